@@ -1,0 +1,1 @@
+"""NDJSON in, Parquet out."""

@@ -1,0 +1,36 @@
+"""Time and fresh ids, as things handed in, so that a test can hold them still."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+
+def uuid7(milliseconds: int, random: bytes) -> UUID:
+    """Build the UUIDv7 of an instant: it sorts by time, and ten random bytes keep it unique."""
+    number = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(random[:10], "big")
+    number = number & ~(0xF << 76) | 0x7 << 76
+    number = number & ~(0x3 << 62) | 0x2 << 62
+    return UUID(int=number)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time and fresh names. It pickles, so that Spark tasks carry their own copy."""
+
+    seconds: Callable[[], float] = field(default=time.time)
+    randomness: Callable[[int], bytes] = field(default=os.urandom)
+
+    def now(self) -> datetime:
+        """Tell the time, in UTC."""
+        return datetime.fromtimestamp(self.seconds(), UTC)
+
+    def milliseconds(self) -> int:
+        """Tell the time as Delta writes it."""
+        return int(self.seconds() * 1000)
+
+    def fresh_id(self) -> UUID:
+        """Draw an id that nobody else has and that sorts after earlier ones."""
+        return uuid7(self.milliseconds(), self.randomness(10))

@@ -1,0 +1,169 @@
+"""The documents of the journal: one entry per batch, commit point, manifest and ledger in one.
+
+blizzard appends them, penguin commits what they name. They are JSON objects with a format
+version; one that cannot be read stops the run, it is never taken for missing.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from lake.datafile import FinishedFile
+from lake.errors import DocumentUnreadable
+
+FORMAT = 1
+
+
+class Handoff(StrEnum):
+    """How penguin learns of a file."""
+
+    JOURNAL = "journal"
+    STAGING = "staging"
+    DIRECT = "direct"
+
+
+class Stage(StrEnum):
+    """Where in the pipeline a source file failed."""
+
+    DOWNLOAD = "download"
+    DECOMPRESS = "decompress"
+    PARSE = "parse"
+    UPLOAD = "upload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a source file is not in the table."""
+
+    stage: Stage
+    code: str
+    message: str
+    line: int | None = None
+    field: str | None = None
+    retryable: bool = False
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRecord:
+    """One source file in the books: lines = blank + quarantined + rows, or a failure and no row."""
+
+    source: str
+    """The name of the source in the configuration."""
+    path: str
+    """The path below that source's root."""
+    size: int
+    etag: str | None
+    lines: int = 0
+    blank: int = 0
+    quarantined: int = 0
+    rows: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Fields the schema does not declare, with how many values of each were left out."""
+    unit: str | None = None
+    failure: Failure | None = None
+
+    @property
+    def key(self) -> str:
+        """Name the file among all sources of the pipeline."""
+        return f"{self.source}:{self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Entry N of a journal. Entry 0 opens the journal: it names it and holds no files."""
+
+    format: int = FORMAT
+    kind: Literal["open", "batch"]
+    pipeline: str
+    journal: str
+    sequence: int
+    run: str
+    created: str
+    previous: str | None
+    """The SHA-256 of the entry before, in hex; None for entry 0."""
+    handoff: Handoff
+    source_uris: Mapping[str, str]
+    """The sources by name, so that a renamed pipeline is noticed."""
+    table_schema: dict[str, Any]
+    """The table's schema as Delta writes it, partition columns included."""
+    partition_columns: tuple[str, ...]
+    sources: tuple[SourceRecord, ...] = ()
+    files: tuple[FinishedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """What a table directory says of itself before any data file is in it."""
+
+    format: int = FORMAT
+    handoff: Handoff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The last entry known to be committed; never believed, only contradicted."""
+
+    journal: str
+    sequence: int
+    digest: str
+
+
+def digest(body: bytes) -> str:
+    """Give the SHA-256 of a stored entry, which the next one repeats as `previous`."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def digest_number(digest_hex: str) -> int:
+    """Give the first 63 bits of a digest: what fits into the version of an app transaction."""
+    return int(digest_hex[:16], 16) >> 1
+
+
+def encode(document: Entry | Protocol | Receipt) -> bytes:
+    """Write a document, a line of JSON that ends in a newline."""
+    return TypeAdapter(type(document)).dump_json(document) + b"\n"
+
+
+def decode_entry(body: bytes, path: str) -> Entry:
+    """Read an entry; whatever is wrong with it stops the run and names the object."""
+    return _decode(_ENTRY, body, path)
+
+
+def decode_protocol(body: bytes, path: str) -> Protocol:
+    """Read a protocol document."""
+    return _decode(_PROTOCOL, body, path)
+
+
+def decode_receipt(body: bytes, path: str) -> Receipt:
+    """Read a receipt."""
+    return _decode(_RECEIPT, body, path)
+
+
+Document = TypeVar("Document", Entry, Protocol, Receipt)
+
+_ENTRY = TypeAdapter(Entry)
+_PROTOCOL = TypeAdapter(Protocol)
+_RECEIPT = TypeAdapter(Receipt)
+
+
+def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
+    try:
+        document = adapter.validate_json(body)
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise DocumentUnreadable(
+            f"this document cannot be read: {where}: {first['msg']}; put it back from a backup",
+            path=path,
+        ) from invalid
+    if not isinstance(document, Receipt) and document.format != FORMAT:
+        raise DocumentUnreadable(
+            f"this document has format {document.format}, this program reads {FORMAT}; "
+            "use the program that wrote it, or a newer one",
+            path=path,
+        )
+    return document

@@ -1,0 +1,79 @@
+"""Every object name in a table directory, built and parsed here only."""
+
+import re
+from typing import NewType
+from uuid import UUID
+
+from lake.partition import PartitionValues, folder
+
+TablePath = NewType("TablePath", str)
+"""A path relative to the table's root. A URI is not one, and cannot be compared with one."""
+
+OURS = "_blizzard"
+PROTOCOL = f"{OURS}/protocol"
+DELTA_LOG = "_delta_log"
+LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
+
+PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+ENTRY_NAME = re.compile(r"(\d{20})\.json")
+
+
+def data_file(values: PartitionValues, fresh_id: UUID) -> TablePath:
+    """Name a data file: `{partition}/{uuidv7}.parquet`."""
+    name = f"{fresh_id}.parquet"
+    return TablePath(f"{folder(values)}/{name}" if values else name)
+
+
+def protocol(number: int) -> TablePath:
+    """Name the k-th protocol document; the highest one counts."""
+    return TablePath(f"{PROTOCOL}/{number}.json")
+
+
+def journal_folder(pipeline: str) -> str:
+    """Name the folder of a pipeline's journal."""
+    return f"{OURS}/{pipeline}/journal"
+
+
+def journal_entry(pipeline: str, sequence: int) -> TablePath:
+    """Name entry N of a pipeline's journal."""
+    return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.json")
+
+
+def entry_sequence(path: str) -> int | None:
+    """Give the N of an entry's name, or None for whatever else stands in a journal's folder."""
+    found = ENTRY_NAME.fullmatch(path.rpartition("/")[2])
+    return int(found[1]) if found else None
+
+
+def receipt(pipeline: str) -> TablePath:
+    """Name the receipt: the last entry of a pipeline that penguin knows to be committed."""
+    return TablePath(f"{OURS}/{pipeline}/receipt.json")
+
+
+def pipelines(folders: list[str]) -> list[str]:
+    """Pick the pipelines out of the folders below `_blizzard/`."""
+    names = (name.rstrip("/").rpartition("/")[2] for name in folders)
+    return sorted(name for name in names if name != "protocol")
+
+
+def log_version(version: int) -> TablePath:
+    """Name a version of the Delta log."""
+    return TablePath(f"{DELTA_LOG}/{version:020d}.json")
+
+
+def journal_transaction(pipeline: str, journal: str) -> str:
+    """Name the app transaction whose version is the last committed entry of a journal."""
+    return f"blizzard/{pipeline}/{journal}"
+
+
+def digest_transaction(pipeline: str, journal: str) -> str:
+    """Name the app transaction that keeps the digest of the last committed entry."""
+    return f"blizzard/{pipeline}/{journal}/digest"
+
+
+def pipeline_transaction(pipeline: str) -> str:
+    """Name the app transaction that says a pipeline has ever been committed to this table.
+
+    The other two carry the journal's id, which is unknown once the journal is lost.
+    """
+    return f"blizzard/{pipeline}"

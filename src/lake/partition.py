@@ -1,0 +1,131 @@
+"""Partition keys: from a template, from a path, into a folder name and back, by the Delta rules.
+
+A folder is `key=value` with the value escaped as Hive and Spark escape it; a null (and an empty
+string, which Delta takes for null) is `__HIVE_DEFAULT_PARTITION__`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from urllib.parse import unquote
+
+from lake.schema import Field, FieldType, Schema
+
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}
+
+PartitionValues = Mapping[str, str | None]
+
+
+def escape(value: str | None) -> str:
+    """Write a value so that it is one folder name, whatever it contains."""
+    if not value:
+        return NULL_FOLDER
+    return "".join(f"%{ord(char):02X}" if char in ESCAPED else char for char in value)
+
+
+def unescape(name: str) -> str | None:
+    """Read a value back from a folder name."""
+    return None if name in ("", NULL_FOLDER) else unquote(name, errors="strict")
+
+
+def folder(values: PartitionValues) -> str:
+    """Name the folder of a partition, in the order of its keys; the table's root has no name."""
+    return "/".join(f"{escape(key)}={escape(value)}" for key, value in values.items())
+
+
+@dataclass(frozen=True, slots=True)
+class TemplatePart:
+    """One `key=pattern` of a template."""
+
+    key: str
+    pattern: str
+
+    @property
+    def field(self) -> Field:
+        """Say which column the part means when nobody declared one."""
+        is_date = self.pattern == "%Y-%m-%d"
+        return Field(name=self.key, type=FieldType.DATE if is_date else FieldType.STRING)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A `prefix_template`, such as `date=%Y-%m-%d/region=%s`; its order is the folders' order."""
+
+    parts: tuple[TemplatePart, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Template":
+        """Read a template; a ValueError says what is wrong with it."""
+        parts = []
+        for segment in text.strip("/").split("/"):
+            key, equals, pattern = segment.partition("=")
+            if not (key and equals and pattern):
+                raise ValueError(f"{segment!r} is not of the form key=pattern")
+            parts.append(TemplatePart(key, pattern))
+        keys = [part.key for part in parts]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise ValueError(f"the key {key!r} stands in it twice")
+        return cls(tuple(parts))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """List the partition columns, in the order of the folders."""
+        return tuple(part.key for part in self.parts)
+
+    def values(self, path: str) -> dict[str, str | None]:
+        """Take the values of our keys from the `key=value` folders of a source path.
+
+        A key that no folder has is a KeyError: a file without a partition is never guessed.
+        """
+        found: dict[str, str | None] = {}
+        for segment in path.split("/")[:-1]:
+            key, equals, name = segment.partition("=")
+            if equals:
+                found[unquote(key)] = unescape(name)
+        return {key: found[key] for key in self.keys}
+
+
+def table_schema(declared: Schema, template: Template | None) -> Schema:
+    """Give the table's columns: the declared ones, and partition columns nobody declared."""
+    if template is None:
+        return declared
+    names = {field.name for field in declared.fields}
+    added = tuple(part.field for part in template.parts if part.key not in names)
+    return Schema(declared.fields + added)
+
+
+def check_value(field: Field, value: str | None) -> None:
+    """Refuse a partition value that its column cannot hold; a ValueError says why.
+
+    Delta accepts such a value into the log and then nobody can open the table.
+    """
+    if value is None:
+        if not field.nullable:
+            raise ValueError(f"{field.name} is required and has no value")
+        return
+    match field.type:
+        case FieldType.DATE:
+            if date.fromisoformat(value).isoformat() != value:
+                raise ValueError(f"{value!r} is not a date of the form YYYY-MM-DD")
+        case FieldType.INT32 | FieldType.INT64:
+            bits = 31 if field.type is FieldType.INT32 else 63
+            if str(int(value)) != value or not -(2**bits) <= int(value) < 2**bits:
+                raise ValueError(f"{value!r} is not of type {field.type}")
+        case FieldType.BOOLEAN:
+            if value not in ("true", "false"):
+                raise ValueError(f"{value!r} is neither true nor false")
+        case FieldType.STRING | FieldType.JSON:
+            pass
+        case _:
+            raise ValueError(f"a column of type {field.type} cannot be a partition column")
+
+
+PARTITION_TYPES: Iterable[FieldType] = (
+    FieldType.STRING,
+    FieldType.DATE,
+    FieldType.INT32,
+    FieldType.INT64,
+    FieldType.BOOLEAN,
+)

@@ -1,0 +1,18 @@
+"""Quantities, parsed once at the door and named by their unit ever after."""
+
+MEBIBYTE = 1_048_576
+
+
+def mebibytes(count: float) -> int:
+    """Turn the `_mb` of a setting into bytes (1 MB = 1,048,576 bytes)."""
+    return int(count * MEBIBYTE)
+
+
+def in_words(size: int) -> str:
+    """Show a number of bytes to a person."""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("unreachable")

@@ -1,0 +1,1 @@
+"""Parquet in, Delta commits out. No Spark, no JVM."""
