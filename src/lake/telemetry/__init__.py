@@ -1,0 +1,1 @@
+"""Code says what happened; telemetry decides how it is shown."""

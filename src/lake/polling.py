@@ -1,0 +1,91 @@
+"""Run, wait, repeat; stop when asked, at a step's end. Signals, and leaving at once."""
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+
+from lake.retry import Backoff, can_help
+from lake.telemetry.events import Emit, StepFailed, StopRequested, code_of
+
+LEAVE_AT_ONCE = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The wish to end in good order; everybody who waits on it wakes."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+
+    def request(self) -> None:
+        """Ask everybody to end at the next good place."""
+        self.event.set()
+
+    @property
+    def requested(self) -> bool:
+        """Say whether somebody asked."""
+        return self.event.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but not past a request; True if there was one."""
+        return self.event.wait(seconds)
+
+
+def stop_on_signals(stop: Stop, emit: Emit) -> None:
+    """Let the first SIGINT or SIGTERM ask for an orderly end, and the second end at once.
+
+    Install this after the Spark session exists: SparkContext takes SIGINT for itself and would
+    cancel the jobs that an orderly end must finish.
+    """
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if stop.requested:
+            os._exit(LEAVE_AT_ONCE)
+        stop.request()
+        emit(StopRequested(signal=signal.Signals(number).name))
+
+    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGTERM, handle)
+
+
+def run_step(
+    step: Callable[[], bool],
+    *,
+    who: str,
+    stop: Stop,
+    emit: Emit,
+    once: bool,
+    interval: Callable[[], float],
+    backoff: Backoff | None = None,
+    max_tries: int = 5,
+) -> BaseException | None:
+    """Repeat a step until it is asked to stop or, with `once`, until it has nothing left to do.
+
+    The step says whether it found work. An error that trying again can help is tried again with
+    backoff, for ever when polling and `max_tries` times in a row with `once`; any other error
+    ends the loop. What is given back is the error that ended it.
+    """
+    policy = backoff or Backoff()
+    failures = 0
+    while not stop.requested:
+        try:
+            found = step()
+            failures = 0
+        except Exception as error:  # noqa: BLE001 - the loop is where one failure must not stop the rest
+            failures += 1
+            hopeless = not can_help(error) or (once and failures >= max_tries)
+            pause = None if hopeless else policy.wait(failures, random.random)
+            emit(StepFailed(who=who, code=code_of(error), error=str(error), next_try_secs=pause))
+            if pause is None:
+                return error
+            stop.wait(pause)
+            continue
+        if found:
+            continue
+        if once:
+            return None
+        stop.wait(interval())
+    return None

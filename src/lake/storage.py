@@ -1,0 +1,291 @@
+"""The only door to obstore: local paths, `file://`, `s3://`, `gs://`, `az://`.
+
+Behind it the library's errors become ours, and secrets do not leave it. A `Reader` has no way to
+write, so what must not write is handed one. On a local disk every write is fsynced, file and
+folder, before it counts as done: obstore renames, but does not sync.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import LocalStore, from_url
+
+from lake.errors import (
+    ConfigInvalid,
+    LakeError,
+    ObjectChanged,
+    ObjectMissing,
+    StoreDenied,
+    StoreFull,
+    StoreUnavailable,
+)
+from lake.options import StorageOptions
+
+REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl", "azure")
+DOWNLOAD_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectFacts:
+    """What a listing or a HEAD says of an object."""
+
+    path: str
+    size: int
+    etag: str | None
+    modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A create-only write made the object: nobody else did."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyThere:
+    """A create-only write found an object; it was left as it is."""
+
+
+class Reader:
+    """A store that can only be read."""
+
+    def __init__(self, uri: str, options: StorageOptions, *, make_folder: bool = False) -> None:
+        self.uri = uri
+        self.options = options
+        self.local_root = local_path(uri)
+        self._store: Any = _open(uri, self.local_root, options, make_folder=make_folder)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r})"
+
+    def describe(self, path: str) -> str:
+        """Name an object for a person."""
+        return f"{self.uri.rstrip('/')}/{path}"
+
+    def get(self, path: str) -> bytes | None:
+        """Read a whole object; None if there is none. Any other trouble is an error."""
+        try:
+            return bytes(obstore.get(self._store, path).bytes())
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+
+    def head(self, path: str) -> ObjectFacts | None:
+        """Look at an object without reading it; None if there is none."""
+        try:
+            return _facts(obstore.head(self._store, path))
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+
+    def stream(self, path: str, *, facts: ObjectFacts) -> Iterator[bytes]:
+        """Read the very object that was listed, in pieces.
+
+        A replaced, growing or shortened object is an ObjectChanged, also when it changes while
+        it is read: a part of a file is never taken for the whole.
+        """
+        try:
+            received = 0
+            answer = obstore.get(
+                self._store, path, options={"if_match": facts.etag} if facts.etag else {}
+            )
+            for piece in answer.stream(min_chunk_size=DOWNLOAD_CHUNK):
+                received += len(piece)
+                yield bytes(piece)
+        except FileNotFoundError as cause:
+            raise ObjectMissing(
+                "the source file is gone since it was listed", path=self.describe(path)
+            ) from cause
+        except PreconditionError as cause:
+            raise self._changed(path) from cause
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+        if received != facts.size:
+            raise self._changed(path)
+        if self.local_root is not None:
+            after = self.head(path)
+            if after is None or after.etag != facts.etag:
+                raise self._changed(path)
+
+    def objects(self, prefix: str = "") -> Iterator[ObjectFacts]:
+        """List every object below a prefix; a listing that breaks off is an error, never short."""
+        if self.local_root is not None:
+            _check_readable(self.local_root)
+        try:
+            for page in obstore.list(self._store, prefix or None, chunk_size=1000):
+                for meta in page:
+                    yield _facts(meta)
+        except FileNotFoundError:
+            # A file that vanished while its folder was read, on a local disk. What is left
+            # cannot be told from what was never there, so the listing starts again.
+            raise StoreUnavailable(
+                "objects vanished while they were listed", path=self.describe(prefix)
+            ) from None
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, prefix) from cause
+
+    def folders(self, prefix: str) -> list[str]:
+        """List the folders right below a prefix."""
+        try:
+            return list(obstore.list_with_delimiter(self._store, prefix)["common_prefixes"])
+        except FileNotFoundError:
+            return []
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, prefix) from cause
+
+    def _changed(self, path: str) -> ObjectChanged:
+        return ObjectChanged(
+            "the source file changed while it was read; it is left for a later batch",
+            path=self.describe(path),
+        )
+
+    def _translated(self, cause: Exception, path: str) -> LakeError:
+        """Say what went wrong in our words; a library's text may hold URLs and secrets."""
+        where = self.describe(path)
+        text = str(cause)
+        if isinstance(cause, PermissionError | PermissionDeniedError | UnauthenticatedError):
+            return StoreDenied("access was refused; check permissions and credentials", path=where)
+        if "os error 13" in text or "Permission denied" in text:
+            return StoreDenied("permission denied", path=where)
+        if "os error 28" in text or "No space left" in text:
+            return StoreFull("no space is left on the device; free some and try again", path=where)
+        if "os error 30" in text:
+            return StoreDenied("the file system is read-only", path=where)
+        return StoreUnavailable(self.options.redact(_first_line(text)), path=where)
+
+
+class Store(Reader):
+    """A store that can be written, too. Every write says whether it creates or replaces."""
+
+    def create(self, path: str, body: bytes) -> Created | AlreadyThere:
+        """Write a new object, whole or not at all; one that is there already is left alone."""
+        try:
+            obstore.put(self._store, path, body, mode="create")
+        except AlreadyExistsError:
+            return AlreadyThere()
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+        self.sync(path)
+        return Created()
+
+    def replace(self, path: str, body: bytes) -> None:
+        """Write an object, whole or not at all, whatever stood there before."""
+        try:
+            obstore.put(self._store, path, body)
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+        self.sync(path)
+
+    def upload(
+        self, path: str, file: Path, *, part_size: int, multipart: bool, max_parts: int
+    ) -> ObjectFacts:
+        """Bring a local file into the store, whole or not at all, and give the store's facts."""
+        try:
+            obstore.put(
+                self._store,
+                path,
+                file,
+                use_multipart=multipart,
+                chunk_size=part_size,
+                max_concurrency=max_parts,
+            )
+            self.sync(path)
+            return _facts(obstore.head(self._store, path))
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+
+    def delete(self, path: str) -> None:
+        """Remove an object; one that is gone already is no error."""
+        try:
+            obstore.delete(self._store, path)
+        except FileNotFoundError:
+            return
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+
+    def sync(self, path: str) -> None:
+        """Make a write on a local disk survive a power cut: the file, then every folder above."""
+        if self.local_root is None:
+            return
+        target = self.local_root / path
+        _fsync(target)
+        for above in target.parents:
+            _fsync(above)
+            if above == self.local_root:
+                break
+
+
+def local_path(uri: str) -> Path | None:
+    """Give the folder that a URI means on this machine, or None for a remote store."""
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    if "://" in uri:
+        return None
+    return Path(uri).expanduser()
+
+
+def _open(uri: str, root: Path | None, options: StorageOptions, *, make_folder: bool) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+    try:
+        if root is not None:
+            if not make_folder:
+                _check_readable(root)
+            return LocalStore(root.absolute(), mkdir=make_folder)
+        if urlsplit(uri).scheme not in REMOTE_SCHEMES:
+            raise ConfigInvalid(
+                [f"{uri}: cannot be opened; use a path, file://, s3://, gs:// or az://"]
+            )
+        config = options.plain()
+        insecure = config.pop("AWS_ALLOW_HTTP", config.pop("aws_allow_http", "false"))
+        # In the store's own options AWS_ALLOW_HTTP makes obstore panic; it is a client option.
+        client: Any = {"allow_http": True} if insecure.lower() == "true" else {}
+        return from_url(uri, config=config or None, client_options=client)
+    except PermissionError as cause:
+        raise StoreDenied("permission denied", path=uri) from cause
+    except (BaseError, OSError) as cause:
+        raise StoreUnavailable(options.redact(_first_line(str(cause))), path=uri) from cause
+
+
+def _check_readable(folder: Path) -> None:
+    """Tell an unreadable folder from an empty one: obstore lists both as empty."""
+    try:
+        with os.scandir(folder) as entries:
+            next(entries, None)
+    except NotADirectoryError as cause:
+        raise ObjectMissing("this is a file, not a folder", path=folder) from cause
+    except FileNotFoundError as cause:
+        raise ObjectMissing("the folder does not exist", path=folder) from cause
+    except PermissionError as cause:
+        raise StoreDenied("the folder cannot be read: permission denied", path=folder) from cause
+
+
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _facts(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta is a TypedDict of a stub
+    return ObjectFacts(
+        path=meta["path"], size=meta["size"], etag=meta["e_tag"], modified=meta["last_modified"]
+    )
+
+
+def _first_line(text: str) -> str:
+    return next(iter(text.splitlines()), "no reason given").strip()

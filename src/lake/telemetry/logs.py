@@ -1,0 +1,69 @@
+"""Events as log lines on standard error, for a person (text) or a machine (json)."""
+
+import json
+import sys
+import threading
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TextIO
+
+from lake.telemetry.events import Emit, Event, Level
+
+
+class LogFormat(StrEnum):
+    """How a log line looks."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The names of the levels on the command line."""
+
+    TRACE = "trace"
+    DEBUG = "debug"
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+    @property
+    def level(self) -> Level:
+        """Give the level that the name means."""
+        return Level[self.name]
+
+
+def log_events(least: LogLevel, shape: LogFormat, to: TextIO | None = None) -> Emit:
+    """Give an emitter that writes one line per event at or above a level; lines never mix."""
+    lock = threading.Lock()
+
+    def emit(event: Event) -> None:
+        if event.level < least.level:
+            return
+        now = datetime.now(UTC)
+        line = _as_json(event, now) if shape is LogFormat.JSON else _as_text(event, now)
+        with lock:
+            stream = to or sys.stderr
+            stream.write(line + "\n")
+            stream.flush()
+
+    return emit
+
+
+def _as_text(event: Event, now: datetime) -> str:
+    # One event is one line: a message with line breaks could pass for other events.
+    sentence = " ".join(event.sentence().splitlines())
+    return f"{now:%Y-%m-%d %H:%M:%S} {event.level.name:<5} {sentence}"
+
+
+def _as_json(event: Event, now: datetime) -> str:
+    return json.dumps(
+        {
+            "time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": event.level.name.lower(),
+            "event": type(event).__name__,
+            "message": event.sentence(),
+            **event.facts(),
+        },
+        ensure_ascii=False,
+        default=str,
+    )
