@@ -29,6 +29,7 @@ class Handoff(StrEnum):
 class Stage(StrEnum):
     """Where in the pipeline a source file failed."""
 
+    DISCOVER = "discover"
     DOWNLOAD = "download"
     DECOMPRESS = "decompress"
     PARSE = "parse"

@@ -100,7 +100,7 @@ class DocumentUnreadable(LakeError):
     """A stored document is there but cannot be read. It is never taken for missing."""
 
     code = "document_unreadable"
-    whose = Whose.EXTERNAL
+    whose = Whose.USER
 
 
 class JournalConflict(LakeError):

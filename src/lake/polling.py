@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 
-from lake.retry import Backoff, can_help
+from lake.retry import Backoff, can_help, may_mend
 from lake.telemetry.events import Emit, StepFailed, StopRequested, code_of
 
 LEAVE_AT_ONCE = 130
@@ -64,9 +64,9 @@ def run_step(
 ) -> BaseException | None:
     """Repeat a step until it is asked to stop or, with `once`, until it has nothing left to do.
 
-    The step says whether it found work. An error that trying again can help is tried again with
-    backoff, for ever when polling and `max_tries` times in a row with `once`; any other error
-    ends the loop. What is given back is the error that ended it.
+    The step says whether it found work. When polling, an error that time or an operator may mend
+    is tried again for ever, with backoff. With `once`, only one that time may mend, and
+    `max_tries` times in a row. Any other error ends the loop and is given back.
     """
     policy = backoff or Backoff()
     failures = 0
@@ -76,7 +76,9 @@ def run_step(
             failures = 0
         except Exception as error:  # noqa: BLE001 - the loop is where one failure must not stop the rest
             failures += 1
-            hopeless = not can_help(error) or (once and failures >= max_tries)
+            hopeless = (
+                (failures >= max_tries or not can_help(error)) if once else not may_mend(error)
+            )
             pause = None if hopeless else policy.wait(failures, random.random)
             emit(StepFailed(who=who, code=code_of(error), error=str(error), next_try_secs=pause))
             if pause is None:

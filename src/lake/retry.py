@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lake.errors import LakeError
+from lake.errors import LakeError, Whose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,5 +22,10 @@ class Backoff:
 
 
 def can_help(error: BaseException) -> bool:
-    """Say whether trying again can help; what we do not know is tried again."""
+    """Say whether trying again soon can help; what we do not know is tried again."""
     return error.retryable if isinstance(error, LakeError) else True
+
+
+def may_mend(error: BaseException) -> bool:
+    """Say whether somebody may mend it while we wait: permissions, a full disk, a missing mount."""
+    return can_help(error) or (isinstance(error, LakeError) and error.whose is Whose.EXTERNAL)

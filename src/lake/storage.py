@@ -92,7 +92,7 @@ class Reader:
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
 
-    def stream(self, path: str, *, facts: ObjectFacts) -> Iterator[bytes]:
+    def stream(self, path: str, *, size: int, etag: str | None) -> Iterator[bytes]:
         """Read the very object that was listed, in pieces.
 
         A replaced, growing or shortened object is an ObjectChanged, also when it changes while
@@ -100,9 +100,7 @@ class Reader:
         """
         try:
             received = 0
-            answer = obstore.get(
-                self._store, path, options={"if_match": facts.etag} if facts.etag else {}
-            )
+            answer = obstore.get(self._store, path, options={"if_match": etag} if etag else {})
             for piece in answer.stream(min_chunk_size=DOWNLOAD_CHUNK):
                 received += len(piece)
                 yield bytes(piece)
@@ -114,19 +112,22 @@ class Reader:
             raise self._changed(path) from cause
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
-        if received != facts.size:
+        if received != size:
             raise self._changed(path)
         if self.local_root is not None:
             after = self.head(path)
-            if after is None or after.etag != facts.etag:
+            if after is None or after.etag != etag:
                 raise self._changed(path)
 
-    def objects(self, prefix: str = "") -> Iterator[ObjectFacts]:
-        """List every object below a prefix; a listing that breaks off is an error, never short."""
+    def objects(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
+        """List every object below a prefix; a listing that breaks off is an error, never short.
+
+        With `after` only names that sort later are listed, so that a poll costs what is new.
+        """
         if self.local_root is not None:
             _check_readable(self.local_root)
         try:
-            for page in obstore.list(self._store, prefix or None, chunk_size=1000):
+            for page in obstore.list(self._store, prefix or None, offset=after, chunk_size=1000):
                 for meta in page:
                     yield _facts(meta)
         except FileNotFoundError:

@@ -1,0 +1,5 @@
+"""Run blizzard as `python -m blizzard`."""
+
+from blizzard.cli import main
+
+main()

@@ -1,0 +1,218 @@
+"""Sources, sinks and pipelines as written in YAML, made into settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from blizzard.settings import (
+    BlizzardSettings,
+    Codec,
+    Commit,
+    Compression,
+    PipelineSettings,
+    RollingPolicy,
+    SinkSettings,
+    SourceSettings,
+    SparkSettings,
+    UploadSettings,
+)
+from lake.config.loader import Fault, load_document, not_acted_on, not_available
+from lake.config.models import (
+    DeclaredField,
+    DeclaredSchema,
+    Document,
+    KeyPath,
+    PartitionBy,
+    Pipeline,
+    Sink,
+    Source,
+    plain,
+    same_place,
+    storage_options,
+)
+from lake.entry import Handoff
+from lake.layout import PIPELINE_NAME, PROTOCOL
+from lake.partition import PARTITION_TYPES, Template
+from lake.schema import Field, FieldType, Schema
+from lake.units import mebibytes
+
+NOT_YET: Mapping[str, str] = {
+    "source.min_age_secs": "a file is taken as soon as it is listed",
+    "source.on_change": "a file that changed after it was ingested is reported and left alone",
+    "source.partition_filter": "the whole source is listed",
+    "source.late_window_secs": "the whole source is listed at each poll, late files included",
+    "source.sweep_interval_secs": "the whole source is listed at each poll",
+    "source.sweep_horizon": "the whole source is listed at each poll",
+    "sink.inactivity_timeout_secs": "a batch starts at each poll that finds files",
+    "sink.rollover_timeout_secs": "a file is finished by its size, or at the end of its batch",
+    "schema.unknown_fields": "fields that are not declared are left out and counted",
+    "error_handling.dlq_path": "failed files are recorded in the journal only",
+    "global.total_concurrency": "the limits of each source and sink hold",
+    "global.poll_jitter_secs": "polls start without jitter",
+    "metrics.enabled": "no metrics are served",
+    "metrics.address": "no metrics are served",
+}
+"""Keys that are read and do nothing so far, with what happens instead."""
+
+NOT_AVAILABLE: Mapping[str, Mapping[object, str]] = {
+    "sink.handoff": {"staging": "use journal", "direct": "use journal"},
+    "schema.infer": {True: "declare the fields"},
+    "error_handling.on_bad_record": {"quarantine": "use fail"},
+}
+"""Values that are refused, because passing over them would do what nobody asked for."""
+
+NO_PIPELINE = """\
+no pipeline is configured: blizzard needs sections like
+source:
+  path: s3://my-bucket/events
+sink:
+  path: s3://my-bucket/delta-tables/events
+schema:
+  fields: [{name: id, type: string}]"""
+
+
+def load(
+    files: Sequence[Path], folders: Sequence[Path], environment: Mapping[str, str]
+) -> BlizzardSettings:
+    """Read a configuration; ConfigInvalid carries every fault of it."""
+    document = load_document(files, folders, environment, _check)
+    pipelines = tuple(_pipeline(name, found) for _, name, found in document.named_pipelines())
+    tables = {same_place(table.table_uri): name for name, table in document.tables.items()}
+    return BlizzardSettings(
+        pipelines=pipelines,
+        spark=SparkSettings(master=document.spark.master, conf=plain(document.spark.conf)),
+        tables={
+            pipeline.name: tables[same_place(pipeline.sink.table_uri)]
+            for pipeline in pipelines
+            if same_place(pipeline.sink.table_uri) in tables
+        },
+        warnings=tuple(warnings(document)),
+    )
+
+
+def warnings(document: Document) -> list[str]:
+    """Give a line for each of blizzard's keys that is present and not acted on yet."""
+    return not_acted_on(document, NOT_YET)
+
+
+def _check(document: Document) -> Iterator[Fault]:
+    pipelines = list(document.named_pipelines())
+    if not pipelines:
+        near = ("pipelines", "source", "sink", "schema", "error_handling")
+        yield Fault((), NO_PIPELINE, near=tuple((key,) for key in near))
+    for path, name, pipeline in pipelines:
+        yield from _check_name(path, name)
+        if name.casefold() == PROTOCOL.rpartition("/")[2]:
+            yield Fault(path, "this name is taken by the table directory itself; choose another")
+        for name_path, source_name, _ in pipeline.named_sources():
+            yield from _check_name((*path, *name_path), source_name)
+        if pipeline.sink and pipeline.sink.partition_by:
+            by, schema = pipeline.sink.partition_by, pipeline.schema_
+            yield from _check_partition(path, by, schema.fields_ if schema else [])
+    yield from not_available(document, NOT_AVAILABLE)
+
+
+def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
+    """Pipelines name folders, sources stand in the journal: neither may hold a slash or colon."""
+    if not PIPELINE_NAME.fullmatch(name):
+        yield Fault(
+            path,
+            "a name starts with a letter or digit and has at most 100 letters, digits, _ . or -",
+            near=(),
+        )
+
+
+def _check_partition(
+    path: KeyPath, by: PartitionBy, fields: Sequence[DeclaredField]
+) -> Iterator[Fault]:
+    here = (*path, "sink", "partition_by")
+    if by.timestamp_field is not None:
+        yield Fault(
+            (*here, "timestamp_field"),
+            "is not available yet; partition values come from the folders of the source files",
+        )
+    keys = Template.parse(by.prefix_template).keys
+    declared = {field.name: FieldType(field.type) for field in fields}
+    written = {name.casefold(): name for name in declared}
+    for key in keys:
+        if key in declared and declared[key] not in PARTITION_TYPES:
+            yield Fault(
+                (*here, "prefix_template"),
+                f"{key} is declared as {declared[key]}, which cannot be a partition column; "
+                f"it must be {', '.join(PARTITION_TYPES)}",
+            )
+        if key not in declared and key.casefold() in written:
+            yield Fault(
+                (*here, "prefix_template"),
+                f"{key} is declared as {written[key.casefold()]}; "
+                "Delta does not tell upper from lower case",
+            )
+    if declared and set(declared) <= set(keys):
+        yield Fault(
+            (*path, "schema", "fields"),
+            "every field is a partition column, so the data files would have no column",
+        )
+
+
+def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
+    return PipelineSettings(
+        name=name,
+        sources=tuple(_source(called, source) for _, called, source in pipeline.named_sources()),
+        sink=_sink(_checked(pipeline.sink)),
+        schema=_schema(_checked(pipeline.schema_)),
+        max_failures=pipeline.error_handling.max_failures or None,
+    )
+
+
+def _source(name: str, source: Source) -> SourceSettings:
+    return SourceSettings(
+        name=name,
+        uri=source.path,
+        storage_options=storage_options(source.storage_options),
+        compression=Compression(source.compression),
+        max_concurrent_files=source.max_concurrent_files,
+        batch_size=source.batch_size,
+        poll_interval=source.poll_interval_secs,
+        max_files_per_batch=source.max_files_per_batch,
+        max_bytes_per_batch=source.max_bytes_per_batch,
+    )
+
+
+def _sink(sink: Sink) -> SinkSettings:
+    return SinkSettings(
+        table_uri=_checked(sink.uri),
+        storage_options=storage_options(sink.storage_options),
+        rolling=RollingPolicy(
+            file_size=mebibytes(sink.file_size_mb),
+            row_group_size=sink.row_group_size_bytes,
+            codec=Codec(sink.compression),
+        ),
+        upload=UploadSettings(
+            part_size=mebibytes(sink.part_size_mb),
+            min_multipart_size=mebibytes(sink.min_multipart_size_mb),
+            max_concurrent_parts=sink.max_concurrent_parts,
+            max_concurrent_uploads=sink.max_concurrent_uploads,
+        ),
+        handoff=Handoff(sink.handoff),
+        commit=Commit(sink.commit),
+        template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
+    )
+
+
+def _schema(schema: DeclaredSchema) -> Schema:
+    return Schema(
+        tuple(
+            Field(name=field.name, type=FieldType(field.type), nullable=field.nullable)
+            for field in schema.fields_
+        )
+    )
+
+
+Value = TypeVar("Value")
+
+
+def _checked(value: Value | None) -> Value:
+    """Give a value that a document without faults has."""
+    if value is None:
+        raise AssertionError("a required section is missing from a checked document")
+    return value

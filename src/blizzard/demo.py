@@ -1,0 +1,138 @@
+"""The demonstration: sample NDJSON, both programs as a user would run them, and the table."""
+
+import gzip
+import json
+import random
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import zstandard
+from rich.console import Console
+from rich.table import Table
+
+from penguin import preview
+
+CONFIG = """\
+# One file for both programs: blizzard reads the top, penguin reads `tables`.
+source:
+  path: "{folder}/landing"
+
+sink:
+  path: "{folder}/table"
+  partition_by:
+    prefix_template: "date=%Y-%m-%d"
+
+schema:
+  fields:
+    - {{name: id, type: int64, nullable: false}}
+    - {{name: user, type: string}}
+    - {{name: action, type: string}}
+    - {{name: amount, type: float64}}
+    - {{name: member, type: boolean}}
+    - {{name: at, type: timestamp}}
+
+tables:
+  demo:
+    table_uri: "{folder}/table"
+"""
+DAYS = 3
+FILES_A_DAY = 4
+ROWS_A_FILE = 10_000
+ACTIONS = ("view", "search", "basket", "buy", "return")
+
+
+def run(folder: Path, console: Console) -> int:
+    """Make sample files, run blizzard and penguin on them, show the table; give an exit code."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "pipeline.yaml"
+    if not config.exists():
+        config.write_text(CONFIG.format(folder=folder))
+    count, rows = make_sample(folder / "landing")
+    console.print(f"[bold]1.[/] {count} new NDJSON files, {rows:,} records, in {folder}/landing")
+    for number, program, does in (
+        (2, "blizzard", "turns them into Parquet on local Spark"),
+        (3, "penguin", "commits the Parquet files to the Delta log"),
+    ):
+        command = f"{program} -c {config} --once"
+        console.print(f"[bold]{number}.[/] [cyan]{command}[/]  {does}", soft_wrap=True)
+        finished = subprocess.run(  # noqa: S603 - our own program, with arguments of our own
+            [sys.executable, "-m", program, "-c", str(config), "--once"], check=False
+        )
+        if finished.returncode:
+            console.print(f"{program} failed with exit code {finished.returncode}", style="red")
+            return finished.returncode
+    show_table(str(folder / "table"), console)
+    console.print("\nTry next:")
+    for command, why in (
+        (f"{_program('blizzard')} demo --dir {folder}", "more files land; only they are read"),
+        (f"{_program('blizzard')} -c {config} --dry-run", "what would be read now, and why not"),
+        (f"{_program('penguin')} -c {config}", "watch the table for ever; Ctrl-C ends it"),
+    ):
+        console.print(f"  [cyan]{command}[/]  {why}", soft_wrap=True)
+    return 0
+
+
+def _program(name: str) -> str:
+    """Give the path of one of our programs as one would type it here."""
+    path = Path(sys.executable).parent / name
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def make_sample(landing: Path) -> tuple[int, int]:
+    """Write a few days of shop events: plain, gzip and zstd. Running it again adds new files."""
+    earlier = sum(1 for _ in landing.rglob("*.ndjson*")) if landing.exists() else 0
+    chance = random.Random(earlier)  # noqa: S311 - sample data, the same for everybody
+    first_day = datetime(2024, 1, 1, tzinfo=UTC)
+    record = earlier * ROWS_A_FILE
+    for day in range(DAYS):
+        date = first_day + timedelta(days=day)
+        folder = landing / f"date={date:%Y-%m-%d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for _ in range(FILES_A_DAY):
+            lines = []
+            for _ in range(ROWS_A_FILE):
+                record += 1
+                lines.append(json.dumps(_event(record, date, chance)))
+            body = ("\n".join(lines) + "\n").encode()
+            name = f"events-{record // ROWS_A_FILE:05d}.ndjson"
+            match record // ROWS_A_FILE % 3:
+                case 0:
+                    (folder / name).write_bytes(body)
+                case 1:
+                    (folder / f"{name}.gz").write_bytes(gzip.compress(body, 6))
+                case _:
+                    packed = zstandard.ZstdCompressor().compress(body)
+                    (folder / f"{name}.zst").write_bytes(packed)
+    count = DAYS * FILES_A_DAY
+    return count, count * ROWS_A_FILE
+
+
+def show_table(uri: str, console: Console) -> None:
+    """Show what a reader of the Delta table sees."""
+    seen = preview.look(uri, rows=5)
+    console.print(
+        f"\n[bold]The table[/]  {seen.rows:,} rows in {seen.files} files, "
+        f"Delta version {seen.version}\n{Path(uri).absolute()}",
+        soft_wrap=True,
+    )
+    table = Table()
+    for name in seen.columns:
+        table.add_column(name)
+    for row in seen.first_rows:
+        table.add_row(*(str(value) for value in row))
+    console.print(table)
+
+
+def _event(number: int, date: datetime, chance: random.Random) -> dict[str, object]:
+    at = date + timedelta(seconds=chance.randrange(86_400), microseconds=chance.randrange(10**6))
+    action = chance.choice(ACTIONS)
+    return {
+        "id": number,
+        "user": f"user-{chance.randrange(5000):04d}",
+        "action": action,
+        "amount": round(chance.uniform(1, 200), 2) if action in ("buy", "return") else None,
+        "member": chance.random() < 0.3,
+        "at": at.isoformat().replace("+00:00", "Z"),
+    }

@@ -1,0 +1,227 @@
+"""The fast path: Arrow's JSON parser on a whole block, where it provably says the same.
+
+Arrow's parser is quick but lenient: it takes NaN for a number, 1e39 for an infinite float32, and
+two records on one line for two rows. So a block is looked over before it is parsed and again
+afterwards, and wherever there is doubt the answer is "not here": the exact path decides.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import IO, Any, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from blizzard.guard import tame
+from blizzard.lines import Block, Decoded
+from blizzard.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, Refused, binary
+from lake.schema import ARROW, Field, FieldType, Schema
+
+# How much is parsed at once while there are unknown names: each one becomes a column.
+PIECE_BYTES = 32 << 10
+MAX_UNDECLARED = 100
+
+_NOT_FINITE = re.compile(rb"[\[:,\s-](?:NaN|Inf)")
+_AS_TEXT = frozenset({FieldType.TIMESTAMP, FieldType.DATE, FieldType.BINARY})
+_NAIVE = pa.timestamp("us")
+_FIRST_DAY, _LAST_DAY = FIRST_MICROS // DAY_MICROS, LAST_MICROS // DAY_MICROS
+_COLON = ord(":")
+
+
+class FastPath:
+    """Reads blocks with Arrow, and says so when it cannot vouch for the answer.
+
+    It belongs to one file: it remembers the undeclared fields seen so far and their likely types,
+    so that they are counted at full speed.
+    """
+
+    def __init__(self, schema: Schema, *, max_line_bytes: int) -> None:
+        self._fields = schema.fields
+        self._schema = schema.arrow()
+        self._max_line_bytes = max_line_bytes
+        self._parsed = [
+            pa.field(field.name, pa.string() if field.type in _AS_TEXT else ARROW[field.type])
+            for field in schema.fields
+        ]
+        self._undeclared: dict[str, pa.DataType] = {}
+        self._usable = all(field.type is not FieldType.JSON for field in schema.fields)
+
+    def read(self, block: Block) -> Decoded | None:
+        """Give the block's rows exactly as the exact path would, or nothing."""
+        if not self._usable:
+            return None
+        records = tame(block.data, max_line_bytes=self._max_line_bytes)
+        if records is None:
+            return None
+        tables: list[pa.Table] = []
+        dropped: Counter[str] = Counter()
+        try:
+            for source, table in self._parse(records.data):
+                tables.append(table.select(range(len(self._fields))))
+                dropped.update(self._undeclared_values(source, table))
+            batch = self._conform(tables[0] if len(tables) == 1 else pa.concat_tables(tables))
+        except (_Doubtful, Refused, pa.ArrowException, ValueError):
+            return None
+        if batch.num_rows != records.rows:
+            return None  # two records on one line
+        blank = block.lines - records.rows
+        return Decoded(batch=batch, lines=block.lines, blank=blank, dropped=dropped)
+
+    def _parse(self, data: bytes) -> Iterator[tuple[bytes, pa.Table]]:
+        """Parse a block at once if it has only known fields, otherwise in small pieces.
+
+        Every unknown name becomes a column as long as what is parsed: a whole block with a new
+        name on each line would take memory with the square of its size.
+        """
+        known = [pa.field(name, kind) for name, kind in self._undeclared.items()]
+        try:
+            table = _arrow(data, self._parsed + known, unexpected="error")
+        except pa.ArrowInvalid:
+            pass  # a new field, a value of another type, or a bad line
+        else:
+            yield data, table
+            return
+        for piece in _pieces(data):
+            table = _arrow(piece, self._parsed, unexpected="infer")
+            self._learn(table.schema)
+            yield piece, table
+
+    def _learn(self, found: pa.Schema) -> None:
+        names = found.names[len(self._fields) :]
+        if len(names) > MAX_UNDECLARED:
+            self._usable = False
+            raise _Doubtful
+        for name in names:
+            kind = _wide(found.field(name).type)
+            if name not in self._undeclared or not pa.types.is_null(kind):
+                self._undeclared[name] = kind
+        if len(self._undeclared) > MAX_UNDECLARED:
+            self._undeclared = {}
+
+    def _conform(self, table: pa.Table) -> pa.RecordBatch:
+        arrays = [
+            _conform(_one_array(table.column(place)), field)
+            for place, field in enumerate(self._fields)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _undeclared_values(self, source: bytes, table: pa.Table) -> dict[str, int]:
+        columns = table.columns[len(self._fields) :]
+        names = table.schema.names[len(self._fields) :]
+        if columns and _may_hold_nan(source):
+            for column in columns:
+                if pa.types.is_nested(column.type):
+                    raise _Doubtful
+                if pa.types.is_floating(column.type):
+                    _require_finite(_one_array(column))
+        counts = zip(names, (len(column) - column.null_count for column in columns), strict=True)
+        return {name: count for name, count in counts if count}
+
+
+class _Doubtful(Exception):
+    """Arrow's answer may not be the exact one."""
+
+
+def _arrow(
+    data: bytes, fields: "list[pa.Field[Any]]", *, unexpected: Literal["error", "infer"]
+) -> pa.Table:
+    return pj.read_json(
+        cast("IO[bytes]", pa.BufferReader(data)),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pj.ParseOptions(
+            explicit_schema=pa.schema(fields), unexpected_field_behavior=unexpected
+        ),
+    )
+
+
+def _may_hold_nan(data: bytes) -> bool:
+    return (b"NaN" in data or b"Inf" in data) and _NOT_FINITE.search(data) is not None
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(data):
+        end = data.rfind(b"\n", start, start + PIECE_BYTES) + 1
+        end = end or data.find(b"\n", start) + 1 or len(data)
+        yield data[start:end]
+        start = end
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    """Give the type that takes all values of a kind: any number, any text."""
+    if pa.types.is_integer(kind):
+        return pa.float64()
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_wide(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(child.name, _wide(child.type)) for child in kind])
+    return kind
+
+
+def _one_array(column: "pa.ChunkedArray[Any]") -> "pa.Array[Any]":
+    if column.num_chunks == 1:
+        return cast("pa.Array[Any]", column.chunk(0))
+    return pa.concat_arrays(column.chunks)
+
+
+def _conform(column: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    if not field.nullable and column.null_count:
+        raise _Doubtful
+    match field.type:
+        case FieldType.STRING:
+            column.validate(full=True)
+        case FieldType.FLOAT32 | FieldType.FLOAT64:
+            _require_finite(column)
+        case FieldType.TIMESTAMP:
+            return _timestamps(column)
+        case FieldType.DATE:
+            days = column.cast(pa.date32())
+            _require_between(days.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
+            return days
+        case FieldType.BINARY:
+            texts = column.to_pylist()
+            return pa.array([None if text is None else binary(text) for text in texts], pa.binary())
+    return column
+
+
+def _timestamps(texts: "pa.Array[Any]") -> "pa.Array[Any]":
+    """Convert timestamps; all of them give a zone, or none does."""
+    _require_minutes(texts)
+    utc = ARROW[FieldType.TIMESTAMP]
+    try:
+        moments = texts.cast(utc)
+    except pa.ArrowInvalid:
+        moments = texts.cast(_NAIVE).view(utc)
+    # On the first day a moment may come from the year 0000 by way of its offset.
+    _require_between(moments.view(pa.int64()), FIRST_MICROS + DAY_MICROS, LAST_MICROS)
+    return moments
+
+
+def _require_minutes(texts: "pa.Array[Any]") -> None:
+    """Refuse a time of hours alone, which Arrow takes: after the hour there must be a colon."""
+    _, offsets_buffer, text_buffer = cast("list[Any]", texts.buffers())
+    offsets = np.frombuffer(offsets_buffer, np.int32, len(texts) + 1, texts.offset * 4)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    timed = lengths > len("YYYY-MM-DD")
+    if (lengths[timed] < len("YYYY-MM-DDTHH:MM")).any():
+        raise _Doubtful
+    if timed.any():
+        after_hour = starts[timed] + len("YYYY-MM-DDTHH")
+        if not (np.frombuffer(text_buffer, np.uint8)[after_hour] == _COLON).all():
+            raise _Doubtful
+
+
+def _require_finite(column: "pa.Array[Any]") -> None:
+    if pc.all(pc.is_finite(column), min_count=0).as_py() is False:
+        raise _Doubtful
+
+
+def _require_between(column: "pa.Array[Any]", lowest: int, highest: int) -> None:
+    found = cast("dict[str, Any]", pc.min_max(column).as_py())
+    if found["min"] is not None and not lowest <= found["min"] <= found["max"] <= highest:
+        raise _Doubtful

@@ -1,0 +1,101 @@
+"""The values that travel: what is read, in which units, and what came of it.
+
+They cross from the driver to Spark's executors and back, so they are frozen and they pickle.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+from blizzard.compression import Codec
+from blizzard.settings import RollingPolicy, UploadSettings
+from lake.clock import Clock
+from lake.datafile import ColumnStatistics, FinishedFile
+from lake.entry import SourceRecord
+from lake.options import StorageOptions
+from lake.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """One file to read, as it was listed."""
+
+    source: str
+    path: str
+    size: int
+    etag: str | None
+    codec: Codec
+    partition_values: Mapping[str, str | None]
+
+    @property
+    def key(self) -> str:
+        """Name the file among all sources of the pipeline."""
+        return f"{self.source}:{self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the journal says of a source file."""
+
+    record: SourceRecord
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkUnit:
+    """Source files of one partition that one task reads, one after the other."""
+
+    name: str
+    partition_values: Mapping[str, str | None]
+    files: tuple[SourceFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a store is and how to get in; executors open stores themselves."""
+
+    uri: str
+    options: StorageOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What all units of a batch share."""
+
+    sources: Mapping[str, Location]
+    sink: Location
+    file_schema: Schema
+    """The columns of the data files: the table's without its partition columns."""
+    rolling: RollingPolicy
+    upload: UploadSettings
+    max_concurrent_files: int
+    batch_size: int
+    marks: Mapping[str, str]
+    """What every footer carries: the pipeline and the journal's id."""
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedFile:
+    """A complete Parquet file on the local disk, ready to be uploaded."""
+
+    name: UUID
+    path: Path
+    size: int
+    rows: int
+    sources: tuple[str, ...]
+    statistics: Mapping[str, ColumnStatistics]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitOutcome:
+    """What came of a unit: every source file read or failed, and the files that hold the rows.
+
+    Nothing in it means anything until the driver has journaled it.
+    """
+
+    unit: str
+    sources: tuple[SourceRecord, ...]
+    files: tuple[FinishedFile, ...]

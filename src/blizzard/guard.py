@@ -1,0 +1,102 @@
+"""What a block must look like before Arrow's JSON parser may see it.
+
+The parser dies on a first line that is `null` and on very deep nesting, joins and splits records
+across lines, and does not mind bytes that are no text. All of that is ruled out here, by means
+that cost a small part of the parsing itself.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from blizzard.lines import BLANK
+
+# Opening brackets on one line. Arrow's parser overflows the stack at some ten thousand.
+MAX_BRACKETS = 200
+
+_NEWLINE, _RETURN, _OPEN_BRACKET, _OPEN_BRACE, _CLOSE_BRACE = b"\n\r[{}"
+_NULL_RECORD = re.compile(rb"\}[ \t\r]*null")
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Tame:
+    """Lines that each begin with `{` and end with `}`, and are text; `rows` of them."""
+
+    data: bytes
+    rows: int
+
+
+def tame(data: bytes, *, max_line_bytes: int) -> Tame | None:
+    """Give the block without its blank lines, or nothing if the parser must not see it."""
+    if not _is_text(data):
+        return None
+    starts, ends = _edges(data)
+    if len(data) > max_line_bytes and (ends - starts).max() > max_line_bytes:
+        return None
+    if not _are_records(data, starts, ends):
+        data = _without_space(data)
+        starts, ends = _edges(data)
+        if not data or not _are_records(data, starts, ends):
+            return None
+    if not _is_shallow(data, starts):
+        return None
+    return Tame(data, len(starts))
+
+
+def _is_text(data: bytes) -> bool:
+    if b"\0" in data:
+        return False
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _edges(data: bytes) -> tuple[Places, Places]:
+    """Give where each line starts and where it ends, its newline left out."""
+    ends = np.flatnonzero(_bytes(data) == _NEWLINE)
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    starts = np.empty_like(ends)
+    starts[0] = 0
+    np.add(ends[:-1], 1, out=starts[1:])
+    return starts, ends
+
+
+def _are_records(data: bytes, starts: Places, ends: Places) -> bool:
+    array = _bytes(data)
+    if not (array[starts] == _OPEN_BRACE).all():
+        return False
+    last = array[ends - 1]
+    returns = last == _RETURN
+    if returns.any():
+        last = np.where(returns, array[ends - 2], last)
+    return bool((last == _CLOSE_BRACE).all())
+
+
+def _without_space(data: bytes) -> bytes:
+    stripped = (line.strip(BLANK) for line in data.split(b"\n"))
+    return b"\n".join(line for line in stripped if line)
+
+
+def _is_shallow(data: bytes, starts: Places) -> bool:
+    array = _bytes(data)
+    # No byte from `{` on but one at each end of a line, and no list: every record is flat.
+    if b"[" not in data and np.count_nonzero(array >= _OPEN_BRACE) == 2 * len(starts):
+        return True
+    opening = np.flatnonzero((array == _OPEN_BRACE) | (array == _OPEN_BRACKET))
+    before = np.searchsorted(opening, starts)
+    per_line = np.diff(before, append=len(opening))
+    return bool(per_line.max() <= MAX_BRACKETS) and not _NULL_RECORD.search(data)
+
+
+def _bytes(data: bytes) -> Bytes:
+    return np.frombuffer(data, np.uint8)

@@ -1,0 +1,278 @@
+"""The append-only record of batches; appending entry N is the commit point of batch N.
+
+Entries are written with create-only writes and each repeats the digest of the one before, so two
+runs cannot both append entry N, and a journal that was rolled back or patched is noticed.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from blizzard.flow import Known
+from lake import layout
+from lake.clock import Clock
+from lake.datafile import FinishedFile
+from lake.entry import (
+    Entry,
+    Handoff,
+    Protocol,
+    SourceRecord,
+    decode_entry,
+    decode_protocol,
+    decode_receipt,
+    digest,
+    encode,
+)
+from lake.errors import (
+    DocumentUnreadable,
+    JournalConflict,
+    JournalLost,
+    LakeError,
+    NoExclusiveCreate,
+    ProtocolConflict,
+    StoreUnavailable,
+)
+from lake.retry import Backoff
+from lake.storage import AlreadyThere, Created, Reader, Store
+
+TRIES = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What a run puts into each of its entries."""
+
+    pipeline: str
+    run: str
+    handoff: Handoff
+    source_uris: Mapping[str, str]
+    table_schema: dict[str, Any]
+    partition_columns: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class History:
+    """What the entries up to now say: who we are, where we are, which files are known."""
+
+    journal: str | None = None
+    sequence: int = -1
+    digest: str | None = None
+    known: dict[str, Known] = field(default_factory=dict)
+
+    def learn(self, entry: Entry, body: bytes) -> None:
+        """Move on by one entry; one that does not follow the last is an error."""
+        path = layout.journal_entry(entry.pipeline, entry.sequence)
+        if entry.sequence != self.sequence + 1 or entry.previous != self.digest:
+            raise DocumentUnreadable(
+                "this entry does not follow the one before it: the journal was changed by hand "
+                "or rolled back; put it back from a backup",
+                path=path,
+            )
+        if self.journal not in (None, entry.journal):
+            raise DocumentUnreadable("this entry belongs to another journal", path=path)
+        self.journal = entry.journal
+        self.sequence = entry.sequence
+        self.digest = digest(body)
+        at = datetime.fromisoformat(entry.created)
+        for record in entry.sources:
+            self.known[record.key] = Known(record=record, at=at)
+
+
+def read_history(store: Reader, pipeline: str) -> History:
+    """Read every entry of a journal; a gap or an entry that cannot be read stops the run."""
+    history = History()
+    listed = sorted(
+        number
+        for facts in store.objects(layout.journal_folder(pipeline))
+        if (number := layout.entry_sequence(facts.path)) is not None
+    )
+    for number in listed:
+        path = layout.journal_entry(pipeline, number)
+        body = store.get(path)
+        if body is None:
+            raise StoreUnavailable("an entry that was listed cannot be read", path=path)
+        history.learn(decode_entry(body, path), body)
+    return history
+
+
+class Journal:
+    """One pipeline's journal, opened for appending."""
+
+    def __init__(
+        self,
+        store: Store,
+        identity: Identity,
+        history: History,
+        clock: Clock,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._store = store
+        self._identity = identity
+        self._history = history
+        self._clock = clock
+        self._pause = pause
+        self._in_doubt: tuple[Entry, bytes] | None = None
+
+    @property
+    def id(self) -> str:
+        """Name the journal: a UUID drawn when it was created."""
+        if self._history.journal is None:
+            raise AssertionError("a journal has a name once it is open")
+        return self._history.journal
+
+    @property
+    def sequence(self) -> int:
+        """Say which entry is the last."""
+        return self._history.sequence
+
+    def known(self, key: str) -> Known | None:
+        """Say what the journal knows of a source file."""
+        return self._history.known.get(key)
+
+    def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
+        """Make the journal ready: write the protocol and entry 0 where they are missing.
+
+        A journal is created only where nothing says that there has been one: otherwise every
+        source file would be ingested a second time.
+        """
+        agree_on_protocol(self._store, self._identity.handoff)
+        pipeline = self._identity.pipeline
+        receipt = self._store.get(layout.receipt(pipeline))
+        if receipt is not None:
+            last = decode_receipt(receipt, layout.receipt(pipeline))
+            if last.sequence > self.sequence or self._history.journal != last.journal:
+                raise JournalLost(
+                    f"entry {last.sequence} of journal {last.journal} is committed to the table, "
+                    "but the journal does not have it; put the folder back from a backup",
+                    path=self._store.describe(layout.journal_folder(pipeline)),
+                )
+        if self.sequence >= 0:
+            return
+        if log_knows_pipeline():
+            raise JournalLost(
+                "the Delta log holds commits of this pipeline, but its journal is gone; put the "
+                "folder back from a backup, or write to a new table",
+                path=self._store.describe(layout.journal_folder(pipeline)),
+            )
+        self._append("open", (), ())
+
+    def append(self, sources: tuple[SourceRecord, ...], files: tuple[FinishedFile, ...]) -> Entry:
+        """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
+        return self._append("batch", sources, files)
+
+    def settle(self) -> Entry | None:
+        """Find out what became of an entry whose write had no answer, by writing it again.
+
+        One run never tries two different bodies for one entry, so the same bytes are written.
+        """
+        if self._in_doubt is None:
+            return None
+        return self._write(*self._in_doubt)
+
+    def _append(
+        self,
+        kind: Literal["open", "batch"],
+        sources: tuple[SourceRecord, ...],
+        files: tuple[FinishedFile, ...],
+    ) -> Entry:
+        identity = self._identity
+        entry = Entry(
+            kind=kind,
+            pipeline=identity.pipeline,
+            journal=self._history.journal or str(self._clock.fresh_id()),
+            sequence=self.sequence + 1,
+            run=identity.run,
+            created=self._clock.now().isoformat(),
+            previous=self._history.digest,
+            handoff=identity.handoff,
+            source_uris=identity.source_uris,
+            table_schema=identity.table_schema,
+            partition_columns=identity.partition_columns,
+            sources=tuple(self._with_attempts(record) for record in sources),
+            files=files,
+        )
+        return self._write(entry, encode(entry))
+
+    def _with_attempts(self, record: SourceRecord) -> SourceRecord:
+        """Count how often a file has failed, so that it rests longer each time."""
+        before = self.known(record.key)
+        if record.failure is None or before is None or before.record.failure is None:
+            return record
+        attempts = before.record.failure.attempts + 1
+        return replace(record, failure=replace(record.failure, attempts=attempts))
+
+    def _write(self, entry: Entry, body: bytes) -> Entry:
+        """Write the entry until its fate is known: ours, or somebody else's."""
+        path = layout.journal_entry(entry.pipeline, entry.sequence)
+        self._in_doubt = (entry, body)
+        for attempt in range(1, TRIES + 1):
+            try:
+                if isinstance(self._store.create(path, body), AlreadyThere):
+                    self._check_ours(path, body)
+                break
+            except LakeError as error:
+                if attempt == TRIES or not error.retryable:
+                    raise
+                self._pause(Backoff(limit_secs=20).wait(attempt, random.random))
+        self._in_doubt = None
+        self._history.learn(entry, body)
+        return entry
+
+    def _check_ours(self, path: str, body: bytes) -> None:
+        """Tell our own write, whose answer was lost, from another run's."""
+        stored = self._store.get(path)
+        if stored == body:
+            return
+        if stored is None:
+            raise StoreUnavailable("an entry that exists cannot be read", path=path)
+        other = decode_entry(stored, path)
+        raise JournalConflict(
+            f"another blizzard (run {other.run}, {other.created}) has appended entry "
+            f"{other.sequence} of pipeline {other.pipeline}; this one stops and publishes nothing. "
+            "Run one blizzard per pipeline",
+            path=self._store.describe(path),
+        )
+
+
+def agree_on_protocol(store: Store, handoff: Handoff) -> None:
+    """Write down how files are handed off before any data file, or obey what is written.
+
+    The write doubles as a probe: a store that lets a second create-only write through has none.
+    """
+    wish = encode(Protocol(handoff=handoff))
+    latest = latest_protocol(store)
+    if latest is None:
+        if isinstance(store.create(layout.protocol(1), wish), Created) and isinstance(
+            store.create(layout.protocol(1), wish), Created
+        ):
+            raise NoExclusiveCreate(
+                "this store overwrites on a create-only write, so nothing could be committed "
+                "exactly once; use one that has conditional writes",
+                path=store.uri,
+            )
+        latest = latest_protocol(store)
+    if latest is None:
+        raise StoreUnavailable("the protocol that was written cannot be read", path=store.uri)
+    if latest.handoff is not handoff:
+        raise ProtocolConflict(
+            f"this table is handed off by {latest.handoff.value!r}, the configuration says "
+            f"{handoff.value!r}; set sink.handoff: {latest.handoff.value}",
+            path=store.uri,
+        )
+
+
+def latest_protocol(store: Reader) -> Protocol | None:
+    """Read the protocol in force: the document with the highest number."""
+    numbers = [
+        int(stem)
+        for facts in store.objects(layout.PROTOCOL)
+        if (stem := facts.path.rpartition("/")[2].removesuffix(".json")).isdigit()
+    ]
+    if not numbers:
+        return None
+    path = layout.protocol(max(numbers))
+    body = store.get(path)
+    return None if body is None else decode_protocol(body, path)

@@ -1,0 +1,302 @@
+"""One pipeline: a batch as six sentences; `explain` stops after the plan."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from blizzard import events
+from blizzard.discovery import Finding, decide, list_source
+from blizzard.flow import Known, Location, SourceFile, Work, WorkUnit
+from blizzard.handoff import Publisher
+from blizzard.journal import History, Identity, Journal, read_history
+from blizzard.plan import plan
+from blizzard.runner import Runner
+from blizzard.settings import PipelineSettings, SourceSettings
+from lake.clock import Clock
+from lake.entry import Entry, SourceRecord
+from lake.errors import LakeError, ObjectMissing, Whose
+from lake.partition import table_schema
+from lake.storage import Reader, Store
+from lake.telemetry.events import Emit
+
+
+class TooManyFailures(LakeError):
+    """As many source files failed as `error_handling.max_failures` allows."""
+
+    code = "max_failures_reached"
+    whose = Whose.USER
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What one run of a pipeline has done so far; only what is journaled counts."""
+
+    files_processed: int = 0
+    records_processed: int = 0
+    bytes_written: int = 0
+    parquet_files_written: int = 0
+    delta_commits: int = 0
+    checkpoints_saved: int = 0
+    files_failed: int = 0
+
+    def count(self, entry: Entry) -> None:
+        """Add a journaled batch."""
+        done = [record for record in entry.sources if record.failure is None]
+        self.files_processed += len(done)
+        self.records_processed += sum(record.rows for record in done)
+        self.bytes_written += sum(file.size for file in entry.files)
+        self.parquet_files_written += len(entry.files)
+        self.checkpoints_saved += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What a batch would do now."""
+
+    pipeline: str
+    table_uri: str
+    entry: int
+    findings: Mapping[str, Finding]
+    units: tuple[WorkUnit, ...]
+
+
+OpenReader = Callable[[Location], Reader]
+OpenStore = Callable[[Location], Store]
+
+
+@dataclass(slots=True, kw_only=True)
+class Pipeline:
+    """One pipeline at work. `step` runs one batch; the state is the journal's."""
+
+    settings: PipelineSettings
+    runner: Runner
+    publisher: Publisher
+    log_knows_pipeline: Callable[[], bool]
+    clock: Clock
+    emit: Emit
+    once: bool
+    run_id: str
+    open_source: OpenReader
+    open_sink: OpenStore
+    statistics: Statistics = field(default_factory=Statistics)
+    _journal: Journal | None = None
+    _tried: set[str] = field(default_factory=set)
+    _failed: set[str] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)
+    _unpublished: bool = True
+
+    def step(self) -> bool:
+        """Run one batch from discovery to hand-off; say whether there was one."""
+        journal = self._open_journal()
+        if (settled := journal.settle()) is not None:
+            self._count(settled)
+        self._publish()
+        findings = self._discover(journal)
+        files = tuple(file for finding in findings.values() for file in finding.take)
+        misplaced = tuple(record for found in findings.values() for record in found.misplaced)
+        if not files and not misplaced:
+            resting = sum(len(finding.resting) for finding in findings.values())
+            self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
+            return False
+        started = self.clock.seconds()
+        units = plan(files, parallelism=self.runner.parallelism) if files else ()
+        self._tell_start(journal.sequence + 1, files, units)
+        outcomes = self.runner.run(units, self._work(journal)) if units else []
+        sources = misplaced + tuple(record for done in outcomes for record in done.sources)
+        written = tuple(file for done in outcomes for file in done.files)
+        entry = journal.append(sources, written)
+        self._tell_end(entry, self.clock.seconds() - started)
+        self._count(entry)
+        self._publish()
+        self._check_failures()
+        return True
+
+    def _open_journal(self) -> Journal:
+        """Open the journal at the first step, whatever state an earlier run left it in."""
+        if self._journal is None:
+            store = self.open_sink(sink_location(self.settings))
+            history = read_history(store, self.settings.name)
+            journal = Journal(store, identity_of(self.settings, self.run_id), history, self.clock)
+            journal.open_with(self.log_knows_pipeline)
+            self._journal = journal
+        return self._journal
+
+    def _discover(self, journal: Journal) -> dict[str, Finding]:
+        findings = look(
+            self.settings,
+            self.open_source,
+            known=journal.known,
+            tried=frozenset(self._tried),
+            clock=self.clock,
+        )
+        for name, finding in findings.items():
+            for facts in finding.overwritten:
+                if f"{name}:{facts.path}:{facts.etag}" not in self._told:
+                    self._told.add(f"{name}:{facts.path}:{facts.etag}")
+                    self.emit(
+                        events.SourceFileOverwritten(pipeline=self.settings.name, path=facts.path)
+                    )
+        return findings
+
+    def _work(self, journal: Journal) -> Work:
+        settings = self.settings
+        template = settings.sink.template
+        return Work(
+            sources={source.name: source_location(source) for source in settings.sources},
+            sink=sink_location(settings),
+            file_schema=settings.schema.without(frozenset(template.keys if template else ())),
+            rolling=settings.sink.rolling,
+            upload=settings.sink.upload,
+            max_concurrent_files=max(source.max_concurrent_files for source in settings.sources),
+            batch_size=min(source.batch_size for source in settings.sources),
+            marks={"pipeline": settings.name, "journal": journal.id},
+            clock=self.clock,
+        )
+
+    def _count(self, entry: Entry) -> None:
+        """Enter a journaled batch into the statistics; it has yet to be handed on."""
+        failed = {record.key for record in entry.sources if record.failure is not None}
+        self._failed |= failed
+        if self.once:
+            self._tried |= failed
+        self.statistics.count(entry)
+        self.statistics.files_failed = len(self._failed)
+        self._unpublished = True
+
+    def _publish(self) -> None:
+        """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""
+        if self._unpublished:
+            self.statistics.delta_commits += self.publisher.publish()
+            self._unpublished = False
+
+    def _check_failures(self) -> None:
+        """Stop the pipeline once too many files have failed; what succeeded is handed on."""
+        limit = self.settings.max_failures
+        if limit is not None and len(self._failed) >= limit:
+            raise TooManyFailures(
+                f"{len(self._failed)} source files have failed and "
+                f"error_handling.max_failures is {limit}; what succeeded is journaled"
+            )
+
+    def _tell_start(
+        self, entry: int, files: tuple[SourceFile, ...], units: tuple[WorkUnit, ...]
+    ) -> None:
+        self.emit(
+            events.BatchStarted(
+                pipeline=self.settings.name,
+                entry=entry,
+                files=len(files),
+                bytes=sum(file.size for file in files),
+                units=len(units),
+            )
+        )
+
+    def _tell_end(self, entry: Entry, seconds: float) -> None:
+        name = self.settings.name
+        for record in entry.sources:
+            if record.failure is not None:
+                self.emit(_failed_event(name, entry.source_uris, record))
+        dropped: Counter[str] = Counter()
+        for record in entry.sources:
+            dropped.update(record.dropped)
+        if dropped:
+            self.emit(
+                events.FieldsDropped(pipeline=name, entry=entry.sequence, fields=dict(dropped))
+            )
+        done = [record for record in entry.sources if record.failure is None]
+        self.emit(
+            events.BatchJournaled(
+                pipeline=name,
+                entry=entry.sequence,
+                files=len(done),
+                failed=len(entry.sources) - len(done),
+                rows=sum(record.rows for record in done),
+                parquet_files=len(entry.files),
+                bytes=sum(file.size for file in entry.files),
+                seconds=seconds,
+            )
+        )
+
+
+def explain(
+    settings: PipelineSettings, open_reader: OpenReader, *, parallelism: int, clock: Clock
+) -> Explanation:
+    """Say what a batch would do now. It is handed readers only, so it cannot write."""
+    try:
+        history = read_history(open_reader(sink_location(settings)), settings.name)
+    except ObjectMissing:
+        history = History()  # The table's folder does not exist yet, so neither does a journal.
+    findings = look(settings, open_reader, known=history.known.get, tried=frozenset(), clock=clock)
+    files = [file for finding in findings.values() for file in finding.take]
+    return Explanation(
+        pipeline=settings.name,
+        table_uri=settings.sink.table_uri,
+        entry=max(history.sequence, 0) + 1,
+        findings=findings,
+        units=plan(files, parallelism=parallelism),
+    )
+
+
+def look(
+    settings: PipelineSettings,
+    open_source: OpenReader,
+    *,
+    known: Callable[[str], Known | None],
+    tried: frozenset[str],
+    clock: Clock,
+) -> dict[str, Finding]:
+    """Look at every source and say what there is to do."""
+    schema = table_schema(settings.schema, settings.sink.template)
+    fields = {column.name: column for column in schema.fields}
+    return {
+        source.name: decide(
+            list_source(open_source(source_location(source))),
+            source=source,
+            template=settings.sink.template,
+            partition_fields=fields,
+            known=known,
+            tried=tried,
+            now=clock.now(),
+        )
+        for source in settings.sources
+    }
+
+
+def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
+    """Say who writes the entries, from which sources, with which schema."""
+    template = settings.sink.template
+    return Identity(
+        pipeline=settings.name,
+        run=run_id,
+        handoff=settings.sink.handoff,
+        source_uris={source.name: source.uri for source in settings.sources},
+        table_schema=table_schema(settings.schema, template).delta(),
+        partition_columns=template.keys if template else (),
+    )
+
+
+def source_location(source: SourceSettings) -> Location:
+    """Say where a source is."""
+    return Location(uri=source.uri, options=source.storage_options)
+
+
+def sink_location(settings: PipelineSettings) -> Location:
+    """Say where the table's directory is."""
+    return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)
+
+
+def _failed_event(
+    pipeline: str, source_uris: Mapping[str, str], record: SourceRecord
+) -> events.SourceFileFailed:
+    failure = record.failure
+    if failure is None:
+        raise AssertionError("only a failed file has a failure to tell of")
+    return events.SourceFileFailed(
+        pipeline=pipeline,
+        path=f"{source_uris[record.source].rstrip('/')}/{record.path}",
+        stage=failure.stage.value,
+        code=failure.code,
+        reason=failure.message,
+        line=failure.line,
+        field=failure.field,
+    )

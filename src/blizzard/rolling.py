@@ -1,0 +1,34 @@
+"""When a row group is full, and when a file is. Pure."""
+
+from dataclasses import dataclass
+
+from blizzard.settings import RollingPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenFile:
+    """What is known of a file that is being written."""
+
+    encoded: int
+    """Bytes of the row groups that are closed."""
+    buffered: int
+    """Arrow bytes that wait for the next row group."""
+    ratio: float
+    """Encoded bytes per Arrow byte, as seen so far; 1 before the first row group."""
+
+
+def row_group_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
+    """Close the row group when enough is buffered, or when it should fill the file."""
+    return file.buffered > 0 and (
+        file.buffered >= policy.row_group_size
+        or file.encoded + file.buffered * file.ratio >= policy.file_size
+    )
+
+
+def file_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
+    """Roll when what is encoded has reached the target.
+
+    A file within a tenth of the target is full, too: one more small row group would cost readers
+    more than the missing bytes do.
+    """
+    return file.encoded >= policy.file_size * 0.9

@@ -1,0 +1,123 @@
+"""What a run of blizzard is told: plain values in bytes and seconds, which pickle.
+
+They are built from YAML by `blizzard.config`; the stages know only this module.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lake.entry import Handoff
+from lake.options import StorageOptions
+from lake.partition import Template
+from lake.schema import Schema
+from lake.units import mebibytes
+
+
+class Compression(StrEnum):
+    """How source files are compressed; AUTO goes by the file itself."""
+
+    AUTO = "auto"
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+class Codec(StrEnum):
+    """How the pages of a Parquet file are compressed."""
+
+    SNAPPY = "snappy"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    LZ4 = "lz4"
+    UNCOMPRESSED = "uncompressed"
+
+
+class Commit(StrEnum):
+    """Who commits to the Delta log."""
+
+    PENGUIN = "penguin"
+    INLINE = "inline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """One place where NDJSON files land, and how much of it is taken at a time."""
+
+    name: str = "default"
+    uri: str
+    storage_options: StorageOptions = field(default_factory=StorageOptions)
+    compression: Compression = Compression.AUTO
+    max_concurrent_files: int = 16
+    batch_size: int = 8192
+    """The most rows in one Arrow batch."""
+    poll_interval: float = 10.0
+    """Seconds between two looks at the source."""
+    max_files_per_batch: int = 10_000
+    max_bytes_per_batch: int = 16 * 1024**3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingPolicy:
+    """When a Parquet file is finished and when a row group is."""
+
+    file_size: int = mebibytes(128)
+    """Encoded bytes."""
+    row_group_size: int = mebibytes(128)
+    """Arrow bytes buffered."""
+    codec: Codec = Codec.SNAPPY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadSettings:
+    """How finished files are uploaded; sizes in bytes."""
+
+    part_size: int = mebibytes(32)
+    min_multipart_size: int = mebibytes(5)
+    max_concurrent_parts: int = 8
+    max_concurrent_uploads: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkSettings:
+    """The table directory, and how files are written to it and handed off."""
+
+    table_uri: str
+    storage_options: StorageOptions = field(default_factory=StorageOptions)
+    rolling: RollingPolicy = field(default_factory=RollingPolicy)
+    upload: UploadSettings = field(default_factory=UploadSettings)
+    handoff: Handoff = Handoff.JOURNAL
+    commit: Commit = Commit.PENGUIN
+    template: Template | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    """One pipeline: its sources, its table, the fields it declares."""
+
+    name: str = "default"
+    sources: tuple[SourceSettings, ...]
+    sink: SinkSettings
+    schema: Schema
+    max_failures: int | None = None
+    """The failed file that stops the pipeline; None where failures never stop it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """Where Spark runs. `conf` may hold credentials, so it is not shown."""
+
+    master: str = "local[*,4]"
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlizzardSettings:
+    """Everything one blizzard process does."""
+
+    pipelines: tuple[PipelineSettings, ...]
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    tables: Mapping[str, str] = field(default_factory=dict)
+    """Names under `tables:` by pipeline: the entry that holds the settings of inline commits."""
+    warnings: tuple[str, ...] = ()
+    """One line for each key that is present and not acted on yet."""

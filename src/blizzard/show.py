@@ -1,0 +1,98 @@
+"""Results and plans, for a person or a machine, on standard output."""
+
+import json
+from enum import StrEnum
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from blizzard.pipeline import Explanation
+from lake.entry import SourceRecord
+from lake.units import in_words
+
+
+class Output(StrEnum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+CHANGED = "ingested before, changed since; its new content is not read"
+FEW = 20
+"""How many files a person wants to see of a long list."""
+
+
+def results(rows: list[dict[str, Any]], output: Output) -> None:
+    """Print what each pipeline did: a JSON object a line, or a table."""
+    if output is Output.JSON:
+        for row in rows:
+            print(json.dumps(row, ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
+        return
+    console = Console()
+    for row in rows:
+        table = Table(title=f"pipeline {row['pipeline']}", title_justify="left", show_header=False)
+        for key, value in row.items():
+            if key != "pipeline" and value is not None:
+                shown = in_words(value) if key == "bytes_written" else str(value)
+                table.add_row(key, shown)
+        console.print(table)
+
+
+def explanation(found: Explanation, output: Output) -> None:
+    """Print what a batch would do, and why some files are not in it."""
+    if output is Output.JSON:
+        print(json.dumps(_as_document(found), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
+        return
+    console = Console()
+    files = [file for unit in found.units for file in unit.files]
+    console.print(
+        f"pipeline {found.pipeline}: batch {found.entry} would read {len(files)} files "
+        f"({in_words(sum(file.size for file in files))}) in {len(found.units)} units "
+        f"into {found.table_uri}",
+        soft_wrap=True,
+    )
+    for file in files[:FEW]:
+        console.print(f"  read   {file.key}  {in_words(file.size)}", soft_wrap=True)
+    if len(files) > FEW:
+        console.print(f"  … and {len(files) - FEW} more")
+    for path, reason in _left_out(found)[:FEW]:
+        console.print(f"  leave  {path}  {reason}", soft_wrap=True)
+    later = sum(finding.left_over for finding in found.findings.values())
+    if later:
+        console.print(f"  {later} more files are left for the batches after it")
+
+
+def _left_out(found: Explanation) -> list[tuple[str, str]]:
+    return [
+        pair
+        for name, finding in found.findings.items()
+        for pair in (
+            *((record.key, _reason(record)) for record in finding.misplaced),
+            *((f"{name}:{facts.path}", CHANGED) for facts in finding.overwritten),
+            *((record.key, f"failed before: {_reason(record)}") for record in finding.resting),
+        )
+    ]
+
+
+def _reason(record: SourceRecord) -> str:
+    return record.failure.message if record.failure else ""
+
+
+def _as_document(found: Explanation) -> dict[str, Any]:
+    return {
+        "pipeline": found.pipeline,
+        "table_uri": found.table_uri,
+        "entry": found.entry,
+        "units": [
+            {
+                "unit": unit.name,
+                "partition_values": dict(unit.partition_values),
+                "files": [{"path": file.key, "size": file.size} for file in unit.files],
+            }
+            for unit in found.units
+        ],
+        "left_out": [{"path": path, "reason": reason} for path, reason in _left_out(found)],
+        "left_for_later": sum(finding.left_over for finding in found.findings.values()),
+    }

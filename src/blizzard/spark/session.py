@@ -1,0 +1,59 @@
+"""The Spark session: one per process, started when the first batch needs it."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from blizzard.settings import SparkSettings
+
+QUIET = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %-5p spark: %m%n%ex{short}
+logger.task.name = org.apache.spark.scheduler.TaskSetManager
+logger.task.level = warn
+logger.util.name = org.apache.spark.util
+logger.util.level = error
+"""
+"""Spark says what matters (a task that failed) and nothing of how it started."""
+
+
+def start(settings: SparkSettings) -> SparkSession:
+    """Start Spark with settings that suit many small Python tasks; the user's conf wins."""
+    # The executors' Python must be the one that has this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    conf = {
+        "spark.app.name": "blizzard",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+        "spark.python.worker.reuse": "true",
+        "spark.sql.artifact.isolation.enabled": "false",
+        **settings.conf,
+    }
+    if settings.master.startswith("local"):
+        # On a machine without DNS, Spark's guess of its own address fails.
+        conf.setdefault("spark.driver.host", "127.0.0.1")
+        conf.setdefault("spark.driver.bindAddress", "127.0.0.1")
+    conf.setdefault("spark.driver.extraJavaOptions", _quiet_java())
+    builder = SparkSession.builder.master(settings.master)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _quiet_java() -> str:
+    """Write the logging settings where the JVM can read them when it starts."""
+    file = Path(tempfile.gettempdir()) / f"blizzard-log4j2-{os.getuid()}.properties"
+    if not file.exists() or file.read_text() != QUIET:
+        file.write_text(QUIET)
+    return f"-Dlog4j2.configurationFile={file} -Dlog4j.configurationFile={file}"

@@ -1,0 +1,103 @@
+"""Finished files into the table's directory, several at a time, each whole or not at all."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from blizzard.flow import ClosedFile
+from blizzard.settings import UploadSettings
+from lake.datafile import FinishedFile
+from lake.errors import LakeError, StoreUnavailable
+from lake.layout import data_file
+from lake.retry import Backoff
+from lake.storage import Store
+
+TRIES = 4
+
+
+class Uploads:
+    """Uploads files in the background; when too many wait, handing in one more waits, too."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: UploadSettings,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._pause = pause
+        self._pool = ThreadPoolExecutor(
+            settings.max_concurrent_uploads, thread_name_prefix="upload"
+        )
+        self._room = threading.Semaphore(settings.max_concurrent_uploads * 4)
+
+    def hand_in(
+        self,
+        file: ClosedFile,
+        *,
+        partition_values: Mapping[str, str | None],
+        unit: str,
+        source_file: str | None,
+    ) -> Future[FinishedFile]:
+        """Take a file to be uploaded; the answer comes as a future, its error included."""
+        self._room.acquire()
+        answer = self._pool.submit(self._upload, file, partition_values, unit, source_file)
+        answer.add_done_callback(lambda _done: self._room.release())
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _upload(
+        self,
+        file: ClosedFile,
+        partition_values: Mapping[str, str | None],
+        unit: str,
+        source_file: str | None,
+    ) -> FinishedFile:
+        name = data_file(partition_values, file.name)
+        for attempt in range(1, TRIES + 1):
+            try:
+                facts = self._store.upload(
+                    name,
+                    file.path,
+                    part_size=self._settings.part_size,
+                    multipart=file.size >= self._settings.min_multipart_size,
+                    max_parts=self._settings.max_concurrent_parts,
+                )
+                break
+            except LakeError as error:
+                if attempt == TRIES or not error.retryable:
+                    raise
+                self._pause(Backoff(limit_secs=10).wait(attempt, random.random))
+        if facts.size != file.size:
+            raise StoreUnavailable(
+                f"the store holds {facts.size} bytes of a file of {file.size}",
+                path=self._store.describe(name),
+            )
+        file.path.unlink()
+        return FinishedFile(
+            filename=name,
+            size=file.size,
+            record_count=file.rows,
+            partition_values=partition_values,
+            source_file=source_file,
+            source_files=file.sources,
+            unit=unit,
+            statistics=file.statistics,
+            modification_time=int(facts.modified.timestamp() * 1000),
+        )

@@ -1,0 +1,195 @@
+"""What a JSON value means in a declared field: the value itself, unchanged, or a refusal.
+
+Nothing is rounded away, guessed or cast: a number in a string is a string, 1.5 is no integer, a
+timestamp finer than a microsecond is refused. Floats alone take the nearest value they can hold.
+"""
+
+import base64
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
+
+from lake.schema import FieldType
+
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+DAY_MICROS = 86_400_000_000
+FIRST_MICROS = (date(1, 1, 1).toordinal() - EPOCH_DAY) * DAY_MICROS
+LAST_MICROS = (date(9999, 12, 31).toordinal() - EPOCH_DAY + 1) * DAY_MICROS - 1
+
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIMESTAMP = re.compile(
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?)?"
+    r"(?:Z|(?P<sign>[+-])(?P<zone_hour>[0-9]{2})(?::?(?P<zone_minute>[0-9]{2}))?)?)?"
+)
+
+
+class Number(str):
+    """A JSON number as it is written; how it is written decides what it can become."""
+
+    __slots__ = ()
+
+
+class Nested:
+    """A JSON object or array; no declared field but `json` takes one."""
+
+    __slots__ = ()
+
+
+class Refused(Exception):
+    """A value does not fit a declared field: a code, and what would have been right."""
+
+    def __init__(self, code: str, expected: str) -> None:
+        super().__init__(expected)
+        self.code = code
+        self.expected = expected
+
+
+JsonValue = str | Number | bool | Nested
+Cell = str | int | float | bool | bytes
+
+
+def string(value: JsonValue) -> str:
+    """Take a JSON string, if it is text that a file can hold."""
+    text = _text(value, "a string")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Refused("not_utf8", "text without half a surrogate pair") from None
+    return text
+
+
+def int32(value: JsonValue) -> int:
+    """Take an integer of 32 bits."""
+    return _integer(value, 32)
+
+
+def int64(value: JsonValue) -> int:
+    """Take an integer of 64 bits."""
+    return _integer(value, 64)
+
+
+def float64(value: JsonValue) -> float:
+    """Take the nearest double to a JSON number."""
+    if not isinstance(value, Number):
+        raise Refused("wrong_type", "a number (float64)")
+    double = float(value)
+    if math.isinf(double):
+        raise Refused("out_of_range", "a number within the range of float64")
+    return double
+
+
+def float32(value: JsonValue) -> float:
+    """Take the nearest single to a JSON number, rounded once, not by way of the nearest double.
+
+    A double with an odd last bit never lies halfway between two singles; so where the double is
+    not the number itself, the odd one of its two neighbours is rounded.
+    """
+    double = float64(value)
+    assert isinstance(value, Number)  # noqa: S101  # float64 takes nothing else
+    if double != 0:
+        rounded, exact = Decimal(double), Decimal(value)
+        if rounded != exact and not _is_odd(double):
+            double = math.nextafter(double, math.inf if exact > rounded else -math.inf)
+    try:
+        single: float = struct.unpack("<f", struct.pack("<f", double))[0]
+    except OverflowError:
+        raise Refused("out_of_range", "a number within the range of float32") from None
+    return single
+
+
+def boolean(value: JsonValue) -> bool:
+    """Take true or false."""
+    if not isinstance(value, bool):
+        raise Refused("wrong_type", "true or false")
+    return value
+
+
+def day(value: JsonValue) -> int:
+    """Take a day written YYYY-MM-DD, as days since 1970-01-01."""
+    text = _text(value, "a date written YYYY-MM-DD")
+    if not _DATE.fullmatch(text):
+        raise Refused("wrong_type", "a date written YYYY-MM-DD")
+    try:
+        return date(int(text[:4]), int(text[5:7]), int(text[8:])).toordinal() - EPOCH_DAY
+    except ValueError:
+        raise Refused("out_of_range", "a day of the calendar, 0001-01-01 to 9999-12-31") from None
+
+
+def timestamp(value: JsonValue) -> int:
+    """Take a moment written as ISO 8601, as microseconds since 1970 in UTC; no zone means UTC."""
+    expected = "a timestamp written YYYY-MM-DDTHH:MM:SS.ffffffZ or with an offset"
+    match = _TIMESTAMP.fullmatch(_text(value, expected))
+    if match is None:
+        raise Refused("wrong_type", expected)
+    part = match.groupdict(default="0")
+    minutes = _of_day(part["hour"], part["minute"], "a time from 00:00:00 to 23:59:59")
+    offset = _of_day(part["zone_hour"], part["zone_minute"], "an offset from -23:59 to +23:59")
+    if int(part["second"]) > 59:
+        raise Refused("out_of_range", "a time from 00:00:00 to 23:59:59")
+    fraction, lost = part["fraction"][:6], part["fraction"][6:]
+    if lost.strip("0"):
+        raise Refused("out_of_range", "a fraction of a second in whole microseconds")
+    minutes += offset if part["sign"] == "-" else -offset
+    micros = (
+        day(part["day"]) * DAY_MICROS
+        + (minutes * 60 + int(part["second"])) * 1_000_000
+        + int(fraction.ljust(6, "0"))
+    )
+    if not FIRST_MICROS <= micros <= LAST_MICROS:
+        raise Refused("out_of_range", "a moment within the years 0001 to 9999 in UTC")
+    return micros
+
+
+def binary(value: JsonValue) -> bytes:
+    """Take bytes written in base64 with padding."""
+    text = _text(value, "a string in base64")
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise Refused("wrong_type", "a string in base64 with padding") from None
+
+
+TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
+    FieldType.STRING: string,
+    FieldType.INT32: int32,
+    FieldType.INT64: int64,
+    FieldType.FLOAT32: float32,
+    FieldType.FLOAT64: float64,
+    FieldType.BOOLEAN: boolean,
+    FieldType.TIMESTAMP: timestamp,
+    FieldType.DATE: day,
+    FieldType.BINARY: binary,
+}
+
+
+def _text(value: JsonValue, expected: str) -> str:
+    if type(value) is not str:
+        raise Refused("wrong_type", expected)
+    return value
+
+
+def _integer(value: JsonValue, bits: int) -> int:
+    if not isinstance(value, Number) or not value.lstrip("-").isdigit():
+        raise Refused("wrong_type", f"an integer (int{bits})")
+    limit = 1 << (bits - 1)
+    # Python refuses to read an integer of thousands of digits; none that long is in range.
+    if len(value) > 20 or not -limit <= int(value) < limit:
+        raise Refused("out_of_range", f"an integer from {-limit} to {limit - 1} (int{bits})")
+    return int(value)
+
+
+def _of_day(hours: str, minutes: str, expected: str) -> int:
+    if int(hours) > 23 or int(minutes) > 59:
+        raise Refused("out_of_range", expected)
+    return int(hours) * 60 + int(minutes)
+
+
+def _is_odd(double: float) -> bool:
+    bits: int = struct.unpack("<q", struct.pack("<d", double))[0]
+    return bits & 1 == 1

@@ -1,0 +1,278 @@
+"""One work unit, start to end: download, decompress, parse, roll Parquet, upload.
+
+Plain Python that knows nothing of Spark. A source file is all in or all out: a small one is kept
+decoded until its last line has parsed and only then shares an output file with others; one that
+outgrows the budget gets output files of its own, which are forgotten if it fails. A forgotten file
+may be in the store, but nobody will ever name it.
+"""
+
+import errno
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from blizzard.compression import CorruptStream, decompress
+from blizzard.download import Downloads
+from blizzard.flow import ClosedFile, SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.reader import BadLine, Decoder
+from blizzard.upload import Uploads
+from blizzard.writer import RollingWriter
+from lake.datafile import FinishedFile
+from lake.entry import Failure, SourceRecord, Stage
+from lake.errors import LakeError, StoreFull
+from lake.storage import Reader, Store
+
+DECODED_BUDGET = 64 * 1024 * 1024
+"""Arrow bytes of one source file that are kept until its last line has parsed."""
+
+
+class Stores(Protocol):
+    """Where a worker gets its stores from."""
+
+    def source(self, name: str) -> Reader:
+        """Open a source of the pipeline."""
+
+    def sink(self) -> Store:
+        """Open the table's directory."""
+
+
+@dataclass(slots=True)
+class OpenedStores:
+    """The stores of a batch, opened where they are used, once."""
+
+    work: Work
+    _sources: dict[str, Reader] = field(default_factory=dict)
+    _sink: Store | None = None
+
+    def source(self, name: str) -> Reader:
+        """Open a source of the pipeline."""
+        if name not in self._sources:
+            location = self.work.sources[name]
+            self._sources[name] = Reader(location.uri, location.options)
+        return self._sources[name]
+
+    def sink(self) -> Store:
+        """Open the table's directory."""
+        if self._sink is None:
+            self._sink = Store(self.work.sink.uri, self.work.sink.options, make_folder=True)
+        return self._sink
+
+
+def run_unit(unit: WorkUnit, work: Work, stores: Stores) -> UnitOutcome:
+    """Turn a unit's source files into data files; every failure is part of the answer."""
+
+    def open_file(file: SourceFile) -> Iterator[bytes]:
+        return stores.source(file.source).stream(file.path, size=file.size, etag=file.etag)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="blizzard-") as folder,
+        Uploads(stores.sink(), work.upload) as uploads,
+        Downloads(unit.files, open_file, ahead=work.max_concurrent_files) as downloads,
+    ):
+        return _Unit(unit, work, Path(folder), downloads, uploads).run()
+
+
+@dataclass(slots=True)
+class _Group:
+    """Source files that share output files, and so stand or fall together."""
+
+    name: str
+    writer: RollingWriter
+    records: list[SourceRecord] = field(default_factory=list)
+    uploads: list[Future[FinishedFile]] = field(default_factory=list)
+    broken: Exception | None = None
+    """Why nothing more can be written to it, once something could not."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has been counted of one source file."""
+
+    lines: int = 0
+    blank: int = 0
+    rows: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+class _Unit:
+    """The state of one unit while it runs."""
+
+    def __init__(
+        self, unit: WorkUnit, work: Work, folder: Path, downloads: Downloads, uploads: Uploads
+    ) -> None:
+        self.unit = unit
+        self.work = work
+        self.folder = folder
+        self.downloads = downloads
+        self.uploads = uploads
+        self.decoder = Decoder(work.file_schema)
+        self.groups: list[_Group] = []
+        self.failed: list[SourceRecord] = []
+
+    def run(self) -> UnitOutcome:
+        shared = self._new_group()
+        for file in self.unit.files:
+            self._read(file, shared)
+        self._write_all(shared, shared.writer.close())
+        files = [file for group in self.groups for file in self._settle(group)]
+        records = [record for group in self.groups for record in group.records]
+        order = {file.key: index for index, file in enumerate(self.unit.files)}
+        return UnitOutcome(
+            unit=self.unit.name,
+            sources=tuple(sorted(records + self.failed, key=lambda record: order[record.key])),
+            files=tuple(files),
+        )
+
+    def _new_group(self) -> _Group:
+        writer = RollingWriter(
+            schema=self.work.file_schema.arrow(),
+            policy=self.work.rolling,
+            marks=self.work.marks,
+            folder=self.folder,
+            clock=self.work.clock,
+        )
+        group = _Group(f"{self.unit.name}.{len(self.groups)}", writer)
+        self.groups.append(group)
+        return group
+
+    def _read(self, file: SourceFile, shared: _Group) -> None:
+        """Read one source file into the shared group or, if it is large, into one of its own."""
+        tally = _Tally()
+        kept: list[pa.RecordBatch] = []
+        decoded_bytes = 0
+        own: _Group | None = None
+        try:
+            for batch in self._batches(file, tally):
+                kept.append(batch)
+                decoded_bytes += batch.nbytes
+                if own is None and decoded_bytes > DECODED_BUDGET:
+                    own = self._new_group()
+                if own is not None:
+                    self._write(own, kept, file)
+                    kept = []
+        except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
+            if own is not None:
+                self._forget(own)
+            self.failed.append(record_of(file, tally, failure=failure_of(error)))
+            return
+        group = own or shared
+        self._write(group, kept, file)
+        if own is not None:
+            self._write_all(own, own.writer.close())
+        group.records.append(record_of(file, tally, unit=group.name))
+
+    def _batches(self, file: SourceFile, tally: _Tally) -> Iterator[pa.RecordBatch]:
+        pieces = decompress(self.downloads.pieces(file), file.codec)
+        for decoded in self.decoder.decode(pieces):
+            tally.lines += decoded.lines
+            tally.blank += decoded.blank
+            tally.rows += decoded.batch.num_rows
+            tally.dropped.update(decoded.dropped)
+            for start in range(0, decoded.batch.num_rows, self.work.batch_size):
+                yield decoded.batch.slice(start, self.work.batch_size)
+
+    def _write(self, group: _Group, batches: list[pa.RecordBatch], file: SourceFile) -> None:
+        for batch in batches:
+            self._write_all(group, group.writer.write(batch, file.key))
+
+    def _write_all(self, group: _Group, closed: Iterator[ClosedFile]) -> None:
+        """Write and hand in what was closed; trouble breaks the group, and only the group."""
+        if group.broken is not None:
+            return
+        try:
+            for file in closed:
+                group.uploads.append(
+                    self.uploads.hand_in(
+                        file,
+                        partition_values=self.unit.partition_values,
+                        unit=group.name,
+                        source_file=self._only_source(file),
+                    )
+                )
+        except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
+            group.broken = error
+            group.writer.abandon()
+
+    def _only_source(self, closed: ClosedFile) -> str | None:
+        """Give the URI of the one source file in an output file, if there is but one."""
+        if len(closed.sources) != 1:
+            return None
+        file = next(file for file in self.unit.files if file.key == closed.sources[0])
+        return f"{self.work.sources[file.source].uri.rstrip('/')}/{file.path}"
+
+    def _forget(self, group: _Group) -> None:
+        group.writer.abandon()
+        self.groups.remove(group)
+
+    def _settle(self, group: _Group) -> list[FinishedFile]:
+        """Wait for the group's uploads; if one failed, all of its source files have failed."""
+        files = []
+        for upload in group.uploads:
+            try:
+                files.append(upload.result())
+            except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
+                group.broken = group.broken or error
+        if group.broken is None:
+            return files
+        failure = failure_of(group.broken, stage=Stage.UPLOAD)
+        self.failed.extend(
+            replace(record, rows=0, lines=0, blank=0, dropped={}, unit=None, failure=failure)
+            for record in group.records
+        )
+        group.records.clear()
+        return []
+
+
+def record_of(
+    file: SourceFile, tally: _Tally, *, unit: str | None = None, failure: Failure | None = None
+) -> SourceRecord:
+    """Enter one source file into the books; one that failed has no rows in the table."""
+    counted = tally if failure is None else _Tally()
+    return SourceRecord(
+        source=file.source,
+        path=file.path,
+        size=file.size,
+        etag=file.etag,
+        lines=counted.lines,
+        blank=counted.blank,
+        rows=counted.rows,
+        dropped=dict(counted.dropped),
+        unit=unit,
+        failure=failure,
+    )
+
+
+def failure_of(error: Exception, stage: Stage = Stage.DOWNLOAD) -> Failure:
+    """Say in the journal's words what went wrong, where, and whether trying again can help."""
+    match error:
+        case BadLine():
+            return Failure(
+                stage=Stage.PARSE,
+                code=error.code,
+                message=error.message,
+                line=error.line,
+                field=error.field,
+            )
+        case CorruptStream():
+            return Failure(stage=Stage.DECOMPRESS, code=error.code, message=error.message)
+        case LakeError():
+            return Failure(
+                stage=stage, code=error.code, message=error.message, retryable=error.retryable
+            )
+        case OSError() if error.errno == errno.ENOSPC or "No space left" in str(error):
+            return Failure(
+                stage=stage,
+                code=StoreFull.code,
+                message="no space is left on the worker's local disk; free some",
+                retryable=True,
+            )
+        case _:
+            return Failure(
+                stage=stage, code="internal_error", message=f"{type(error).__name__}: {error}"
+            )

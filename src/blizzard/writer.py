@@ -1,0 +1,123 @@
+"""Arrow batches into Parquet files on the local disk, rolled by size.
+
+Memory is one row group: what is encoded already is on disk, where the uploader reads it from.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from blizzard.flow import ClosedFile
+from blizzard.rolling import OpenFile, file_is_full, row_group_is_full
+from blizzard.settings import Codec, RollingPolicy
+from lake.clock import Clock
+from lake.footer import statistics
+
+PARQUET_CODEC: Mapping[Codec, Literal["snappy", "gzip", "zstd", "lz4", "none"]] = {
+    Codec.SNAPPY: "snappy",
+    Codec.GZIP: "gzip",
+    Codec.ZSTD: "zstd",
+    Codec.LZ4: "lz4",
+    Codec.UNCOMPRESSED: "none",
+}
+
+
+class RollingWriter:
+    """Writes the batches of one partition into one Parquet file after another."""
+
+    def __init__(
+        self,
+        *,
+        schema: pa.Schema,
+        policy: RollingPolicy,
+        marks: Mapping[str, str],
+        folder: Path,
+        clock: Clock,
+    ) -> None:
+        self._schema = schema.with_metadata({f"blizzard.{key}": marks[key] for key in marks})
+        self._policy = policy
+        self._folder = folder
+        self._clock = clock
+        self._ratio = 1.0
+        self._buffered: list[pa.RecordBatch] = []
+        self._sources: list[str] = []
+        self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
+        self._buffered_bytes = 0
+
+    def write(self, batch: pa.RecordBatch, source: str) -> Iterator[ClosedFile]:
+        """Take rows of a source file; give the file that they filled, if they did."""
+        if not batch.num_rows:
+            return
+        if source not in self._sources[-1:]:
+            self._sources.append(source)
+        self._buffered.append(batch)
+        self._buffered_bytes += batch.nbytes
+        if row_group_is_full(self._state(), self._policy):
+            self._close_row_group()
+            if file_is_full(self._state(), self._policy):
+                yield self._roll()
+
+    def close(self) -> Iterator[ClosedFile]:
+        """Close the file in hand, if there is one."""
+        if self._buffered:
+            self._close_row_group()
+        if self._open:
+            yield self._roll()
+
+    def abandon(self) -> None:
+        """Forget the file in hand; its bytes go with the folder."""
+        self._buffered, self._buffered_bytes = [], 0
+        if self._open:
+            _name, file, _writer = self._open
+            self._open = None
+            file.close()
+
+    def _state(self) -> OpenFile:
+        return OpenFile(
+            encoded=self._open[1].tell() if self._open else 0,
+            buffered=self._buffered_bytes,
+            ratio=self._ratio,
+        )
+
+    def _close_row_group(self) -> None:
+        if self._open is None:
+            name = self._clock.fresh_id()
+            file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
+            writer = pq.ParquetWriter(
+                file,
+                self._schema,
+                compression=PARQUET_CODEC[self._policy.codec],
+                store_schema=False,
+                write_statistics=True,
+            )
+            self._open = (name, file, writer)
+        _name, file, writer = self._open
+        before = file.tell()
+        table = pa.Table.from_batches(self._buffered).cast(self._schema)
+        writer.write_table(table, row_group_size=table.num_rows)
+        self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
+        self._buffered, self._buffered_bytes = [], 0
+
+    def _roll(self) -> ClosedFile:
+        assert self._open is not None  # noqa: S101 - both callers have just closed a row group in it
+        name, file, writer = self._open
+        writer.close()
+        file.close()
+        # The footer is read back from the disk: what counts is what is there, not what was meant.
+        path = self._folder / f"{name}.parquet"
+        metadata = pq.read_metadata(path)
+        closed = ClosedFile(
+            name=name,
+            path=path,
+            size=path.stat().st_size,
+            rows=metadata.num_rows,
+            sources=tuple(dict.fromkeys(self._sources)),
+            statistics=statistics(metadata),
+        )
+        self._open = None
+        self._sources = []
+        return closed

@@ -1,0 +1,345 @@
+"""The document as written in YAML: both programs' sections, closed, with their units in the keys.
+
+Each program validates the whole document and uses its part. Nothing here touches Arrow or Delta,
+so that reading a configuration stays cheap. Values arrive as text, whether they stand in the file
+or come from the environment; the types below make quantities of them. A message about a value
+never repeats it: it may be a secret.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    model_validator,
+)
+
+from lake.options import StorageOptions
+from lake.units import mebibytes
+
+KeyPath = tuple[str | int, ...]
+SCHEMES = ("file", "s3", "gs", "az", "abfss")
+DEFAULT_NAME = "default"
+
+
+def template_keys(text: str) -> tuple[str, ...]:
+    """List the keys of a `prefix_template`; a ValueError says what is wrong with it.
+
+    `lake.partition.Template` reads the same texts; it is not used here because it brings Arrow.
+    """
+    keys: list[str] = []
+    for number, segment in enumerate(text.strip("/").split("/"), start=1):
+        key, equals, pattern = segment.partition("=")
+        if not (key and equals and pattern):
+            raise ValueError(f"part {number} of it is not of the form key=pattern")
+        if key in keys:
+            raise ValueError(f"part {number} of it repeats the key of an earlier part")
+        keys.append(key)
+    return tuple(keys)
+
+
+def location(text: str) -> str:
+    """Give a URI or local path without trailing slashes and with `~` expanded."""
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return _local(text)
+    scheme = scheme.lower()
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{name}://" for name in SCHEMES)
+        raise ValueError(f"must be a local path or start with one of {known}")
+    host = rest.partition("/")[0]
+    if scheme == "file" and host:
+        raise ValueError("must have three slashes and a full path, as in file:///data/events")
+    if scheme != "file" and not host:
+        raise ValueError(f"names no bucket or container after {scheme}://")
+    if ":" in host.rpartition("@")[0]:
+        raise ValueError("must not hold a password; put it into storage_options")
+    return f"{scheme}://{rest.rstrip('/') or ('/' if scheme == 'file' else '')}"
+
+
+def same_place(uri: str) -> str:
+    """Give the one form in which two locations can be compared: `file:///x` and `/x` are equal."""
+    if "://" in uri and not uri.startswith("file://"):
+        return uri
+    path = unquote(urlsplit(uri).path) if uri.startswith("file://") else uri
+    return str(Path(path).absolute())
+
+
+def plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+    """Give the values of a section that may hold secrets."""
+    return {name: value.get_secret_value() for name, value in secrets.items()}
+
+
+def storage_options(secrets: Mapping[str, SecretStr]) -> StorageOptions:
+    """Give the options of a store, which stay hidden on their further way."""
+    return StorageOptions(plain(secrets))
+
+
+def _local(text: str) -> str:
+    if text.startswith("~"):
+        try:
+            text = str(Path(text).expanduser())
+        except RuntimeError:
+            raise ValueError("starts with ~, and there is no such home folder") from None
+    return text.rstrip("/") or "/"
+
+
+def _no_boolean(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a number, is true or false")  # noqa: TRY004 - pydantic's way
+    return value
+
+
+def _boolean(value: object) -> object:
+    """Take true and false, also as text; nothing else."""
+    known = {"true": True, "false": False}
+    if str(value).lower() not in known:
+        raise ValueError("must be true or false")
+    return known[str(value).lower()]
+
+
+def _a_byte_at_least(count: float) -> float:
+    if mebibytes(count) < 1:
+        raise ValueError("must be at least one byte")
+    return count
+
+
+def _template(text: str) -> str:
+    template_keys(text)
+    return text.strip("/")
+
+
+def _address(text: str) -> str:
+    found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(\d{1,5})", text)
+    if not found or not 0 < int(found[1]) < 65_536:
+        raise ValueError("must be host:port, as in 127.0.0.1:9090")
+    return text
+
+
+Text = Annotated[str, Field(min_length=1)]
+Flag = Annotated[bool, BeforeValidator(_boolean)]
+Count = Annotated[int, BeforeValidator(_no_boolean), Field(gt=0)]
+CountOrZero = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0)]
+Seconds = Annotated[float, BeforeValidator(_no_boolean), Field(gt=0, allow_inf_nan=False)]
+SecondsOrZero = Annotated[float, BeforeValidator(_no_boolean), Field(ge=0, allow_inf_nan=False)]
+Megabytes = Annotated[
+    float,
+    BeforeValidator(_no_boolean),
+    Field(gt=0, allow_inf_nan=False),
+    AfterValidator(_a_byte_at_least),
+]
+Location = Annotated[Text, AfterValidator(location)]
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class Section(BaseModel):
+    """A closed section: an unknown key is a fault. A key without a value counts as not given."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty_keys(cls, value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+        if not isinstance(value, Mapping):
+            return value
+        known = cls.attributes()
+        return {key: item for key, item in value.items() if item is not None or key not in known}
+
+    @classmethod
+    def attributes(cls) -> dict[str, str]:
+        """Give the attribute of each key, by the key as it is written in YAML."""
+        return {field.alias or name: name for name, field in cls.model_fields.items()}
+
+
+class PartitionBy(Section):
+    """Which folders the table is divided into."""
+
+    prefix_template: Annotated[Text, AfterValidator(_template)]
+    timestamp_field: Text | None = None
+
+
+class PartitionFilter(Section):
+    """Which folders a cold start looks at."""
+
+    prefix_template: Text
+    lookback: Count
+
+
+class Discovering(Section):
+    """How late files are found: the same for source files and for scanned Parquet files."""
+
+    partition_filter: PartitionFilter | None = None
+    late_window_secs: Seconds = 3600
+    sweep_interval_secs: Seconds = 3600
+    sweep_horizon: Count | None = None
+
+
+class Source(Discovering):
+    """One place where NDJSON files land."""
+
+    path: Location
+    storage_options: dict[str, SecretStr] = {}
+    compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
+    max_concurrent_files: Count = 16
+    batch_size: Count = 8192
+    poll_interval_secs: Seconds = 10
+    max_files_per_batch: Count = 10_000
+    max_bytes_per_batch: Count = 16 * 1024**3
+    min_age_secs: SecondsOrZero = 0
+    on_change: Literal["error", "ignore", "reingest"] = "error"
+
+
+class Sink(Section):
+    """The table directory, and how files are written to it."""
+
+    path: Location | None = None
+    table_uri: Location | None = None
+    storage_options: dict[str, SecretStr] = {}
+    file_size_mb: Megabytes = 128
+    row_group_size_bytes: Count = 134_217_728
+    compression: Literal["snappy", "gzip", "zstd", "lz4", "uncompressed"] = "snappy"
+    inactivity_timeout_secs: Seconds = 60
+    rollover_timeout_secs: Seconds = 300
+    max_concurrent_uploads: Count = 4
+    part_size_mb: Megabytes = 32
+    min_multipart_size_mb: Megabytes = 5
+    max_concurrent_parts: Count = 8
+    handoff: Literal["journal", "staging", "direct"] = "journal"
+    commit: Literal["penguin", "inline"] = "penguin"
+    partition_by: PartitionBy | None = None
+
+    @property
+    def uri(self) -> str | None:
+        """Give the table directory, by whichever of its two names it was given."""
+        return self.table_uri or self.path
+
+
+class DeclaredField(Section):
+    """One column."""
+
+    name: Text
+    type: Literal[
+        "string",
+        "int32",
+        "int64",
+        "float32",
+        "float64",
+        "boolean",
+        "timestamp",
+        "date",
+        "json",
+        "binary",
+    ]
+    nullable: Flag = True
+
+
+class DeclaredSchema(Section):
+    """The columns of the table."""
+
+    fields_: list[DeclaredField] = Field(default=[], alias="fields")
+    infer: Flag = False
+    unknown_fields: Literal["drop", "rescue", "add"] = "drop"
+
+
+class ErrorHandling(Section):
+    """What becomes of what cannot be read."""
+
+    max_failures: CountOrZero = 0
+    dlq_path: Location | None = None
+    on_bad_record: Literal["fail", "quarantine"] = "fail"
+
+
+class Pipeline(Section):
+    """One pipeline of the general form."""
+
+    source: Source | None = None
+    sources: dict[str, Source] = {}
+    sink: Sink | None = None
+    schema_: DeclaredSchema | None = Field(default=None, alias="schema")
+    error_handling: ErrorHandling = ErrorHandling()
+
+    def named_sources(self) -> Iterator[tuple[KeyPath, str, Source]]:
+        """Give every source with its key path below the pipeline, and its name."""
+        if self.source is not None:
+            yield ("source",), DEFAULT_NAME, self.source
+        for name, source in self.sources.items():
+            yield ("sources", name), name, source
+
+
+class Table(Discovering):
+    """One table that penguin commits to."""
+
+    table_uri: Location
+    storage_options: dict[str, SecretStr] = {}
+    poll_interval_secs: Seconds = 10
+    delta_checkpoint_interval: Count = 10
+    schema_evolution: Literal["strict", "merge", "overwrite"] = "merge"
+    discovery: Literal["auto", "journal", "staging", "watermark"] = "auto"
+    partition_by: PartitionBy | None = None
+    max_files_per_commit: Count = 10_000
+    file_pattern: Text | None = None
+    table_properties: dict[str, str] = {}
+
+
+class Global(Section):
+    """What all pipelines of one process share."""
+
+    total_concurrency: Count | None = None
+    poll_jitter_secs: SecondsOrZero = 0
+
+
+class Spark(Section):
+    """Where Spark runs."""
+
+    master: Text = "local[*,4]"
+    conf: dict[str, SecretStr] = {}
+
+
+class Metrics(Section):
+    """Where metrics are served; each program has an address of its own."""
+
+    enabled: Flag = False
+    address: Address | None = None
+
+
+class Document(Section):
+    """Everything that the files of one configuration say together."""
+
+    source: Source | None = None
+    sink: Sink | None = None
+    schema_: DeclaredSchema | None = Field(default=None, alias="schema")
+    error_handling: ErrorHandling | None = None
+    pipelines: dict[str, Pipeline] = {}
+    tables: dict[str, Table] = {}
+    global_: Global = Field(default=Global(), alias="global")
+    spark: Spark = Spark()
+    metrics: Metrics = Metrics()
+
+    @property
+    def has_single_form(self) -> bool:
+        """Say whether a pipeline stands at the top of the document."""
+        return any((self.source, self.sink, self.schema_, self.error_handling))
+
+    def named_pipelines(self) -> Iterator[tuple[KeyPath, str, Pipeline]]:
+        """Give every pipeline with its key path and name; the single form is `default`."""
+        if self.has_single_form:
+            yield (
+                (),
+                DEFAULT_NAME,
+                Pipeline(
+                    source=self.source,
+                    sink=self.sink,
+                    schema=self.schema_,
+                    error_handling=self.error_handling or ErrorHandling(),
+                ),
+            )
+        for name, pipeline in self.pipelines.items():
+            yield ("pipelines", name), name, pipeline

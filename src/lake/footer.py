@@ -1,0 +1,107 @@
+"""The facts of a Parquet footer: counts, and bounds that never exclude a row. Pure.
+
+The rules are in docs/adr/0006: a bound is given only where every row group has one; a long string
+is cut so that the bound still holds; a timestamp is rounded outwards to milliseconds, which is
+what Delta keeps; floats have none, since a NaN leaves no trace in a footer.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from lake.datafile import Bound, ColumnStatistics
+
+LONGEST_STRING = 32
+HIGHEST = "\U0010ffff"
+
+
+def statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
+    """Give what is known of each top-level column of a file."""
+    found = {}
+    for index in range(metadata.num_columns):
+        column = metadata.schema.column(index)
+        # A nested leaf has a path longer than its name; a dot may also be part of a name.
+        if column.path == column.name and (facts := _column(metadata, index)) is not None:
+            found[column.name] = facts
+    return found
+
+
+def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:
+    nulls = 0
+    lows: list[Any] = []
+    highs: list[Any] = []
+    bounded = True
+    for group in range(metadata.num_row_groups):
+        chunk = metadata.row_group(group).column(index)
+        facts = chunk.statistics
+        if facts is None or facts.null_count is None:
+            return None
+        nulls += facts.null_count
+        if facts.null_count == chunk.num_values:
+            continue
+        if facts.has_min_max:
+            lows.append(facts.min)
+            highs.append(facts.max)
+        else:
+            bounded = False
+    if not bounded or not lows:
+        return ColumnStatistics(null_count=nulls)
+    low, high = lower_bound(min(lows)), upper_bound(max(highs))
+    if low is None or high is None:
+        return ColumnStatistics(null_count=nulls)
+    return ColumnStatistics(null_count=nulls, minimum=low, maximum=high)
+
+
+def lower_bound(value: object) -> Bound:
+    """Write the least value so that no row lies below it, or give None."""
+    match value:
+        case bool() | float():
+            return None
+        case int():
+            return value
+        case str():
+            return value[:LONGEST_STRING]
+        case datetime():
+            return _milliseconds(value - timedelta(microseconds=value.microsecond % 1000))
+        case date():
+            return value.isoformat()
+        case _:
+            return None
+
+
+def upper_bound(value: object) -> Bound:
+    """Write the greatest value so that no row lies above it, or give None."""
+    match value:
+        case str():
+            return _cut_above(value)
+        case datetime():
+            excess = value.microsecond % 1000
+            if not excess:
+                return _milliseconds(value)
+            # The last millisecond of the last year has no later one to round up to.
+            latest = datetime.max.replace(microsecond=999_000, tzinfo=value.tzinfo)
+            return (
+                None
+                if value > latest
+                else _milliseconds(value + timedelta(microseconds=1000 - excess))
+            )
+        case _:
+            return lower_bound(value)
+
+
+def _cut_above(value: str) -> str:
+    """Cut a string and end it with the highest character, past any that are the highest already."""
+    if len(value) <= LONGEST_STRING:
+        return value
+    end = LONGEST_STRING
+    while end < len(value) and value[end] == HIGHEST:
+        end += 1
+    return value if end >= len(value) else value[:end] + HIGHEST
+
+
+def _milliseconds(instant: datetime) -> str:
+    zone = "" if instant.tzinfo is None else "Z"
+    if instant.tzinfo is not None:
+        instant = instant.astimezone(UTC)
+    return f"{instant.replace(tzinfo=None).isoformat(timespec='milliseconds')}{zone}"

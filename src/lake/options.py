@@ -1,0 +1,42 @@
+"""How a store is reached: region, endpoint, credentials. Its values are never shown."""
+
+from collections.abc import Mapping
+
+SHORTEST_SECRET = 4
+"""Shorter values are switches such as `true`, and blanking them would garble every message."""
+
+
+class StorageOptions:
+    """Options of a store, whose values appear only where `plain` is called.
+
+    It is no Mapping on purpose: handing it to a logger, a message or `dict` reveals nothing. It
+    pickles with its values, since executors open the store themselves.
+    """
+
+    __slots__ = ("_options",)
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._options = tuple(sorted((options or {}).items()))
+
+    def plain(self) -> dict[str, str]:
+        """Give the options with their values, for the store alone."""
+        return dict(self._options)
+
+    def redact(self, text: str) -> str:
+        """Blank the values out of somebody else's text: a library may quote what it was given."""
+        for _name, value in self._options:
+            if len(value) >= SHORTEST_SECRET:
+                text = text.replace(value, "***")
+        return text
+
+    def __reduce__(self) -> tuple[type["StorageOptions"], tuple[dict[str, str]]]:
+        return StorageOptions, (self.plain(),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageOptions) and self._options == other._options
+
+    def __hash__(self) -> int:
+        return hash(self._options)
+
+    def __repr__(self) -> str:
+        return f"StorageOptions({', '.join(f'{name}=***' for name, _ in self._options)})"

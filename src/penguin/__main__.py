@@ -1,0 +1,5 @@
+"""Run penguin as `python -m penguin`."""
+
+from penguin.cli import main
+
+main()

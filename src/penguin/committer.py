@@ -1,0 +1,224 @@
+"""Carry out one commit. The log decides what happened, not the exception.
+
+An error may come from a commit that was made: its answer was lost. So after any error the table
+is opened again and its transactions are read, and only then is it decided whether to try again.
+"""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from lake.clock import Clock
+from lake.entry import encode
+from lake.errors import LakeError
+from lake.layout import log_version, receipt
+from lake.retry import Backoff
+from lake.storage import Reader, Store
+from penguin.errors import CommitFailed, FileMissing, TableExists
+from penguin.flow import Add, CommitPlan, DeltaField, Position, Stopped, TableFacts
+
+CONCURRENT_HEADS = 16
+MAX_ATTEMPTS = 8
+BACKOFF = Backoff(first_secs=0.05, limit_secs=5.0)
+TOKEN_RANDOM_BITS = 16
+
+Pairs = tuple[tuple[str, int], ...]
+
+
+class OpenTable(Protocol):
+    """What the committer needs of an opened table."""
+
+    @property
+    def facts(self) -> TableFacts:
+        """Say what the snapshot is."""
+
+    @property
+    def version(self) -> int:
+        """Give its version."""
+
+    def transaction(self, app_id: str) -> int | None:
+        """Give the version of an app transaction."""
+
+    def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
+        """Append files."""
+
+    def add_columns(
+        self, fields: tuple[DeltaField, ...], transactions: Pairs, metadata: object
+    ) -> None:
+        """Add nullable columns."""
+
+
+class TableLog(Protocol):
+    """What the committer needs of a table's log."""
+
+    def open(self) -> OpenTable | None:
+        """Open the latest version; None where there is no table."""
+
+    def create(self, table: TableFacts, metadata: object) -> None:
+        """Create the table, alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The plan stands in the log, in this version, by our hand."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyCommitted:
+    """The plan stands in the log by somebody else's hand; this version has it."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """The table is not what the plan was made for: look again and decide again."""
+
+
+Outcome = Committed | AlreadyCommitted | Superseded
+
+
+def missing_files(store: Reader, plan: CommitPlan) -> tuple[Stopped, ...]:
+    """Look at every file of a plan; name the first entry of each pipeline that lacks one."""
+
+    def trouble(add: Add) -> str | None:
+        facts = store.head(add.path)
+        if facts is None:
+            return "a data file is gone"
+        if facts.size != add.size:
+            return f"a data file has {facts.size} bytes, and was written with {add.size}"
+        return None
+
+    with ThreadPoolExecutor(CONCURRENT_HEADS, thread_name_prefix="head") as pool:
+        answers = list(zip(plan.adds, pool.map(trouble, plan.adds), strict=True))
+    first: dict[str, Stopped] = {}
+    for add, why in answers:
+        known = first.get(add.pipeline)
+        if why and (known is None or add.sequence < (known.sequence or 0)):
+            first[add.pipeline] = Stopped(
+                pipeline=add.pipeline,
+                sequence=add.sequence,
+                error=FileMissing(
+                    f"entry {add.sequence} must not be committed: {why}",
+                    pipeline=add.pipeline,
+                    file=store.describe(add.path),
+                ),
+            )
+    return tuple(first.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Makes commits to one table."""
+
+    log: TableLog
+    store: Store
+    clock: Clock
+    pause: Callable[[float], object]
+    """Waits some seconds between two attempts."""
+
+    def carry_out(self, plan: CommitPlan) -> Outcome:
+        """Make the commit, once, whoever else is at it and whatever answers get lost.
+
+        When it is made it is put on disk before the receipts say so.
+        """
+        outcome = self._decide(plan)
+        match outcome:
+            case Committed(version) | AlreadyCommitted(version):
+                self._settle(plan, version)
+            case Superseded():
+                pass
+            case _:
+                assert_never(outcome)
+        return outcome
+
+    def _decide(self, plan: CommitPlan) -> Outcome:
+        token = str(self.clock.fresh_id())
+        failed: LakeError | None = None
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                table = self.log.open()
+                if table is None:
+                    self._create(plan, token)
+                    continue
+                outcome = self._standing(plan, table, token)
+                if outcome is not None:
+                    return outcome
+                if table.facts.schema != plan.schema_after:
+                    step = _metadata("columns", token, attempt)
+                    table.add_columns(plan.new_columns, plan.current_transactions(), step)
+                    continue
+                step = _metadata("commit", token, attempt) | {"entries": plan.metadata()}
+                table.commit(plan.adds, plan.transactions(), step)
+            except CommitFailed as error:
+                failed = error
+                self.pause(BACKOFF.wait(attempt, self._chance))
+                continue
+            # The answer was yes. The log is asked all the same, by the next turn of the loop.
+            failed = None
+        raise CommitFailed(
+            f"the commit could not be made in {MAX_ATTEMPTS} attempts",
+            last_error=failed.message if failed else "none",
+        ) from failed
+
+    def _create(self, plan: CommitPlan, token: str) -> None:
+        try:
+            self.log.create(plan.table, _metadata("create", token, 1))
+        except TableExists:
+            # Somebody was first; theirs is the table, if the plan fits it.
+            return
+
+    def _standing(self, plan: CommitPlan, table: OpenTable, token: str) -> Outcome | None:
+        """Say what the log already decided; None while the plan can still be made."""
+        now = [
+            Position.read(part.before.pipeline, part.before.journal, table.transaction)
+            for part in plan.advances
+        ]
+        if now == [part.after for part in plan.advances]:
+            ours = self._version_of(token, plan, table)
+            return AlreadyCommitted(table.version) if ours is None else Committed(ours)
+        same_table = table.facts.shape() == plan.table.shape() and table.facts.schema in (
+            plan.table.schema,
+            plan.schema_after,
+        )
+        untouched = now == [part.before for part in plan.advances]
+        return None if untouched and same_table else Superseded()
+
+    def _version_of(self, token: str, plan: CommitPlan, table: OpenTable) -> int | None:
+        """Find the version that carries our token among those since the plan was made."""
+        oldest = -1 if plan.table.version is None else plan.table.version
+        for version in range(table.version, oldest, -1):
+            body = self.store.get(log_version(version))
+            if body is not None and _is_commit_of(token, body):
+                return version
+        return None
+
+    def _settle(self, plan: CommitPlan, version: int) -> None:
+        """Put the log on disk, then write the receipts."""
+        oldest = -1 if plan.table.version is None else plan.table.version
+        for number in range(oldest + 1, version + 1):
+            if self.store.head(log_version(number)) is not None:
+                self.store.sync(log_version(number))
+        for part in plan.advances:
+            self.store.replace(receipt(part.before.pipeline), encode(part.entries[-1].receipt()))
+
+    def _chance(self) -> float:
+        drawn = int.from_bytes(self.clock.randomness(TOKEN_RANDOM_BITS // 8), "big")
+        return drawn / (1 << TOKEN_RANDOM_BITS)
+
+
+def _metadata(step: str, token: str, attempt: int) -> dict[str, object]:
+    return {"step": step, "token": token, "attempt": attempt}
+
+
+def _is_commit_of(token: str, body: bytes) -> bool:
+    """Say whether a version of the log is the very commit that we tried."""
+    for line in body.splitlines():
+        if line.startswith(b'{"commitInfo"'):
+            told = json.loads(line)["commitInfo"].get("penguin") or {}
+            return bool(told.get("step") == "commit" and told.get("token") == token)
+    return False

@@ -1,0 +1,280 @@
+"""What is waiting to be committed: per pipeline, the entries after the committed one.
+
+The order of reading is receipt, log, journal. Each is written later than the one after it, so
+whatever an earlier read saw a later one must know of too: a log behind its receipt, or a journal
+behind its log, was rolled back, and nothing more of that pipeline is committed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lake.entry import (
+    Entry,
+    Handoff,
+    Protocol,
+    Receipt,
+    decode_entry,
+    decode_protocol,
+    decode_receipt,
+    digest,
+    digest_number,
+)
+from lake.errors import JournalLost, LakeError, ObjectMissing
+from lake.layout import (
+    OURS,
+    PIPELINE_NAME,
+    PROTOCOL,
+    entry_sequence,
+    journal_entry,
+    journal_folder,
+    pipeline_transaction,
+    pipelines,
+    protocol,
+    receipt,
+)
+from lake.storage import Reader
+from penguin.errors import HandoffUnavailable, JournalBroken, LogRolledBack
+from penguin.flow import Backlog, Position, ReadyEntry, Stopped, Transactions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """The pipelines of a table directory and their receipts, read before the log."""
+
+    receipts: Mapping[str, Receipt | None]
+    stopped: tuple[Stopped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """What waits, and what cannot go on."""
+
+    backlogs: tuple[Backlog, ...]
+    stopped: tuple[Stopped, ...]
+
+
+def survey(store: Reader) -> Survey:
+    """List the pipelines, then read the protocol, then the receipts."""
+    names = [name for name in pipelines(store.folders(OURS)) if PIPELINE_NAME.fullmatch(name)]
+    said = read_protocol(store)
+    if said is not None:
+        _check_handoff(said.handoff, store.describe(PROTOCOL))
+    receipts: dict[str, Receipt | None] = {}
+    stopped = []
+    for name in names:
+        try:
+            receipts[name] = _read_receipt(store, name)
+        except LakeError as error:
+            stopped.append(Stopped(pipeline=name, error=error))
+    return Survey(receipts=receipts, stopped=tuple(stopped))
+
+
+def read_protocol(store: Reader) -> Protocol | None:
+    """Read the protocol document with the highest number; None before blizzard wrote one."""
+    names = (facts.path.rpartition("/")[2] for facts in store.objects(PROTOCOL))
+    numbers = [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
+    if not numbers:
+        return None
+    path = protocol(max(numbers))
+    body = store.get(path)
+    if body is None:
+        raise ObjectMissing("the protocol document is gone again", path=store.describe(path))
+    return decode_protocol(body, store.describe(path))
+
+
+def read_journals(
+    store: Reader, found: Survey, transactions: Transactions, *, max_files: int
+) -> Discovery:
+    """Read what each pipeline's journal holds past the log, up to a commit's worth of files."""
+    backlogs = []
+    stopped = list(found.stopped)
+    for pipeline, last_receipt in found.receipts.items():
+        journal = _Journal(store, pipeline, last_receipt, transactions)
+        try:
+            backlog = journal.backlog(max_files)
+        except LakeError as error:
+            stopped.append(Stopped(pipeline=pipeline, error=error))
+            continue
+        if backlog is not None:
+            backlogs.append(backlog)
+    return Discovery(backlogs=tuple(backlogs), stopped=tuple(stopped))
+
+
+@dataclass(frozen=True, slots=True)
+class _Journal:
+    """One pipeline's journal, held against its receipt and the log."""
+
+    store: Reader
+    pipeline: str
+    receipt: Receipt | None
+    transactions: Transactions
+
+    def backlog(self, max_files: int) -> Backlog | None:
+        """Check the past and read what comes next; None where there is no journal yet."""
+        opening = self._read(0)
+        if opening is None:
+            self._check_never_used()
+            return None
+        position = Position.read(self.pipeline, opening.entry.journal, self.transactions)
+        self._check_receipt(position)
+        last = opening if position.sequence is None else self._committed(position)
+        return Backlog(
+            position=position,
+            entries=tuple(self._following(last, max_files)),
+            overdue_receipt=None if self._receipt_says(last) else last.receipt(),
+        )
+
+    def _check_never_used(self) -> None:
+        known = self.transactions(pipeline_transaction(self.pipeline))
+        if known is not None or self.receipt is not None:
+            raise JournalLost(
+                "entries of this pipeline are committed, but its journal is gone; "
+                "put the journal back from a backup",
+                pipeline=self.pipeline,
+                journal=self.store.describe(journal_folder(self.pipeline)),
+            )
+        self._check_no_gap(0)
+
+    def _check_receipt(self, position: Position) -> None:
+        """Hold the journal and the log against the receipt.
+
+        A journal that replaces a committed one must be wanted: whoever starts it writes a receipt
+        that names it with entry 0. Any other journal than the receipt's is taken for a mistake.
+        """
+        ours = self.receipt is not None and self.receipt.journal == position.journal
+        known = self.transactions(pipeline_transaction(self.pipeline))
+        if (self.receipt is not None and not ours) or (
+            position.sequence is None and known is not None and not ours
+        ):
+            raise JournalLost(
+                "entries of another journal of this pipeline are committed; "
+                "put that journal back from a backup",
+                pipeline=self.pipeline,
+                found=position.journal,
+                committed=self.receipt.journal if self.receipt else "unknown",
+            )
+        if self.receipt is not None and self.receipt.sequence > (position.sequence or 0):
+            raise LogRolledBack(
+                f"the receipt says that entry {self.receipt.sequence} is committed, "
+                f"the Delta log says {_or_none(position.sequence)}: "
+                "the log was rolled back or the table replaced",
+                pipeline=self.pipeline,
+            )
+
+    def _committed(self, position: Position) -> ReadyEntry:
+        """Read the entry that the log says is committed, and be sure it is that one."""
+        assert position.sequence is not None  # noqa: S101 - the caller looked
+        ready = self._read(position.sequence)
+        if ready is None:
+            raise JournalLost(
+                f"the Delta log says that entry {position.sequence} is committed, and the "
+                "journal does not have it; put the journal back from a backup",
+                pipeline=self.pipeline,
+            )
+        self._check_journal(ready, position.journal)
+        if position.digest != digest_number(ready.digest):
+            raise JournalBroken(
+                f"entry {position.sequence} is not the one that was committed: its digest is "
+                "another; put the journal back from a backup",
+                pipeline=self.pipeline,
+                path=ready.path,
+            )
+        if (
+            self.receipt is not None
+            and self.receipt.sequence == position.sequence
+            and self.receipt.digest != ready.digest
+        ):
+            raise JournalBroken(
+                f"entry {position.sequence} is not the one that the receipt names",
+                pipeline=self.pipeline,
+                path=ready.path,
+            )
+        return ready
+
+    def _following(self, last: ReadyEntry, max_files: int) -> Iterator[ReadyEntry]:
+        files = 0
+        while files < max_files:
+            sequence = last.entry.sequence + 1
+            ready = self._read(sequence)
+            if ready is None:
+                self._check_no_gap(sequence)
+                return
+            self._check_journal(ready, last.entry.journal)
+            if ready.entry.previous != last.digest:
+                raise JournalBroken(
+                    f"entry {sequence} does not follow entry {sequence - 1}: it names another "
+                    "digest; the journal was changed after it was written",
+                    pipeline=self.pipeline,
+                    path=ready.path,
+                )
+            _check_handoff(ready.entry.handoff, ready.path)
+            yield ready
+            last = ready
+            # An entry without files costs a read, too.
+            files += max(1, len(ready.entry.files))
+
+    def _read(self, sequence: int) -> ReadyEntry | None:
+        path = journal_entry(self.pipeline, sequence)
+        body = self.store.get(path)
+        if body is None:
+            return None
+        where = self.store.describe(path)
+        entry = decode_entry(body, where)
+        self._check_place(entry, sequence, where)
+        return ReadyEntry(entry=entry, digest=digest(body), path=where)
+
+    def _check_place(self, entry: Entry, sequence: int, where: str) -> None:
+        kind = "open" if sequence == 0 else "batch"
+        if (entry.pipeline, entry.sequence, entry.kind) != (self.pipeline, sequence, kind):
+            raise JournalBroken(
+                f"this is entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}, "
+                f"and not entry {sequence} ({kind}) of {self.pipeline}",
+                path=where,
+            )
+
+    def _check_journal(self, ready: ReadyEntry, journal: str) -> None:
+        if ready.entry.journal != journal:
+            raise JournalBroken(
+                f"entry {ready.entry.sequence} belongs to another journal",
+                pipeline=self.pipeline,
+                found=ready.entry.journal,
+                expected=journal,
+                path=ready.path,
+            )
+
+    def _check_no_gap(self, sequence: int) -> None:
+        """Be sure that nothing stands beyond the first missing entry."""
+        missing = journal_entry(self.pipeline, sequence)
+        beyond = [
+            number
+            for facts in self.store.objects(journal_folder(self.pipeline), after=missing)
+            if (number := entry_sequence(facts.path)) is not None and number > sequence
+        ]
+        # Between the read and the listing blizzard may have written the missing one and more.
+        if beyond and self.store.head(missing) is None:
+            raise JournalBroken(
+                f"entry {sequence} is missing and entry {min(beyond)} is there; "
+                "put the missing one back from a backup",
+                pipeline=self.pipeline,
+            )
+
+    def _receipt_says(self, last: ReadyEntry) -> bool:
+        return last.entry.sequence == 0 or self.receipt == last.receipt()
+
+
+def _read_receipt(store: Reader, pipeline: str) -> Receipt | None:
+    path = receipt(pipeline)
+    body = store.get(path)
+    return None if body is None else decode_receipt(body, store.describe(path))
+
+
+def _check_handoff(handoff: Handoff, where: str) -> None:
+    if handoff is not Handoff.JOURNAL:
+        raise HandoffUnavailable(
+            f"the hand-off {handoff} is not available yet; only {Handoff.JOURNAL} is",
+            path=where,
+        )
+
+
+def _or_none(sequence: int | None) -> str:
+    return "none is" if sequence is None else f"entry {sequence}"

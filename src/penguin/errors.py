@@ -1,0 +1,75 @@
+"""What can go wrong between a journal and the Delta log."""
+
+from lake.errors import LakeError, Whose
+
+
+class TableUnreadable(LakeError):
+    """There is a Delta log, and it cannot be read. It is never taken for missing."""
+
+    code = "table_unreadable"
+    whose = Whose.EXTERNAL
+
+
+class TableUnsupported(LakeError):
+    """The table needs something of its writers that penguin does not do."""
+
+    code = "table_unsupported"
+    whose = Whose.USER
+
+
+class TableExists(LakeError):
+    """Somebody else created the table first."""
+
+    code = "table_exists"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+class CommitFailed(LakeError):
+    """A commit gave an error; only the log can say whether it was made all the same."""
+
+    code = "commit_failed"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+class LogRolledBack(LakeError):
+    """The Delta log does not know of entries that were committed to it."""
+
+    code = "log_rolled_back"
+    whose = Whose.USER
+
+
+class JournalBroken(LakeError):
+    """The entries of a journal are not the unbroken chain that blizzard wrote."""
+
+    code = "journal_broken"
+    whose = Whose.USER
+
+
+class HandoffUnavailable(LakeError):
+    """Files are handed over in a way that penguin does not take yet."""
+
+    code = "handoff_unavailable"
+    whose = Whose.USER
+
+
+class SchemaRefused(LakeError):
+    """An entry's columns do not fit the table's."""
+
+    code = "schema_refused"
+    whose = Whose.USER
+
+
+class EntryInvalid(LakeError):
+    """An entry names something that must not be committed."""
+
+    code = "entry_invalid"
+    whose = Whose.INTERNAL
+
+
+class FileMissing(LakeError):
+    """A data file that an entry names is gone, or is not the one that was written."""
+
+    code = "file_missing"
+    whose = Whose.EXTERNAL

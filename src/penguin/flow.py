@@ -1,0 +1,235 @@
+"""The values that travel from discovery to the commit."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lake.datafile import FinishedFile
+from lake.entry import Entry, Receipt, digest_number
+from lake.errors import LakeError
+from lake.layout import TablePath, digest_transaction, journal_transaction, pipeline_transaction
+
+DeltaSchema = dict[str, Any]
+"""A schema as the Delta protocol writes it."""
+
+DeltaField = dict[str, Any]
+"""One field of it."""
+
+Transactions = Callable[[str], int | None]
+"""The version of an app transaction in one snapshot of the log, None where it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What one snapshot of a table says of itself; `version` is None before it is created."""
+
+    version: int | None
+    schema: DeltaSchema
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+
+    def shape(self) -> tuple[object, ...]:
+        """Give what a plan depends on, so that a plan for another shape is noticed."""
+        return self.partition_columns, dict(self.configuration)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far the log says a journal is committed; `sequence` is None before the first time."""
+
+    pipeline: str
+    journal: str
+    sequence: int | None
+    digest: int | None
+
+    @classmethod
+    def read(cls, pipeline: str, journal: str, transactions: Transactions) -> "Position":
+        """Read both transactions of a journal from one snapshot."""
+        return cls(
+            pipeline=pipeline,
+            journal=journal,
+            sequence=transactions(journal_transaction(pipeline, journal)),
+            digest=transactions(digest_transaction(pipeline, journal)),
+        )
+
+    def transactions(self) -> tuple[tuple[str, int], ...]:
+        """Give the app transactions that say this position."""
+        if self.sequence is None or self.digest is None:
+            return ()
+        return (
+            (journal_transaction(self.pipeline, self.journal), self.sequence),
+            (digest_transaction(self.pipeline, self.journal), self.digest),
+            (pipeline_transaction(self.pipeline), self.sequence),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyEntry:
+    """An entry whose place in the chain was checked, with the digest of its stored bytes."""
+
+    entry: Entry
+    digest: str
+    path: str
+
+    def position(self) -> Position:
+        """Say where its journal stands once it is committed."""
+        return Position(
+            pipeline=self.entry.pipeline,
+            journal=self.entry.journal,
+            sequence=self.entry.sequence,
+            digest=digest_number(self.digest),
+        )
+
+    def receipt(self) -> Receipt:
+        """Write down that it is committed."""
+        return Receipt(journal=self.entry.journal, sequence=self.entry.sequence, digest=self.digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """One pipeline: where the log says it stands, and the entries that come next, in order."""
+
+    position: Position
+    entries: tuple[ReadyEntry, ...]
+    overdue_receipt: Receipt | None = None
+    """What the receipt should say of the past; None where it does."""
+
+    @property
+    def pipeline(self) -> str:
+        """Name the pipeline."""
+        return self.position.pipeline
+
+    def before(self, sequence: int) -> "Backlog":
+        """Leave out an entry and all that come after it."""
+        return Backlog(
+            position=self.position,
+            entries=tuple(one for one in self.entries if one.entry.sequence < sequence),
+            overdue_receipt=self.overdue_receipt,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """Why nothing more of a pipeline is committed until somebody mends it."""
+
+    pipeline: str
+    error: LakeError
+    sequence: int | None = None
+    """The entry that cannot be committed, where it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """The table can hold the entry's files as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """The table can hold the entry's files once these nullable fields are added."""
+
+    fields: tuple[DeltaField, ...]
+    schema: DeltaSchema
+    """The table's schema afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The table cannot hold the entry's files, for each of these reasons."""
+
+    reasons: tuple[str, ...]
+
+
+Decision = Fits | AddColumns | Refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add:
+    """One file as it will stand in the log."""
+
+    path: TablePath
+    size: int
+    partition_values: Mapping[str, str | None]
+    modification_time: int
+    stats: str
+    pipeline: str
+    sequence: int
+
+    @classmethod
+    def of(cls, file: FinishedFile, ready: ReadyEntry, stats: str) -> "Add":
+        """Turn a finished file of an entry into an add action."""
+        return cls(
+            path=file.filename,
+            size=file.size,
+            partition_values={key: value or None for key, value in file.partition_values.items()},
+            modification_time=file.modification_time,
+            stats=stats,
+            pipeline=ready.entry.pipeline,
+            sequence=ready.entry.sequence,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """One pipeline's part in a commit: from a position, over its entries, to another."""
+
+    before: Position
+    entries: tuple[ReadyEntry, ...]
+
+    @property
+    def after(self) -> Position:
+        """Say where the pipeline stands once the commit is made."""
+        return self.entries[-1].position()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPlan:
+    """One commit, decided: what the table must be, what is added, how far each pipeline goes."""
+
+    table: TableFacts
+    """The table as the plan found it, or as it must be created."""
+    schema_after: DeltaSchema
+    new_columns: tuple[DeltaField, ...]
+    adds: tuple[Add, ...]
+    advances: tuple[Advance, ...]
+
+    @property
+    def rows(self) -> int:
+        """Count the rows that the commit makes visible."""
+        return sum(
+            file.record_count
+            for advance in self.advances
+            for ready in advance.entries
+            for file in ready.entry.files
+        )
+
+    @property
+    def entries(self) -> int:
+        """Count the entries that the commit settles."""
+        return sum(len(advance.entries) for advance in self.advances)
+
+    def transactions(self) -> tuple[tuple[str, int], ...]:
+        """Give the app transactions that make the commit count once."""
+        return tuple(pair for advance in self.advances for pair in advance.after.transactions())
+
+    def current_transactions(self) -> tuple[tuple[str, int], ...]:
+        """Give the transactions as they stand, for a commit that advances nobody."""
+        return tuple(pair for advance in self.advances for pair in advance.before.transactions())
+
+    def metadata(self) -> dict[str, dict[str, object]]:
+        """Say in the commit which entries it settles."""
+        return {
+            advance.before.pipeline: {
+                "journal": advance.after.journal,
+                "first": advance.entries[0].entry.sequence,
+                "last": advance.after.sequence,
+            }
+            for advance in self.advances
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The next commit, if there is one, and the pipelines that cannot be part of it."""
+
+    commit: CommitPlan | None
+    stopped: tuple[Stopped, ...] = field(default=())

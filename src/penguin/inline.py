@@ -1,0 +1,40 @@
+"""Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
+
+from collections.abc import Callable
+
+from lake.clock import Clock
+from lake.options import StorageOptions
+from lake.telemetry.events import Emit
+from penguin.settings import TableSettings
+
+
+def committer(
+    table: TableSettings | None,
+    table_uri: str,
+    options: StorageOptions,
+    *,
+    emit: Emit,
+    clock: Clock,
+    pipeline: str | None = None,
+) -> Callable[[], int]:
+    """Give a function that commits what waits for a table and says how many commits it made.
+
+    Where `pipeline` is named, trouble of the table's other pipelines is told, not raised.
+    """
+    settings = table or TableSettings(name=table_uri, table_uri=table_uri, storage_options=options)
+
+    def commit() -> int:
+        from lake.storage import Store  # noqa: PLC0415
+        from penguin.pipeline import commit_table  # noqa: PLC0415
+
+        store = Store(settings.table_uri, settings.storage_options)
+        return commit_table(settings, store, emit, clock, pipeline=pipeline)
+
+    return commit
+
+
+def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
+    """Say whether a table's log carries a transaction of a pipeline."""
+    from penguin import table  # noqa: PLC0415
+
+    return table.pipeline_known(uri, options, pipeline)

@@ -1,0 +1,313 @@
+"""One table's step: discover, plan, commit, checkpoint. `explain` stops after the plan."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from lake.clock import Clock
+from lake.datafile import FinishedFile
+from lake.entry import Entry, encode
+from lake.errors import LakeError
+from lake.layout import LAST_CHECKPOINT, log_version, receipt
+from lake.storage import Reader, Store, local_path
+from lake.telemetry.events import Emit, code_of
+from penguin import evolution, stats
+from penguin.committer import (
+    AlreadyCommitted,
+    Committed,
+    Committer,
+    Superseded,
+    missing_files,
+)
+from penguin.discovery import Discovery, read_journals, survey
+from penguin.events import (
+    CheckpointFailed,
+    CheckpointWritten,
+    CommittedByOther,
+    EntriesCommitted,
+    PipelineMended,
+    PipelineStopped,
+    PlanSuperseded,
+    TableWaiting,
+)
+from penguin.flow import Backlog, CommitPlan, Planned, Stopped, TableFacts
+from penguin.plan import Rules, plan_commit, without
+from penguin.settings import TableSettings
+from penguin.table import Log, LogReader, Snapshot
+
+CREATED_WITH = {
+    # penguin writes checkpoints itself, as a step of its own. This keeps the hooks of other
+    # writers from doing so at every tenth commit, and still bounds the log if penguin is away.
+    "delta.checkpointInterval": "100",
+    # A file may wait this long for its commit before somebody's VACUUM may take it.
+    "delta.deletedFileRetentionDuration": "interval 14 days",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Totals:
+    """What was done for one table since the start."""
+
+    version: int | None = None
+    commits: int = 0
+    entries: int = 0
+    files: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What the next commit would do, or why it would not."""
+
+    version: int | None
+    planned: Planned
+
+
+def commit_table(
+    settings: TableSettings,
+    store: Store,
+    emit: Emit,
+    clock: Clock,
+    *,
+    pipeline: str | None = None,
+) -> int:
+    """Commit everything that waits for one table, and give the number of commits.
+
+    A pipeline that cannot go on is raised after the others are done: the one that is named, or
+    any where none is.
+    """
+    run = TableRun(settings=settings, emit=emit, clock=clock, open_store=lambda: store)
+    while run.step():
+        pass
+    for stopped in run.stopped.values():
+        if pipeline in (None, stopped.pipeline):
+            raise stopped.error
+    return run.totals.commits
+
+
+def open_store(settings: TableSettings) -> Store | None:
+    """Open a table's directory; None where it is still to be made."""
+    return Store(settings.table_uri, settings.storage_options) if _is_there(settings) else None
+
+
+def open_reader(settings: TableSettings) -> Reader | None:
+    """Open a table's directory to look only."""
+    return Reader(settings.table_uri, settings.storage_options) if _is_there(settings) else None
+
+
+def explain(settings: TableSettings, store: Reader) -> Explanation:
+    """Say what the next commit would do. What it is handed cannot write."""
+    found, table = _look(settings, store, LogReader(store))
+    planned = _plan(settings, table, found.backlogs, store)
+    return Explanation(
+        version=None if table is None else table.version,
+        planned=Planned(commit=planned.commit, stopped=(*found.stopped, *planned.stopped)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class TableRun:
+    """One table over many steps: its totals, and the pipelines that are stopped."""
+
+    settings: TableSettings
+    emit: Emit
+    clock: Clock
+    open_store: Callable[[], Store | None]
+    open_log: Callable[[Store], Log] = Log
+    pause: Callable[[float], object] = time.sleep
+    totals: Totals = field(default_factory=Totals)
+    stopped: dict[str, Stopped] = field(default_factory=dict)
+
+    def step(self) -> bool:
+        """Make the next commit, if there is one, and say whether there was work.
+
+        A pipeline that cannot go on is named and left; the others are committed. An error of it
+        that time may mend is raised once there is nothing else to do.
+        """
+        store = self.open_store()
+        if store is None:
+            self._wait()
+            return False
+        log = self.open_log(store)
+        found, table = _look(self.settings, store, log)
+        if not found.backlogs and not found.stopped:
+            self._wait()
+            return False
+        self._heal_receipts(store, found.backlogs, table)
+        planned = _plan(self.settings, table, found.backlogs, store)
+        self._name_stopped((*found.stopped, *planned.stopped))
+        worked = planned.commit is not None and self._commit(planned.commit, log, store)
+        self._checkpoint(log, store)
+        if not worked:
+            for stopped in self.stopped.values():
+                if stopped.error.retryable:
+                    raise stopped.error
+        return worked
+
+    def _wait(self) -> None:
+        self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
+
+    def _heal_receipts(
+        self, store: Store, backlogs: tuple[Backlog, ...], table: Snapshot | None
+    ) -> None:
+        """Write the receipts that a crash right after a commit left unwritten."""
+        for backlog in backlogs:
+            if backlog.overdue_receipt is not None and table is not None:
+                if store.head(log_version(table.version)) is not None:
+                    store.sync(log_version(table.version))
+                store.replace(receipt(backlog.pipeline), encode(backlog.overdue_receipt))
+
+    def _name_stopped(self, now: tuple[Stopped, ...]) -> None:
+        """Tell of a stopped pipeline once, not at every poll, and of one that goes on again."""
+        table = self.settings.name
+        before, self.stopped = self.stopped, {one.pipeline: one for one in now}
+        for one in now:
+            known = before.get(one.pipeline)
+            if known is None or str(known.error) != str(one.error):
+                self.emit(
+                    PipelineStopped(
+                        table=table,
+                        pipeline=one.pipeline,
+                        code=code_of(one.error),
+                        error=str(one.error),
+                    )
+                )
+        for pipeline in before.keys() - self.stopped.keys():
+            self.emit(PipelineMended(table=table, pipeline=pipeline))
+
+    def _commit(self, plan: CommitPlan, log: Log, store: Store) -> bool:
+        committer = Committer(log=log, store=store, clock=self.clock, pause=self.pause)
+        outcome = committer.carry_out(plan)
+        table = self.settings.name
+        match outcome:
+            case Committed(version):
+                self.totals.commits += 1
+                self.totals.entries += plan.entries
+                self.totals.files += len(plan.adds)
+                self.totals.rows += plan.rows
+                self.emit(
+                    EntriesCommitted(
+                        table=table,
+                        version=version,
+                        entries=plan.entries,
+                        files=len(plan.adds),
+                        rows=plan.rows,
+                        columns_added=tuple(one["name"] for one in plan.new_columns),
+                    )
+                )
+            case AlreadyCommitted(version):
+                self.emit(CommittedByOther(table=table, version=version, entries=plan.entries))
+            case Superseded():
+                self.emit(PlanSuperseded(table=table))
+            case _:
+                assert_never(outcome)
+        return True
+
+    def _checkpoint(self, log: Log, store: Store) -> None:
+        """Write a checkpoint when one is due; its failure never colours a commit."""
+        table = log.open()
+        if table is None:
+            return
+        self.totals.version = table.version
+        if table.version - _last_checkpoint(store) < self.settings.checkpoint_interval:
+            return
+        try:
+            table.checkpoint()
+        except LakeError as error:
+            self.emit(
+                CheckpointFailed(table=self.settings.name, version=table.version, error=str(error))
+            )
+        else:
+            self.emit(CheckpointWritten(table=self.settings.name, version=table.version))
+
+
+def _is_there(settings: TableSettings) -> bool:
+    folder = local_path(settings.table_uri)
+    return folder is None or folder.exists()
+
+
+def _look(
+    settings: TableSettings, store: Reader, log: LogReader
+) -> tuple[Discovery, Snapshot | None]:
+    """Read receipts, then the log, then the journals."""
+    found = survey(store)
+    if not found.receipts and not found.stopped:
+        return Discovery(backlogs=(), stopped=()), None
+    table = log.open()
+    waiting = read_journals(
+        store,
+        found,
+        (lambda _app_id: None) if table is None else table.transaction,
+        max_files=settings.max_files_per_commit,
+    )
+    return waiting, table
+
+
+def _plan(
+    settings: TableSettings,
+    table: Snapshot | None,
+    backlogs: tuple[Backlog, ...],
+    store: Reader,
+) -> Planned:
+    """Plan the next commit of files that are all there."""
+    rules = Rules(
+        decide=evolution.decide,
+        new_table=lambda entry: new_table(entry, settings),
+        statistics=file_statistics,
+        partition_columns=settings.partition_columns,
+        max_files=settings.max_files_per_commit,
+    )
+    stopped: tuple[Stopped, ...] = ()
+    while True:
+        planned = plan_commit(None if table is None else table.facts, backlogs, rules)
+        stopped += planned.stopped
+        backlogs = without(backlogs, planned.stopped)
+        missing = missing_files(store, planned.commit) if planned.commit is not None else ()
+        if not missing:
+            return Planned(commit=planned.commit, stopped=stopped)
+        stopped = (*(one for one in stopped if one.pipeline not in _names(missing)), *missing)
+        backlogs = without(backlogs, missing)
+
+
+def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
+    """Say what a table is created as, from its first entry and the settings."""
+    bounded = stats.columns_with_bounds(entry.table_schema, entry.partition_columns)
+    return TableFacts(
+        version=None,
+        schema=entry.table_schema,
+        partition_columns=entry.partition_columns,
+        configuration={
+            **CREATED_WITH,
+            stats.SKIPPING_PROPERTY: stats.format_columns(bounded),
+            **settings.properties,
+        },
+    )
+
+
+def file_statistics(file: FinishedFile, entry: Entry, table: TableFacts) -> str:
+    """Write a file's statistics for the columns that its table lists."""
+    listed = stats.parse_columns(table.configuration.get(stats.SKIPPING_PROPERTY))
+    names = {one["name"] for one in table.schema["fields"]}
+    return stats.delta_statistics(
+        file,
+        columns=frozenset(one["name"] for one in entry.table_schema["fields"]),
+        listed=None if listed is None else tuple(name for name in listed if name in names),
+    )
+
+
+def _names(stopped: tuple[Stopped, ...]) -> set[str]:
+    return {one.pipeline for one in stopped}
+
+
+def _last_checkpoint(store: Reader) -> int:
+    """Give the version of the last checkpoint, -1 where there is none or its note is torn.
+
+    The note only helps readers to start; a new checkpoint mends it.
+    """
+    body = store.get(LAST_CHECKPOINT)
+    try:
+        return -1 if body is None else int(json.loads(body)["version"])
+    except (ValueError, KeyError, TypeError):
+        return -1

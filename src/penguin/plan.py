@@ -1,0 +1,225 @@
+"""Waiting entries of several pipelines → one commit. Pure.
+
+An entry is committed whole or not at all. One that must not be committed stops its pipeline at
+that place, by name; its earlier entries and the other pipelines go on.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from lake.datafile import FinishedFile
+from lake.entry import Entry
+from lake.errors import LakeError
+from lake.layout import DELTA_LOG, OURS
+from lake.partition import check_value
+from lake.schema import DELTA, Field, FieldType
+from penguin.errors import EntryInvalid, SchemaRefused
+from penguin.flow import (
+    Add,
+    AddColumns,
+    Advance,
+    Backlog,
+    CommitPlan,
+    Decision,
+    DeltaField,
+    DeltaSchema,
+    Fits,
+    Planned,
+    ReadyEntry,
+    Refused,
+    Stopped,
+    TableFacts,
+)
+
+FIELD_TYPES = {
+    delta: kind
+    for kind, delta in DELTA.items()
+    if kind is not FieldType.JSON  # a string, as far as Delta is told
+}
+RESERVED_FOLDERS = (DELTA_LOG, OURS, "_staging")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The decisions that a plan asks for."""
+
+    decide: Callable[[DeltaSchema, tuple[str, ...], DeltaSchema, tuple[str, ...]], Decision]
+    new_table: Callable[[Entry], TableFacts]
+    statistics: Callable[[FinishedFile, Entry, TableFacts], str]
+    partition_columns: tuple[str, ...] | None
+    """What the configuration says of them; None where it says nothing."""
+    max_files: int
+
+
+def plan_commit(table: TableFacts | None, backlogs: tuple[Backlog, ...], rules: Rules) -> Planned:
+    """Put as many waiting entries into one commit as it may hold, the pipelines in turn."""
+    draft = _Draft(rules, table)
+    stopped: dict[str, Stopped] = {}
+    for backlog, ready in _in_turn(backlogs):
+        if backlog.pipeline in stopped:
+            continue
+        if draft.is_full_for(ready):
+            break
+        try:
+            draft.take(ready)
+        except LakeError as error:
+            stopped[backlog.pipeline] = Stopped(
+                pipeline=backlog.pipeline, error=error, sequence=ready.entry.sequence
+            )
+    return Planned(commit=draft.commit(backlogs), stopped=tuple(stopped.values()))
+
+
+def _in_turn(backlogs: tuple[Backlog, ...]) -> Iterator[tuple[Backlog, ReadyEntry]]:
+    """Give the first entry of each pipeline, then the second, so that none starves another."""
+    longest = max((len(backlog.entries) for backlog in backlogs), default=0)
+    for place in range(longest):
+        for backlog in backlogs:
+            if place < len(backlog.entries):
+                yield backlog, backlog.entries[place]
+
+
+class _Draft:
+    """A commit in the making; an entry is taken whole, or the draft stays as it was."""
+
+    def __init__(self, rules: Rules, table: TableFacts | None) -> None:
+        self.rules = rules
+        self.table = table
+        self.schema: DeltaSchema | None = table.schema if table else None
+        self.changed: dict[str, DeltaField] = {}
+        self.adds: dict[str, Add] = {}
+        self.taken: dict[str, list[ReadyEntry]] = {}
+
+    def is_full_for(self, ready: ReadyEntry) -> bool:
+        files = len(self.adds) + len(ready.entry.files)
+        return bool(self.taken) and files > self.rules.max_files
+
+    def take(self, ready: ReadyEntry) -> None:
+        entry = ready.entry
+        _check_configured_partitions(self.rules.partition_columns, ready)
+        table = self.table or self.rules.new_table(entry)
+        schema = self.schema or table.schema
+        decision = self.rules.decide(
+            schema, table.partition_columns, entry.table_schema, entry.partition_columns
+        )
+        match decision:
+            case Fits():
+                changed: tuple[DeltaField, ...] = ()
+            case AddColumns(changed, schema):
+                pass
+            case Refused(reasons):
+                raise SchemaRefused(
+                    f"entry {entry.sequence} does not fit the table: {'; '.join(reasons)}",
+                    path=ready.path,
+                )
+            case _:
+                assert_never(decision)
+        _check_books(ready)
+        columns = _partition_fields(schema, table.partition_columns)
+        adds: dict[str, Add] = {}
+        for file in entry.files:
+            _check_file(file, columns, ready)
+            if file.filename in adds or file.filename in self.adds:
+                raise _invalid(ready, "this file is named twice", file)
+            adds[file.filename] = Add.of(file, ready, self.rules.statistics(file, entry, table))
+        self.table, self.schema = table, schema
+        self.changed |= {field["name"]: field for field in changed}
+        self.adds |= adds
+        self.taken.setdefault(entry.pipeline, []).append(ready)
+
+    def commit(self, backlogs: tuple[Backlog, ...]) -> CommitPlan | None:
+        if not self.taken or self.table is None or self.schema is None:
+            return None
+        return CommitPlan(
+            table=self.table,
+            schema_after=self.schema,
+            new_columns=tuple(self.changed.values()),
+            adds=tuple(self.adds.values()),
+            advances=tuple(
+                Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
+                for backlog in backlogs
+                if backlog.pipeline in self.taken
+            ),
+        )
+
+
+def _check_configured_partitions(configured: tuple[str, ...] | None, ready: ReadyEntry) -> None:
+    if configured is not None and configured != ready.entry.partition_columns:
+        raise SchemaRefused(
+            f"partition_by names {', '.join(configured) or 'nothing'}, entry "
+            f"{ready.entry.sequence} is partitioned by "
+            f"{', '.join(ready.entry.partition_columns) or 'nothing'}",
+            path=ready.path,
+        )
+
+
+def _check_books(ready: ReadyEntry) -> None:
+    """Refuse an entry whose files hold other rows than its source files gave."""
+    for source in ready.entry.sources:
+        told = source.blank + source.quarantined + source.rows
+        if (source.rows if source.failure else source.lines - told) != 0:
+            raise EntryInvalid(
+                f"the books of entry {ready.entry.sequence} do not balance: {source.key} has "
+                f"{source.lines} lines, of them {source.blank} blank, {source.quarantined} "
+                f"quarantined and {source.rows} rows" + (", and failed" if source.failure else ""),
+                path=ready.path,
+            )
+    given = sum(source.rows for source in ready.entry.sources)
+    held = sum(file.record_count for file in ready.entry.files)
+    if given != held:
+        raise EntryInvalid(
+            f"the books of entry {ready.entry.sequence} do not balance: its source files gave "
+            f"{given} rows, its files hold {held}",
+            path=ready.path,
+        )
+
+
+def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
+    segments = file.filename.split("/")
+    if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
+        raise _invalid(ready, "this is not the name of a data file", file)
+    if file.size <= 0 or file.record_count < 0:
+        raise _invalid(ready, f"{file.size} bytes and {file.record_count} rows cannot be", file)
+    if set(file.partition_values) != set(columns):
+        raise _invalid(
+            ready,
+            f"it has partition values for {', '.join(file.partition_values) or 'nothing'}, "
+            f"the table is partitioned by {', '.join(columns) or 'nothing'}",
+            file,
+        )
+    for name, value in file.partition_values.items():
+        try:
+            # Delta takes an empty string for null.
+            check_value(columns[name], value or None)
+        except ValueError as reason:
+            raise _invalid(ready, f"its value of partition column {name}: {reason}", file) from None
+
+
+def _partition_fields(schema: DeltaSchema, names: tuple[str, ...]) -> dict[str, Field]:
+    fields = {field["name"]: field for field in schema["fields"]}
+    found = {}
+    for name in names:
+        kind = fields[name]["type"] if name in fields else None
+        if not isinstance(kind, str) or kind not in FIELD_TYPES:
+            raise SchemaRefused(
+                f"partition column {name} has type {kind}, of which values cannot be checked"
+            )
+        found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
+    return found
+
+
+def _invalid(ready: ReadyEntry, why: str, file: FinishedFile) -> EntryInvalid:
+    return EntryInvalid(
+        f"entry {ready.entry.sequence} must not be committed: {why}",
+        file=file.filename,
+        path=ready.path,
+    )
+
+
+def without(backlogs: tuple[Backlog, ...], stopped: tuple[Stopped, ...]) -> tuple[Backlog, ...]:
+    """Leave out the entries that cannot be committed, and what comes after them."""
+    places = {one.pipeline: one.sequence for one in stopped}
+    return tuple(
+        backlog if backlog.pipeline not in places else backlog.before(places[backlog.pipeline] or 0)
+        for backlog in backlogs
+    )

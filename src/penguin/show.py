@@ -1,0 +1,114 @@
+"""Results and plans, for a person or a machine, on standard output."""
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from lake.telemetry.events import code_of
+
+if TYPE_CHECKING:
+    from penguin.pipeline import Explanation
+
+
+class Output(StrEnum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+NUMBERS = ("version", "commits", "entries", "files", "rows")
+
+
+def results(rows: list[dict[str, Any]], output: Output) -> None:
+    """Print what was done for each table: a JSON object a line, or one table of all."""
+    if output is Output.JSON:
+        _print_lines(rows)
+        return
+    console = Console()
+    shown = Table()
+    shown.add_column("table", overflow="fold")
+    for name in NUMBERS:
+        shown.add_column(name, justify="right")
+    shown.add_column("")
+    for row in rows:
+        outcome = "failed" if row["error"] else "" if row["commits"] else "nothing to commit"
+        numbers = ("-" if row[name] is None else f"{row[name]:,}" for name in NUMBERS)
+        shown.add_row(row["table"], *numbers, outcome)
+    console.print(shown)
+    for row in rows:
+        if row["error"]:
+            console.print(f"{row['table']}: {row['error']}", soft_wrap=True, markup=False)
+
+
+def explanations(rows: list[dict[str, Any]], output: Output) -> None:
+    """Print what the next commit of each table would do, or why it would not."""
+    if output is Output.JSON:
+        _print_lines(rows)
+        return
+    console = Console()
+    for row in rows:
+        console.print(_sentence(row), soft_wrap=True, markup=False)
+        for part in row["pipelines"]:
+            console.print(
+                f"  commit  {part['pipeline']}: entries {part['first']} to {part['last']}",
+                soft_wrap=True,
+                markup=False,
+            )
+        if row["columns_added"]:
+            console.print(
+                f"  add     columns {', '.join(row['columns_added'])}",
+                soft_wrap=True,
+                markup=False,
+            )
+        for one in row["stopped"]:
+            console.print(
+                f"  leave   {one['pipeline']}: {one['error']} [{one['code']}]",
+                soft_wrap=True,
+                markup=False,
+            )
+
+
+def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[str, Any]:
+    """Put an explanation into plain values; None is a directory that is still to be made."""
+    commit = found.planned.commit if found else None
+    return {
+        "table": name,
+        "table_uri": uri,
+        "version": found.version if found else None,
+        "creates_table": commit is not None and commit.table.version is None,
+        "entries": commit.entries if commit else 0,
+        "files": len(commit.adds) if commit else 0,
+        "rows": commit.rows if commit else 0,
+        "columns_added": [field["name"] for field in commit.new_columns] if commit else [],
+        "pipelines": [
+            {"pipeline": pipeline, **told}
+            for pipeline, told in (commit.metadata() if commit else {}).items()
+        ],
+        "stopped": [
+            {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
+            for one in (found.planned.stopped if found else ())
+        ],
+        "error": None,
+    }
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    if row["error"]:
+        return f"{row['table']}: {row['error']}"
+    if not row["entries"]:
+        return f"{row['table']}: nothing to commit"
+    version = 0 if row["version"] is None else row["version"] + 1
+    table = "create the table and commit" if row["creates_table"] else "commit"
+    return (
+        f"{row['table']}: would {table} {row['entries']} entries, {row['files']} files, "
+        f"{row['rows']:,} rows (version {version} or later) to {row['table_uri']}"
+    )
+
+
+def _print_lines(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        print(json.dumps(row, ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output

@@ -1,0 +1,355 @@
+"""The only door to deltalake: its errors become ours, a panic of its core included.
+
+Facts that this door relies on, found by experiment and kept as tests: an error of a commit does
+not mean that nothing was committed; two creators both succeed unless retries are off; an app
+transaction with a time of its own can expire, one without never does; a wider schema given to an
+append is ignored. Never use this module in a forked process.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version as version_of
+from typing import NoReturn
+
+import pyarrow as pa
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Field,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+)
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from lake.errors import LakeError, StoreDenied, StoreFull
+from lake.layout import DELTA_LOG, LAST_CHECKPOINT, pipeline_transaction
+from lake.options import StorageOptions
+from lake.storage import Reader, local_path
+from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
+from penguin.flow import Add, DeltaField, TableFacts
+
+FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"
+WRITER = f"penguin {version_of('blizzard-penguin')}"
+LOG_FILE = re.compile(r"\d{20}\.(json|checkpoint\..*)")
+
+LAST_KNOWN_READER = 3
+LAST_KNOWN_WRITER = 7
+VERSION_WITH_IDENTITY_COLUMNS = 6
+SAFE_FEATURES = frozenset(
+    {
+        "appendOnly",  # only adds are written
+        "changeDataFeed",  # readers derive inserts from adds
+        "checkConstraints",  # while no constraint is set, see below
+        "columnMapping",  # while its mode is none, see below
+        "deletionVectors",  # adds carry none, and a checkpoint keeps those of others
+        "generatedColumns",  # while no column is one, see below
+        "invariants",  # while no column has one, see below
+        "timestampNtz",
+        "v2Checkpoint",  # a checkpoint of the classic kind stays allowed
+    }
+)
+UNSAFE_FIELD_METADATA = (
+    "delta.columnMapping",
+    "delta.generationExpression",
+    "delta.identity",
+    "delta.invariants",
+)
+
+Pairs = tuple[tuple[str, int], ...]
+
+
+class Snapshot:
+    """One version of a table, to be read only."""
+
+    def __init__(self, handle: DeltaTable, store: Reader) -> None:
+        self._handle = handle
+        self._store = store
+        metadata = handle.metadata()
+        self.facts = TableFacts(
+            version=handle.version(),
+            schema=json.loads(handle.schema().to_json()),
+            partition_columns=tuple(metadata.partition_columns),
+            configuration=dict(metadata.configuration),
+        )
+
+    @property
+    def version(self) -> int:
+        """Give the version of the snapshot."""
+        return self._handle.version()
+
+    def transaction(self, app_id: str) -> int | None:
+        """Give the version of an app transaction, None where the log has none."""
+        with _translated(self._store):
+            return self._handle.transaction_version(app_id)
+
+    def counts(self) -> tuple[int, int]:
+        """Count the files and the rows."""
+        with _translated(self._store):
+            return len(self._handle.file_uris()), self._handle.count()
+
+    def first_rows(self, columns: tuple[str, ...], count: int) -> tuple[tuple[object, ...], ...]:
+        """Read some rows, whichever come first."""
+        rows: list[tuple[object, ...]] = []
+        with _translated(self._store):
+            # Not to_pyarrow_table: it can abort a short-lived process at its end.
+            for batch in self._handle.scan(columns=list(columns)):
+                part = pa.record_batch(batch).slice(0, count - len(rows))
+                rows += [tuple(row[name] for name in columns) for row in part.to_pylist()]
+                if len(rows) >= count:
+                    break
+        return tuple(rows)
+
+    def check_writable(self) -> None:
+        """Refuse, by name, a table that asks of its writers what penguin does not do."""
+        protocol = self._handle.protocol()
+        reasons = [
+            *_protocol_reasons(protocol.min_reader_version, protocol.min_writer_version),
+            *(
+                f"table feature {feature}"
+                for feature in sorted(
+                    {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
+                    - SAFE_FEATURES
+                )
+            ),
+            *_configuration_reasons(self.facts.configuration),
+            *_field_reasons(self.facts.schema["fields"]),
+        ]
+        if reasons:
+            raise TableUnsupported(
+                f"penguin cannot write this table safely: {'; '.join(reasons)}",
+                table=self._store.uri,
+            )
+
+
+class Table(Snapshot):
+    """One version of a table that commits can be made against."""
+
+    def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
+        """Append files, if nobody advanced one of the transactions since this snapshot.
+
+        An error does not say that nothing was committed: open the table again and look.
+        """
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(
+                path=add.path,
+                size=add.size,
+                partition_values=dict(add.partition_values),
+                modification_time=add.modification_time,
+                data_change=True,
+                stats=add.stats,
+            )
+            for add in adds
+        ]
+        with _translated(self._store):
+            self._handle.create_write_transaction(
+                actions,
+                "append",
+                self._handle.schema(),
+                partition_by=list(self.facts.partition_columns),
+                commit_properties=_properties(transactions, metadata),
+                post_commithook_properties=_no_hooks(),
+            )
+
+    def add_columns(
+        self, fields: tuple[DeltaField, ...], transactions: Pairs, metadata: object
+    ) -> None:
+        """Add nullable columns in a commit of its own, which repeats transactions unchanged.
+
+        A commit that was planned against an older snapshot then conflicts and looks again.
+        """
+        with _translated(self._store):
+            self._handle.alter.add_columns(
+                [Field.from_json(json.dumps(field)) for field in fields],
+                commit_properties=_properties(transactions, metadata),
+                post_commithook_properties=_no_hooks(),
+            )
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of this version."""
+        with _translated(self._store):
+            self._handle.create_checkpoint()
+
+
+class LogReader:
+    """A table's log that can only be read."""
+
+    def __init__(self, store: Reader) -> None:
+        self.store = store
+
+    def open(self) -> Snapshot | None:
+        """Open the latest version; None where there is no log at all, never for an unreadable one.
+
+        A table that penguin cannot write safely is refused here, before anything is written.
+        """
+        snapshot = self.look()
+        if snapshot is not None:
+            snapshot.check_writable()
+        return snapshot
+
+    def look(self) -> Snapshot | None:
+        """Open the latest version of whatever table there is, also of one we could not write."""
+        handle = self._handle()
+        return None if handle is None else Snapshot(handle, self.store)
+
+    def _handle(self) -> DeltaTable | None:
+        try:
+            with _translated(self.store, unreadable=True):
+                return DeltaTable(
+                    _location(self.store.uri), storage_options=self.store.options.plain()
+                )
+        except _NoTable:
+            # The library says the same of a folder that it may not read.
+            if _has_log(self.store):
+                raise TableUnreadable(
+                    "there is a Delta log, and it cannot be read", table=self.store.uri
+                ) from None
+            return None
+
+
+class Log(LogReader):
+    """A table's log."""
+
+    def open(self) -> Table | None:
+        """Open the latest version, to commit against it."""
+        handle = self._handle()
+        if handle is None:
+            return None
+        table = Table(handle, self.store)
+        table.check_writable()
+        return table
+
+    def create(self, table: TableFacts, metadata: object) -> None:
+        """Create an empty table, alone: of two creators one gets an error."""
+        reasons = list(_configuration_reasons(table.configuration))
+        if reasons:
+            raise TableUnsupported(
+                f"a table with these properties is not created: {'; '.join(reasons)}",
+                table=self.store.uri,
+            )
+        try:
+            with _translated(self.store):
+                create_table_with_add_actions(
+                    _location(self.store.uri),
+                    Schema.from_json(json.dumps(table.schema)),
+                    [],
+                    mode="error",
+                    partition_by=list(table.partition_columns),
+                    configuration=dict(table.configuration),
+                    storage_options=self.store.options.plain(),
+                    # With retries, the second of two creators would replace the first's table.
+                    commit_properties=_properties((), metadata, retries=0),
+                    post_commithook_properties=_no_hooks(),
+                )
+        except CommitFailed as failed:
+            if _has_log(self.store):
+                raise TableExists("the table is there already", table=self.store.uri) from failed
+            raise
+
+
+def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
+    """Say whether the log carries a transaction of a pipeline, of whichever journal."""
+    folder = local_path(uri)
+    if folder is not None and not folder.exists():
+        return False
+    snapshot = LogReader(Reader(uri, options)).look()
+    return snapshot is not None and (
+        snapshot.transaction(pipeline_transaction(pipeline)) is not None
+    )
+
+
+class _NoTable(LakeError):
+    """The library found no table; whether there is none is still to be seen."""
+
+
+@contextmanager
+def _translated(store: Reader, *, unreadable: bool = False) -> Iterator[None]:
+    """Turn whatever the library raises into our errors, without its secrets."""
+    try:
+        yield
+    except (DeltaError, OSError, ValueError, RuntimeError) as cause:
+        _raise_ours(store, cause, unreadable=unreadable)
+    except BaseException as cause:
+        # A panic of the library's core derives from BaseException and has no importable name.
+        if type(cause).__name__ != "PanicException":
+            raise
+        _raise_ours(store, cause, unreadable=unreadable)
+
+
+def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoReturn:
+    if unreadable and isinstance(cause, TableNotFoundError):
+        raise _NoTable("there is no table", table=store.uri) from cause
+    text = store.options.redact(str(cause).partition("\n")[0].strip()) or type(cause).__name__
+    if isinstance(cause, PermissionError) or "Permission denied" in str(cause):
+        raise StoreDenied("the Delta log: permission denied", table=store.uri) from cause
+    if "No space left" in str(cause):
+        raise StoreFull("the Delta log: no space is left", table=store.uri) from cause
+    if "Unsupported table features" in text:
+        raise TableUnsupported(text, table=store.uri) from cause
+    if unreadable and isinstance(cause, DeltaError) and not isinstance(cause, CommitFailedError):
+        raise TableUnreadable(text, table=store.uri) from cause
+    raise CommitFailed(text, table=store.uri) from cause
+
+
+def _has_log(store: Reader) -> bool:
+    if store.local_root is not None:
+        folder = store.local_root / DELTA_LOG
+        try:
+            # A listing by the store takes an unreadable folder for an empty one.
+            next(folder.iterdir(), None)
+        except FileNotFoundError:
+            return False
+        except OSError as cause:
+            raise StoreDenied("the Delta log cannot be read", path=folder) from cause
+    return any(
+        facts.path == LAST_CHECKPOINT or LOG_FILE.fullmatch(facts.path.rpartition("/")[2])
+        for facts in store.objects(DELTA_LOG)
+    )
+
+
+def _location(uri: str) -> str:
+    folder = local_path(uri)
+    return uri if folder is None else str(folder.absolute())
+
+
+def _properties(
+    transactions: Pairs, metadata: object, *, retries: int | None = None
+) -> CommitProperties:
+    return CommitProperties(
+        custom_metadata={"penguin": metadata, "penguin.writer": WRITER},
+        # Without a time of its own a transaction never expires.
+        app_transactions=[Transaction(app_id, number) for app_id, number in transactions],
+        max_commit_retries=retries,
+    )
+
+
+def _no_hooks() -> PostCommitHookProperties:
+    """Keep checkpoints and clean-ups out of a commit: their failure would look like its own."""
+    return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+def _protocol_reasons(reader: int, writer: int) -> Iterator[str]:
+    if reader > LAST_KNOWN_READER:
+        yield f"reader version {reader}"
+    if writer > LAST_KNOWN_WRITER or writer == VERSION_WITH_IDENTITY_COLUMNS:
+        yield f"writer version {writer}"
+
+
+def _configuration_reasons(configuration: Mapping[str, str]) -> Iterator[str]:
+    for name, value in sorted(configuration.items()):
+        if name == FORGETS_TRANSACTIONS:
+            yield f"{name} is set: the table would forget which entries are committed"
+        elif name.startswith("delta.constraints."):
+            yield f"{name} is set: constraints are not checked"
+        elif name == "delta.columnMapping.mode" and value != "none":
+            yield f"{name} is {value}"
+
+
+def _field_reasons(fields: list[DeltaField]) -> Iterator[str]:
+    for field in fields:
+        for name in sorted(field.get("metadata") or ()):
+            if name.startswith(UNSAFE_FIELD_METADATA):
+                yield f"column {field['name']} has {name}"

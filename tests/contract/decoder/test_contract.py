@@ -1,0 +1,114 @@
+"""Every way of reading gives what the table says: values, or the first bad line and why."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
+
+from blizzard.exact import ExactPath
+from blizzard.lines import MAX_LINE_BYTES, blocks
+from blizzard.reader import BadLine, Decoded, Decoder
+from lake.schema import Field, FieldType, Schema
+
+AROUND = 1500
+Read = Callable[[Schema, bytes], Iterable[Decoded]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    values: tuple[str, ...]
+    lines: int
+    blank: int
+    dropped: dict[str, int]
+
+
+def exact(schema: Schema, data: bytes) -> Iterable[Decoded]:
+    path = ExactPath(schema, max_line_bytes=MAX_LINE_BYTES)
+    return (path.read(block) for block in blocks([data]))
+
+
+def composite(schema: Schema, data: bytes) -> Iterable[Decoded]:
+    return Decoder(schema).decode([data])
+
+
+def byte_by_byte(schema: Schema, data: bytes) -> Iterable[Decoded]:
+    return Decoder(schema).decode(data[at : at + 1] for at in range(len(data)))
+
+
+def outcome(read: Read, case: Case, data: bytes) -> Seen | Bad:
+    schema = Schema((Field(name="v", type=case.type, nullable=case.nullable),))
+    values: list[str] = []
+    lines = blank = 0
+    dropped: Counter[str] = Counter()
+    try:
+        for decoded in read(schema, data):
+            assert decoded.batch.schema == schema.arrow()
+            assert decoded.batch.num_rows == decoded.lines - decoded.blank
+            decoded.batch.validate(full=True)
+            values += texts(decoded.batch.column(0))
+            lines += decoded.lines
+            blank += decoded.blank
+            dropped.update(decoded.dropped)
+    except BadLine as bad:
+        return Bad(bad.code, bad.line, bad.field)
+    return Seen(tuple(values), lines, blank, dict(dropped))
+
+
+def texts(column: "pa.Array[Any]") -> list[str]:
+    """Write values so that -0.0 and 0.0, 1 and True and 1.0 are told apart."""
+    if pa.types.is_temporal(column.type):
+        return [
+            moment and moment.isoformat().removesuffix("+00:00") for moment in column.to_pylist()
+        ]
+    return [repr(value) for value in column.to_pylist()]
+
+
+def expected(case: Case, *, around: int = 0) -> Seen | Bad:
+    if isinstance(case.expected, Bad):
+        return Bad(case.expected.code, case.expected.line + around, case.expected.field)
+    good = (GOOD[case.type][1],) * around
+    values = (*good, *case.expected, *good)
+    shown = tuple(write(value, case.type) for value in values)
+    return Seen(shown, len(values) + case.blank, case.blank, dict(case.dropped))
+
+
+def write(value: Value, kind: FieldType) -> Any:
+    return value if kind in (FieldType.TIMESTAMP, FieldType.DATE) else repr(value)
+
+
+by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: ascii(case.name))
+
+
+@by_name
+def test_the_exact_path_keeps_the_contract(case: Case):
+    assert outcome(exact, case, case.data) == expected(case)
+
+
+@by_name
+def test_the_decoder_keeps_the_contract(case: Case):
+    assert outcome(composite, case, case.data) == expected(case)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if not case.only_at_start],
+    ids=lambda case: ascii(case.name),
+)
+def test_a_line_means_the_same_in_the_middle_of_a_file(case: Case):
+    good = (b'{"v":' + GOOD[case.type][0].encode() + b"}\n") * AROUND
+    line_end = b"" if case.data.endswith(b"\n") or not case.data else b"\n"
+    data = good + case.data + line_end + good
+    assert outcome(composite, case, data) == expected(case, around=AROUND)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if len(case.data) < 2000],
+    ids=lambda case: ascii(case.name),
+)
+def test_it_does_not_matter_where_the_bytes_are_cut(case: Case):
+    assert outcome(byte_by_byte, case, case.data) == expected(case)

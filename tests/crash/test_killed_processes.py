@@ -1,0 +1,181 @@
+"""The real programs, killed with SIGKILL at the worst moments, and what the next start makes of it."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.landing import Landing, config
+from tests.support.processes import finish, run, start
+from tests.support.readers import ids
+
+pytestmark = pytest.mark.spark
+
+ENTRY_1 = "journal/00000000000000000001.json"
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Landing:
+    made = Landing(tmp_path / "landing")
+    for number in range(4):
+        made.land(f"events-{number}.ndjson.gz", 300)
+    return made
+
+
+def doom(tmp_path: Path, method: str, when: str, **more: object) -> dict[str, object]:
+    return {
+        "method": method,
+        "when": when,
+        "victim": "self",
+        "spent": str(tmp_path / "spent"),
+        **more,
+    }
+
+
+def journal(tmp_path: Path) -> list[str]:
+    folder = tmp_path / "table/_blizzard/default/journal"
+    return sorted(path.name for path in folder.glob("*.json")) if folder.exists() else []
+
+
+def data_files(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "table").glob("*.parquet"))
+
+
+def recover(tmp_path: Path, file: Path) -> None:
+    """Start both programs again, undisturbed."""
+    for program in ("blizzard", "penguin"):
+        ended = run(program, "-c", file, "--once")
+        assert ended.code == 0, ended.err
+
+
+def test_killed_during_an_upload_the_rows_appear_once(tmp_path: Path, landing: Landing) -> None:
+    """The driver dies while a worker uploads: nothing is journaled, all is read again (D02, L01)."""
+    file = config(tmp_path)
+    pid = tmp_path / "pid"
+    process = start(
+        "blizzard", "-c", file, "--once",
+        doom=doom(tmp_path, "lake.storage:Store.upload", "before", victim=str(pid)),
+    )  # fmt: skip
+    pid.write_text(str(process.pid))
+    ended = finish(process)
+
+    assert ended.code == -signal.SIGKILL
+    assert journal(tmp_path) == ["00000000000000000000.json"]
+    recover(tmp_path, file)
+    assert ids(tmp_path / "table") == landing.ids
+
+
+def test_killed_between_upload_and_entry_the_rows_appear_once(
+    tmp_path: Path, landing: Landing
+) -> None:
+    """Data files that no entry names are never committed (D02, L01)."""
+    file = config(tmp_path)
+    ended = run(
+        "blizzard", "-c", file, "--once",
+        doom=doom(tmp_path, "lake.storage:Store.create", "before", match=ENTRY_1),
+    )  # fmt: skip
+
+    assert ended.code == -signal.SIGKILL
+    assert data_files(tmp_path), "the files were uploaded before the entry"
+    assert journal(tmp_path) == ["00000000000000000000.json"]
+    recover(tmp_path, file)
+    assert ids(tmp_path / "table") == landing.ids
+
+
+def test_killed_between_entry_and_delta_commit_the_rows_appear_once(
+    tmp_path: Path, landing: Landing
+) -> None:
+    """An entry is a promise: the next start commits it, and reads nothing again (D01, D02)."""
+    file = config(tmp_path, sink="commit: inline")
+    ended = run(
+        "blizzard", "-c", file, "--once",
+        doom=doom(tmp_path, "lake.storage:Store.create", "after", match=ENTRY_1),
+    )  # fmt: skip
+
+    assert ended.code == -signal.SIGKILL
+    assert ids(tmp_path / "table") == []
+    again = run("blizzard", "-c", file, "--once", "--output", "json")
+    assert again.code == 0, again.err
+    assert again.results[0]["files_processed"] == 0
+    assert again.results[0]["delta_commits"] == 1
+    assert ids(tmp_path / "table") == landing.ids
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_penguin_killed_in_its_commit_the_rows_appear_once(
+    tmp_path: Path, landing: Landing, when: str
+) -> None:
+    """Whether the commit had landed is read from the log, not remembered (D06, D11)."""
+    file = config(tmp_path)
+    assert run("blizzard", "-c", file, "--once").code == 0
+    ended = run(
+        "penguin", "-c", file, "--once", doom=doom(tmp_path, "penguin.table:Table.commit", when)
+    )
+
+    assert ended.code == -signal.SIGKILL
+    assert ids(tmp_path / "table") == ([] if when == "before" else landing.ids)
+    assert run("penguin", "-c", file, "--once").code == 0
+    assert ids(tmp_path / "table") == landing.ids
+
+
+def test_a_dead_python_worker_is_replaced_and_the_rows_appear_once(
+    tmp_path: Path, landing: Landing
+) -> None:
+    """Spark tries the task again; what the dead attempt uploaded is named by nobody (D03)."""
+    file = config(tmp_path)
+    ended = run(
+        "blizzard", "-c", file, "--once",
+        doom=doom(tmp_path, "lake.storage:Store.upload", "after"),
+    )  # fmt: skip
+
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "spent").exists(), "a worker was killed"
+    assert len(data_files(tmp_path)) == 2, "the dead attempt's file is there, unnamed"
+    assert run("penguin", "-c", file, "--once").code == 0
+    assert ids(tmp_path / "table") == landing.ids
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_finishes_the_batch_and_hands_it_off(
+    tmp_path: Path, landing: Landing, number: signal.Signals
+) -> None:
+    """Ctrl-C reaches the whole process group in the middle of an upload (L02)."""
+    file = config(tmp_path, sink="commit: inline")
+    pid = tmp_path / "pid"
+    to_all = number is signal.SIGINT
+    process = start(
+        "blizzard", "-c", file, "--output", "json",
+        doom=doom(
+            tmp_path, "lake.storage:Store.upload", "before",
+            victim=str(pid), signal=number.name, group=to_all,
+        ),
+    )  # fmt: skip
+    pid.write_text(str(process.pid))
+    ended = finish(process)
+
+    assert ended.code == 0, ended.err
+    assert f"{number.name} received" in ended.err
+    assert ended.results[0]["records_processed"] == len(landing.ids)
+    assert ids(tmp_path / "table") == landing.ids
+
+
+def test_the_second_signal_leaves_at_once_and_the_next_start_recovers(
+    tmp_path: Path, landing: Landing
+) -> None:
+    """Leaving at once is the same to the next start as being killed."""
+    file = config(tmp_path)
+    pid = tmp_path / "pid"
+    process = start(
+        "blizzard", "-c", file, "--once",
+        doom=doom(
+            tmp_path, "lake.storage:Store.upload", "before",
+            victim=str(pid), signal="SIGTERM", insist=True,
+        ),
+    )  # fmt: skip
+    pid.write_text(str(process.pid))
+    ended = finish(process)
+
+    assert ended.code == 130, ended.err
+    assert journal(tmp_path) == ["00000000000000000000.json"]
+    recover(tmp_path, file)
+    assert ids(tmp_path / "table") == landing.ids

@@ -1,0 +1,61 @@
+"""The real programs in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+DOOM = Path(__file__).parent / "doom"
+PATIENCE = 240
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def results(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
+
+
+def run(program: str, *arguments: object, doom: dict[str, object] | None = None) -> Ended:
+    """Run a program to its end; with `doom`, it may die on the way."""
+    process = start(program, *arguments, doom=doom)
+    return finish(process)
+
+
+def start(
+    program: str, *arguments: object, doom: dict[str, object] | None = None
+) -> subprocess.Popen[str]:
+    """Start a program in a process group of its own, as a shell would."""
+    environment = dict(os.environ)
+    if doom is not None:
+        environment["DOOM"] = json.dumps(doom)
+        environment["PYTHONPATH"] = str(DOOM)
+    return subprocess.Popen(
+        [sys.executable, "-m", program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> Ended:
+    """Wait for the end, and leave nothing of its process group behind."""
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    return Ended(process.returncode, out, err)

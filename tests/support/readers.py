@@ -1,0 +1,29 @@
+"""A table as its readers see it."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from deltalake import DeltaTable
+
+
+def rows(table: Path, columns: list[str] | None = None, predicate: str | None = None) -> list[Any]:
+    """Read with deltalake's own scan; a table that does not exist yet has no rows."""
+    if not (table / "_delta_log").exists():
+        return []
+    found = pa.table(DeltaTable(str(table)).scan(columns, predicate).read_all())
+    return found.to_pylist()
+
+
+def ids(table: Path, predicate: str | None = None) -> list[int]:
+    """Give the ids of all rows, sorted: doubled ones show twice, lost ones are missing."""
+    return sorted(row["id"] for row in rows(table, ["id"], predicate))
+
+
+def polars_ids(table: Path, condition: pl.Expr | None = None) -> list[int]:
+    """Give the same with polars."""
+    frame = pl.scan_delta(str(table))
+    if condition is not None:
+        frame = frame.filter(condition)
+    return sorted(frame.select("id").collect()["id"].to_list())

@@ -1,0 +1,12 @@
+"""One Spark session for all tests of a process."""
+
+import functools
+
+from blizzard.settings import SparkSettings
+from blizzard.spark.runner import SparkRunner
+
+
+@functools.cache
+def shared_runner() -> SparkRunner:
+    """Start Spark once; two cores, and tasks that are tried again."""
+    return SparkRunner(SparkSettings(master="local[2,4]"))

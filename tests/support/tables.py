@@ -1,0 +1,209 @@
+"""Builders of table directories: real Parquet files and journal entries, without blizzard."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from lake.clock import Clock
+from lake.datafile import FinishedFile
+from lake.entry import (
+    Entry,
+    Handoff,
+    Protocol,
+    Receipt,
+    SourceRecord,
+    decode_receipt,
+    digest,
+    encode,
+)
+from lake.footer import statistics
+from lake.layout import data_file, journal_entry, log_version, protocol, receipt
+from lake.options import StorageOptions
+from lake.schema import Field, FieldType, Schema
+from lake.storage import Store
+from lake.telemetry.events import Event
+from penguin.pipeline import TableRun
+from penguin.settings import TableSettings
+from penguin.table import Log
+
+EVENTS = Schema(
+    (
+        Field(name="id", type=FieldType.INT64, nullable=False),
+        Field(name="name", type=FieldType.STRING),
+        Field(name="date", type=FieldType.DATE),
+    )
+)
+
+Row = dict[str, Any]
+
+
+@dataclass
+class TableDirectory:
+    """A table directory on a local disk, into which entries are written as blizzard would."""
+
+    root: Path
+    handoff: Handoff = Handoff.JOURNAL
+    journals: dict[str, "Journal"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.store = Store(str(self.root), StorageOptions())
+        self.store.create(protocol(1), encode(Protocol(handoff=self.handoff)))
+
+    def journal(self, pipeline: str = "events", **options: Any) -> "Journal":
+        """Give a pipeline's journal, opened with entry 0 when it is first asked for."""
+        if pipeline not in self.journals:
+            self.journals[pipeline] = Journal(self, pipeline, **options)
+        return self.journals[pipeline]
+
+    def settings(self, **options: Any) -> TableSettings:
+        return TableSettings(name="events", table_uri=str(self.root), **options)
+
+    def delta(self) -> DeltaTable:
+        return DeltaTable(str(self.root))
+
+    def rows(self, predicate: str | None = None) -> list[Row]:
+        """Read the table as deltalake does, without the reader that aborts at a process's end."""
+        return pa.table(self.delta().scan(predicate=predicate).read_all()).to_pylist()
+
+    def ids(self, predicate: str | None = None) -> list[int]:
+        return sorted(row["id"] for row in self.rows(predicate))
+
+    def versions(self) -> int:
+        return len(list((self.root / "_delta_log").glob("*.json")))
+
+    def commit_text(self, version: int) -> str:
+        return (self.root / log_version(version)).read_text()
+
+    def receipt(self, pipeline: str = "events") -> Receipt | None:
+        body = self.store.get(receipt(pipeline))
+        return None if body is None else decode_receipt(body, "receipt")
+
+
+@dataclass
+class Journal:
+    """One pipeline's journal, as blizzard writes it."""
+
+    table: TableDirectory
+    pipeline: str
+    schema: Schema = EVENTS
+    partitions: tuple[str, ...] = ("date",)
+    id: str = field(default_factory=lambda: str(uuid4()))
+    bodies: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.write(self.entry(kind="open"))
+
+    def entry(self, **changes: Any) -> Entry:
+        """Build the next entry without writing it."""
+        return replace(
+            Entry(
+                kind="batch",
+                pipeline=self.pipeline,
+                journal=self.id,
+                sequence=len(self.bodies),
+                run="run",
+                created="2026-01-01T00:00:00+00:00",
+                previous=digest(self.bodies[-1]) if self.bodies else None,
+                handoff=self.table.handoff,
+                source_uris={"in": "file:///in"},
+                table_schema=self.schema.delta(),
+                partition_columns=self.partitions,
+            ),
+            **changes,
+        )
+
+    def write(self, entry: Entry) -> Entry:
+        body = encode(entry)
+        self.table.store.replace(journal_entry(entry.pipeline, entry.sequence), body)
+        self.bodies.append(body)
+        return entry
+
+    def batch(self, *parts: Sequence[Row], **changes: Any) -> Entry:
+        """Write one data file per list of rows and the entry that names them."""
+        files = tuple(self.file(rows) for rows in parts)
+        return self.write(self.entry(**{"files": files, "sources": _sources(files), **changes}))
+
+    def file(self, rows: Sequence[Row]) -> FinishedFile:
+        """Write one data file; its rows are all of the first row's partition."""
+        values: dict[str, str | None] = {
+            name: None if rows[0].get(name) is None else str(rows[0][name])
+            for name in self.partitions
+        }
+        return write_file(self.table, self.schema, rows, values)
+
+
+def write_file(
+    table: TableDirectory, schema: Schema, rows: Sequence[Row], values: Mapping[str, str | None]
+) -> FinishedFile:
+    """Write a Parquet file under its final name and give its facts."""
+    inside = schema.without(frozenset(values)).arrow()
+    path = data_file(values, Clock().fresh_id())
+    target = table.root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    data = pa.Table.from_pylist(
+        [{name: row.get(name) for name in inside.names} for row in rows], schema=inside
+    )
+    pq.write_table(data, target)
+    return FinishedFile(
+        filename=path,
+        size=target.stat().st_size,
+        record_count=len(rows),
+        partition_values=values,
+        source_file=None,
+        source_files=("in:a.ndjson",),
+        unit="u",
+        statistics=statistics(pq.read_metadata(target)),
+        modification_time=1_767_225_600_000,
+    )
+
+
+def _sources(files: Sequence[FinishedFile]) -> tuple[SourceRecord, ...]:
+    rows = sum(file.record_count for file in files)
+    return (SourceRecord(source="in", path="a.ndjson", size=1, etag=None, lines=rows, rows=rows),)
+
+
+@dataclass
+class Penguin:
+    """One penguin on one table directory, with what it told."""
+
+    table: TableDirectory
+    options: dict[str, Any] = field(default_factory=dict)
+    log: type[Log] = Log
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.run = TableRun(
+            settings=self.table.settings(**self.options),
+            emit=self.events.append,
+            clock=Clock(),
+            open_store=lambda: self.table.store,
+            open_log=self.log,
+            pause=lambda _seconds: None,
+        )
+
+    def step(self) -> bool:
+        return self.run.step()
+
+    def drain(self) -> "Penguin":
+        while self.run.step():
+            pass
+        return self
+
+    @property
+    def codes(self) -> dict[str, str]:
+        """Give the code of each stopped pipeline."""
+        return {name: one.error.code for name, one in self.run.stopped.items()}
+
+    def reason(self, pipeline: str = "events") -> str:
+        return str(self.run.stopped[pipeline].error)
+
+
+def rows_of(*ids: int, date: str | None = "2026-01-01") -> list[Row]:
+    return [{"id": number, "name": f"n{number}", "date": date} for number in ids]

@@ -1,0 +1,434 @@
+"""blizzard's part of a configuration, as the settings that its stages are given."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from blizzard.config import NOT_AVAILABLE, NOT_YET, load
+from blizzard.settings import (
+    Codec,
+    Commit,
+    Compression,
+    PipelineSettings,
+    RollingPolicy,
+    SinkSettings,
+    SourceSettings,
+    SparkSettings,
+    UploadSettings,
+)
+from lake.config.models import (
+    DeclaredField,
+    DeclaredSchema,
+    ErrorHandling,
+    Global,
+    Metrics,
+    PartitionBy,
+    Section,
+    Sink,
+    Source,
+    Spark,
+)
+from lake.entry import Handoff
+from lake.errors import ConfigInvalid
+from lake.partition import Template
+from lake.schema import Field, FieldType, Schema
+
+SECTIONS: dict[str, type[Section]] = {
+    "source": Source,
+    "sink": Sink,
+    "sink.partition_by": PartitionBy,
+    "schema": DeclaredSchema,
+    "schema.fields": DeclaredField,
+    "error_handling": ErrorHandling,
+    "global": Global,
+    "spark": Spark,
+    "metrics": Metrics,
+}
+
+ID = Field(name="id", type=FieldType.STRING)
+
+READ: dict[str, tuple[Any, Any, Any]] = {
+    "source.path": ("s3://b/in/", lambda s: source(s).uri, "s3://b/in"),
+    "source.storage_options": (
+        {"AWS_ALLOW_HTTP": True},
+        lambda s: source(s).storage_options.plain(),
+        {"AWS_ALLOW_HTTP": "true"},
+    ),
+    "source.compression": ("zstd", lambda s: source(s).compression, Compression.ZSTD),
+    "source.max_concurrent_files": (3, lambda s: source(s).max_concurrent_files, 3),
+    "source.batch_size": (100, lambda s: source(s).batch_size, 100),
+    "source.poll_interval_secs": (0.5, lambda s: source(s).poll_interval, 0.5),
+    "source.max_files_per_batch": (7, lambda s: source(s).max_files_per_batch, 7),
+    "source.max_bytes_per_batch": (9, lambda s: source(s).max_bytes_per_batch, 9),
+    "sink.path": ("gs://b/t/", lambda s: sink(s).table_uri, "gs://b/t"),
+    "sink.table_uri": ("file:///table", lambda s: sink(s).table_uri, "file:///table"),
+    "sink.storage_options": (
+        {"KEY": "0123"},
+        lambda s: sink(s).storage_options.plain(),
+        {"KEY": "0123"},
+    ),
+    "sink.file_size_mb": (0.5, lambda s: sink(s).rolling.file_size, 524_288),
+    "sink.row_group_size_bytes": (1000, lambda s: sink(s).rolling.row_group_size, 1000),
+    "sink.compression": ("lz4", lambda s: sink(s).rolling.codec, Codec.LZ4),
+    "sink.max_concurrent_uploads": (2, lambda s: sink(s).upload.max_concurrent_uploads, 2),
+    "sink.part_size_mb": (6, lambda s: sink(s).upload.part_size, 6_291_456),
+    "sink.min_multipart_size_mb": (1, lambda s: sink(s).upload.min_multipart_size, 1_048_576),
+    "sink.max_concurrent_parts": (3, lambda s: sink(s).upload.max_concurrent_parts, 3),
+    "sink.handoff": ("journal", lambda s: sink(s).handoff, Handoff.JOURNAL),
+    "sink.commit": ("inline", lambda s: sink(s).commit, Commit.INLINE),
+    "sink.partition_by": (
+        {"prefix_template": "date=%Y-%m-%d/region=%s"},
+        lambda s: sink(s).template,
+        Template.parse("date=%Y-%m-%d/region=%s"),
+    ),
+    "schema.fields": (
+        [
+            {"name": "id", "type": "string"},
+            {"name": "at", "type": "timestamp", "nullable": False},
+        ],
+        lambda s: s.pipelines[0].schema,
+        Schema((ID, Field(name="at", type=FieldType.TIMESTAMP, nullable=False))),
+    ),
+    "error_handling.max_failures": (5, lambda s: s.pipelines[0].max_failures, 5),
+    "spark.master": ("spark://h:7077", lambda s: s.spark.master, "spark://h:7077"),
+    "spark.conf": (
+        {"spark.ui.enabled": False, "spark.cores.max": 4},
+        lambda s: s.spark.conf,
+        {"spark.ui.enabled": "false", "spark.cores.max": "4"},
+    ),
+}
+"""Each key that is acted on: a value, where it arrives, and as what."""
+
+INSIDE = {
+    "sink.partition_by.prefix_template",
+    "schema.fields.name",
+    "schema.fields.type",
+    "schema.fields.nullable",
+}
+"""Keys read by the entry above them."""
+
+REFUSED: dict[str, Any] = {**NOT_AVAILABLE, "sink.partition_by.timestamp_field": {"at": ""}}
+
+IGNORED: dict[str, Any] = {
+    "source.min_age_secs": 5,
+    "source.on_change": "ignore",
+    "source.partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 7},
+    "source.late_window_secs": 60,
+    "source.sweep_interval_secs": 60,
+    "source.sweep_horizon": 3,
+    "sink.inactivity_timeout_secs": 61,
+    "sink.rollover_timeout_secs": 301,
+    "schema.unknown_fields": "rescue",
+    "error_handling.dlq_path": "/dlq",
+    "global.total_concurrency": 8,
+    "global.poll_jitter_secs": 2,
+    "metrics.enabled": True,
+    "metrics.address": "0.0.0.0:9090",
+}
+
+
+def source(settings: Any) -> Any:
+    return settings.pipelines[0].sources[0]
+
+
+def sink(settings: Any) -> Any:
+    return settings.pipelines[0].sink
+
+
+def minimal(**changes: Any) -> dict[str, Any]:
+    """Build the smallest document, changed by `section__key=value`."""
+    document: dict[str, dict[str, Any]] = {
+        "source": {"path": "/in"},
+        "sink": {"path": "/table"},
+        "schema": {"fields": [{"name": "id", "type": "string"}]},
+    }
+    for key, value in changes.items():
+        section, _, name = key.partition("__")
+        document.setdefault(section, {})[name] = value
+    return document
+
+
+def changed(key: str, value: Any) -> dict[str, Any]:
+    """Change one key of the smallest document."""
+    document = minimal()
+    if key == "sink.table_uri":
+        del document["sink"]["path"]
+    if key.startswith("sink.partition_by."):
+        document["sink"]["partition_by"] = {"prefix_template": "date=%Y-%m-%d"}
+    place: Any = document
+    *above, last = key.split(".")
+    for part in above:
+        place = place.setdefault(part, {})
+    place[last] = value
+    return document
+
+
+def settings_of(tmp_path: Path, document: Any, environment: dict[str, str] | None = None) -> Any:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return load([file], [], environment or {})
+
+
+def faults_of(tmp_path: Path, document: Any) -> list[str]:
+    with pytest.raises(ConfigInvalid) as invalid:
+        settings_of(tmp_path, document)
+    return [fault.partition("  (")[0] for fault in invalid.value.faults]
+
+
+def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, minimal())
+
+    assert settings.pipelines == (
+        PipelineSettings(
+            name="default",
+            sources=(
+                SourceSettings(
+                    name="default",
+                    uri="/in",
+                    compression=Compression.AUTO,
+                    max_concurrent_files=16,
+                    batch_size=8192,
+                    poll_interval=10,
+                    max_files_per_batch=10_000,
+                    max_bytes_per_batch=17_179_869_184,
+                ),
+            ),
+            sink=SinkSettings(
+                table_uri="/table",
+                rolling=RollingPolicy(
+                    file_size=134_217_728, row_group_size=134_217_728, codec=Codec.SNAPPY
+                ),
+                upload=UploadSettings(
+                    part_size=33_554_432,
+                    min_multipart_size=5_242_880,
+                    max_concurrent_parts=8,
+                    max_concurrent_uploads=4,
+                ),
+                handoff=Handoff.JOURNAL,
+                commit=Commit.PENGUIN,
+                template=None,
+            ),
+            schema=Schema((ID,)),
+            max_failures=None,
+        ),
+    )
+    assert settings.spark == SparkSettings(master="local[*,4]", conf={})
+    assert settings.warnings == ()
+
+
+def test_settings_have_the_same_defaults_as_the_document(tmp_path: Path) -> None:
+    assert settings_of(tmp_path, minimal()).pipelines == (
+        PipelineSettings(
+            sources=(SourceSettings(uri="/in"),),
+            sink=SinkSettings(table_uri="/table"),
+            schema=Schema((ID,)),
+        ),
+    )
+
+
+@pytest.mark.parametrize("key", sorted(READ))
+def test_every_key_that_is_acted_on_is_read(tmp_path: Path, key: str) -> None:
+    value, arrived, expected = READ[key]
+
+    settings = settings_of(tmp_path, changed(key, value))
+
+    assert arrived(settings) == expected
+    assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("key", sorted(IGNORED))
+def test_a_key_that_is_not_acted_on_yet_says_so(tmp_path: Path, key: str) -> None:
+    settings = settings_of(tmp_path, changed(key, IGNORED[key]))
+
+    assert settings.warnings == (f"{key}: not acted on yet; {NOT_YET[key]}",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in REFUSED.items() for value in values]
+)
+def test_a_value_that_would_mislead_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    (fault,) = faults_of(tmp_path, changed(key, value))
+
+    assert fault.startswith(f"{key}: ")
+    assert "is not available yet; " in fault
+
+
+def test_no_key_is_forgotten() -> None:
+    every = {f"{path}.{key}" for path, section in SECTIONS.items() for key in section.attributes()}
+
+    assert set(READ) | INSIDE | set(NOT_YET) | set(REFUSED) == every
+    assert set(IGNORED) == set(NOT_YET)
+
+
+def test_a_key_at_its_default_gives_no_warning(tmp_path: Path) -> None:
+    document = minimal(
+        sink__rollover_timeout_secs=300, metrics__enabled=False, global__poll_jitter_secs=0
+    )
+
+    assert settings_of(tmp_path, document).warnings == ()
+
+
+def test_a_warning_names_the_pipeline_and_the_source(tmp_path: Path) -> None:
+    document = {
+        "pipelines": {
+            "p": {
+                "sources": {"web": {"path": "/in", "min_age_secs": 5}},
+                "sink": {"path": "/t", "rollover_timeout_secs": 9},
+                "schema": {"fields": [{"name": "id", "type": "string"}]},
+            }
+        }
+    }
+
+    assert [line.partition(":")[0] for line in settings_of(tmp_path, document).warnings] == [
+        "pipelines.p.sources.web.min_age_secs",
+        "pipelines.p.sink.rollover_timeout_secs",
+    ]
+
+
+def test_zero_failures_mean_no_limit(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, minimal(error_handling__max_failures=0))
+
+    assert settings.pipelines[0].max_failures is None
+
+
+def test_many_pipelines_have_named_sources(tmp_path: Path) -> None:
+    schema = {"fields": [{"name": "id", "type": "string"}]}
+    settings = settings_of(
+        tmp_path,
+        {
+            "pipelines": {
+                "orders": {
+                    "sources": {"web": {"path": "/web"}, "app": {"path": "/app"}},
+                    "sink": {"path": "/orders"},
+                    "schema": schema,
+                    "error_handling": {"max_failures": 3},
+                },
+                "clicks": {
+                    "source": {"path": "/clicks"},
+                    "sink": {"path": "/clicks-table"},
+                    "schema": schema,
+                },
+            }
+        },
+    )
+
+    found = {
+        pipeline.name: {source.name: source.uri for source in pipeline.sources}
+        for pipeline in settings.pipelines
+    }
+    assert found == {
+        "orders": {"web": "/web", "app": "/app"},
+        "clicks": {"default": "/clicks"},
+    }
+    assert [pipeline.max_failures for pipeline in settings.pipelines] == [3, None]
+
+
+@pytest.mark.parametrize("name", ["a/b", "", ".hidden", "_x", "a b", "a:b", "x" * 101])
+def test_a_name_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    pipeline = {
+        "sources": {name: {"path": "/in"}},
+        "sink": {"path": "/t"},
+        "schema": {"fields": [{"name": "id", "type": "string"}]},
+    }
+
+    found = faults_of(tmp_path, {"pipelines": {name: pipeline}})
+
+    assert len(found) == 2
+    assert all("a name starts with a letter or digit" in fault for fault in found)
+
+
+@pytest.mark.parametrize("name", ["protocol", "Protocol"])
+def test_a_pipeline_may_not_take_the_protocols_folder(tmp_path: Path, name: str) -> None:
+    (fault,) = faults_of(tmp_path, {"pipelines": {name: minimal()}})
+
+    assert "is taken by the table directory" in fault
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "timestamp", "binary", "json"])
+def test_a_partition_column_has_a_type_that_delta_can_partition_by(
+    tmp_path: Path, kind: str
+) -> None:
+    fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
+    document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
+
+    (fault,) = faults_of(tmp_path, document)
+
+    assert fault == (
+        f"sink.partition_by.prefix_template: d is declared as {kind}, which cannot be a partition "
+        "column; it must be string, date, int32, int64, boolean"
+    )
+
+
+@pytest.mark.parametrize("kind", ["string", "date", "int32", "int64", "boolean"])
+def test_a_declared_partition_column_is_accepted(tmp_path: Path, kind: str) -> None:
+    fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
+    document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
+
+    assert sink(settings_of(tmp_path, document)).template == Template.parse("d=%s")
+
+
+def test_a_data_file_must_be_left_a_column(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, minimal(sink__partition_by={"prefix_template": "id=%s"}))
+
+    assert fault.startswith("schema.fields: every field is a partition column")
+
+
+def test_a_partition_key_is_written_like_its_field(tmp_path: Path) -> None:
+    document = minimal(sink__partition_by={"prefix_template": "ID=%s"})
+
+    (fault,) = faults_of(tmp_path, document)
+
+    assert fault.startswith("sink.partition_by.prefix_template: ID is declared as id")
+
+
+def test_inline_commits_find_the_entry_of_their_table(tmp_path: Path) -> None:
+    document = minimal(sink__commit="inline")
+    document["tables"] = {"other": {"table_uri": "/o"}, "mine": {"table_uri": "file:///table/"}}
+
+    assert settings_of(tmp_path, document).tables == {"default": "mine"}
+
+
+def test_penguins_section_is_checked_but_its_gaps_are_penguins(tmp_path: Path) -> None:
+    document = minimal()
+    document["tables"] = {"t": {"table_uri": "/t", "schema_evolution": "strict"}}
+    broken = minimal()
+    broken["tables"] = {"t": {"table_uri": "/t", "schema_evolutoin": "merge"}}
+
+    assert settings_of(tmp_path, document).warnings == ()
+    assert faults_of(tmp_path, broken) == [
+        "tables.t.schema_evolutoin: unknown key; did you mean schema_evolution?"
+    ]
+
+
+def test_a_document_without_a_pipeline_is_answered_with_an_example(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, {"tables": {"t": {"table_uri": "/t"}}})
+
+    first, _, example = fault.partition("\n")
+    assert first.startswith("no pipeline is configured: ")
+    assert len(example.splitlines()) == 6
+    assert settings_of(tmp_path, yaml.safe_load(example)).pipelines
+
+
+def test_a_broken_pipeline_is_not_also_a_missing_one(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, {"pipelines": {"p": "text"}})
+
+    assert fault == "pipelines.p: must be a section with keys of its own, is text"
+
+
+def test_settings_travel_to_executors_and_show_no_secret(tmp_path: Path) -> None:
+    settings = settings_of(
+        tmp_path,
+        minimal(
+            source__storage_options={"AWS_SECRET_ACCESS_KEY": "${TOKEN}"},
+            sink__storage_options={"AWS_SECRET_ACCESS_KEY": "${TOKEN}"},
+            spark__conf={"spark.hadoop.fs.s3a.secret.key": "${TOKEN}"},
+        ),
+        {"TOKEN": "hunter2"},
+    )
+
+    assert pickle.loads(pickle.dumps(settings)) == settings
+    assert "hunter2" not in repr(settings)
+    assert sink(settings).storage_options.plain() == {"AWS_SECRET_ACCESS_KEY": "hunter2"}

@@ -1,0 +1,421 @@
+"""From files to one document, or to all faults at once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lake.config.loader import Fault, load_document
+from lake.errors import ConfigInvalid
+
+COMPLETE = """
+source: {path: /in}
+sink: {path: /table}
+schema: {fields: [{name: id, type: string}]}
+"""
+
+SECOND = """
+pipelines:
+  second:
+    source: {path: /other}
+    sink: {path: /table, %s}
+    schema: {fields: [{name: id, type: string}]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def load(
+    folder: Path, *texts: str, environment: dict[str, str] | None = None, check: Any = lambda _: ()
+) -> Any:
+    """Load documents as the files a.yaml, b.yaml and so on."""
+    files = []
+    for name, text in zip("abc", texts, strict=False):
+        (folder / f"{name}.yaml").write_text(text)
+        files.append((folder / f"{name}.yaml").relative_to(folder))
+    return load_document(files, [], environment or {}, check)
+
+
+def faults(folder: Path, *texts: str, **more: Any) -> list[str]:
+    with pytest.raises(ConfigInvalid) as invalid:
+        load(folder, *texts, **more)
+    return invalid.value.faults
+
+
+def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
+    found = faults(
+        folder,
+        """
+        source: {path: "${NOWHERE}", batch_size: 12x, compresion: gzip}
+        sink: {file_size_mb: -1, compression: zip}
+        schema: {fields: [{name: id, type: strin}, {name: a, type: date}, {name: A, type: date}]}
+        tables: {events: {poll_interval_secs: 0}}
+        metrics: [1]
+        what: 1
+        """,
+    )
+
+    assert found == [
+        "source.path: the environment variable NOWHERE is not set, and has no default  (a.yaml)",
+        "source.batch_size: must be a whole number, is 12x  (a.yaml)",
+        "source.compresion: unknown key; did you mean compression?  (a.yaml)",
+        "sink.file_size_mb: must be greater than 0, is -1  (a.yaml)",
+        "sink.compression: must be snappy, gzip, zstd, lz4 or uncompressed; is zip  (a.yaml)",
+        (
+            "schema.fields[0].type: must be string, int32, int64, float32, float64, boolean, "
+            "timestamp, date, json or binary; is strin  (a.yaml)"
+        ),
+        "tables.events.table_uri: is required  (a.yaml)",
+        "tables.events.poll_interval_secs: must be greater than 0, is 0  (a.yaml)",
+        "metrics: must be a section with keys of its own, is a list  (a.yaml)",
+        (
+            "what: unknown key; known are source, sink, schema, error_handling, pipelines, tables, "
+            "global, spark, metrics  (a.yaml)"
+        ),
+        "sink.path: is required  (a.yaml)",
+        (
+            "schema.fields: the name a is given twice; Delta does not tell upper from lower case"
+            "  (a.yaml)"
+        ),
+    ]
+
+
+def test_a_fault_that_only_follows_from_another_is_not_reported(folder: Path) -> None:
+    def check(document: Any) -> Iterator[Fault]:
+        assert document.source is None
+        yield Fault(("source",), "is gone")
+        yield Fault((), "nothing to do", near=(("source",),))
+
+    assert faults(folder, COMPLETE.replace("/in", "ftp://x"), check=check) == [
+        (
+            "source.path: must be a local path or start with one of file://, s3://, gs://, az://, "
+            "abfss://  (a.yaml)"
+        )
+    ]
+
+
+def test_what_a_program_finds_is_reported_with_the_rest(folder: Path) -> None:
+    found = faults(
+        folder, COMPLETE + "what: 1", check=lambda _: [Fault(("sink", "path"), "is not liked")]
+    )
+
+    assert found[0].startswith("what: unknown key")
+    assert found[1:] == ["sink.path: is not liked  (a.yaml)"]
+
+
+def test_a_fault_shows_a_value_as_it_is_written(folder: Path) -> None:
+    (fault,) = faults(
+        folder,
+        COMPLETE.replace("/table", "/table, file_size_mb: '${SIZE}'"),
+        environment={"SIZE": "-1"},
+    )
+
+    assert fault == "sink.file_size_mb: must be greater than 0, is ${SIZE}  (a.yaml)"
+
+
+def test_variables_are_filled_in_values_only(folder: Path) -> None:
+    document = load(
+        folder,
+        """
+        tables:
+          ${NAME}:
+            table_uri: s3://${BUCKET:-none}/t
+            table_properties: {"${NAME}": "$${x}", list: "a: b, [c]"}
+        """,
+        environment={"NAME": "x", "BUCKET": "b: {c: d}"},
+    )
+
+    assert document.tables["${NAME}"].table_uri == "s3://b: {c: d}/t"
+    assert document.tables["${NAME}"].table_properties == {"${NAME}": "${x}", "list": "a: b, [c]"}
+
+
+def test_plain_values_stay_what_they_say(folder: Path) -> None:
+    document = load(
+        folder,
+        """
+        tables:
+          2024-01-01:
+            table_uri: 0123
+            table_properties: {a: 1.10, b: no, c: true, d: 2024-01-01, e: "", f: 1:30, on: x}
+        """,
+    )
+
+    assert document.tables["2024-01-01"].table_uri == "0123"
+    assert document.tables["2024-01-01"].table_properties == {
+        "a": "1.10",
+        "b": "no",
+        "c": "true",
+        "d": "2024-01-01",
+        "e": "",
+        "f": "1:30",
+        "on": "x",
+    }
+
+
+def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
+    document = load(
+        folder,
+        """
+        tables:
+          a: &a {table_uri: /a, poll_interval_secs: 5}
+          b: {<<: *a, table_uri: /b}
+        """,
+    )
+
+    assert document.tables["b"].table_uri == "/b"
+    assert document.tables["b"].poll_interval_secs == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("sink: [1", "a.yaml:1:9: expected ',' or ']', but got '<stream end>'"),
+        ("a: b: c", "a.yaml:1:5: mapping values are not allowed here"),
+        ("sink:\n  x: 1\n  x: 2", "a.yaml:3:3: the key x is given twice, first in line 2"),
+        ("? [a]\n: 1", "a.yaml:1:3: a key must be text"),
+        ("a: &a [*a]", "a.yaml:1:4: found unconstructable recursive node"),
+        ("a: 1\n---\nb: 1", "a.yaml:2:1: but found another document"),
+        ("- a", "a.yaml: must be a mapping of sections, is a list"),
+        ("text", "a.yaml: must be a mapping of sections, is text"),
+        ("", "a.yaml: is empty"),
+        ("# a comment", "a.yaml: is empty"),
+        ("a: \x01", "a.yaml: holds a character that YAML does not allow"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_reported_with_its_place(
+    folder: Path, text: str, fault: str
+) -> None:
+    assert faults(folder, text) == [fault]
+
+
+def test_a_tag_that_would_run_code_is_refused(folder: Path) -> None:
+    (fault,) = faults(folder, "a: !!python/object/apply:os.system [ls]")
+
+    assert fault.startswith("a.yaml:1:4: could not determine a constructor")
+
+
+def test_a_file_that_is_not_utf_8_is_reported(folder: Path) -> None:
+    (folder / "a.yaml").write_bytes(b"a: \xff")
+
+    with pytest.raises(ConfigInvalid, match="is not text in UTF-8"):
+        load_document([folder / "a.yaml"], [], {}, lambda _: ())
+
+
+def test_every_place_that_cannot_be_read_is_reported(folder: Path) -> None:
+    (folder / "bare").mkdir()
+    here = folder.relative_to(folder)
+
+    with pytest.raises(ConfigInvalid) as invalid:
+        load_document(
+            [here / "no.yaml", here / "bare"], [here / "none", here / "bare"], {}, lambda _: ()
+        )
+
+    assert sorted(invalid.value.faults) == [
+        "bare: holds no *.yaml or *.yml file",
+        "bare: is a folder; name it with -C",
+        "no.yaml: there is no such file",
+        "none: there is no such folder",
+    ]
+
+
+def test_no_file_at_all_is_a_fault() -> None:
+    with pytest.raises(ConfigInvalid, match="no configuration is given"):
+        load_document([], [], {}, lambda _: ())
+
+
+def test_a_folder_gives_its_yaml_files_in_the_order_of_their_names(folder: Path) -> None:
+    (folder / "2.yml").write_text("sink: {path: /table}")
+    (folder / "10.yaml").write_text("tables: {b: {table_uri: /b}}\nsource: {path: /in}")
+    (folder / "3.yaml").write_text("tables: {a: {table_uri: /a}}")
+    (folder / "4.yaml").write_text("schema: {fields: [{name: id, type: string}]}")
+    (folder / "notes.txt").write_text("no: configuration")
+    (folder / ".hidden.yaml").write_text("no: configuration")
+
+    document = load_document([], [folder], {}, lambda _: ())
+
+    assert list(document.tables) == ["b", "a"]
+
+
+def test_a_file_named_twice_is_read_once(folder: Path) -> None:
+    (folder / "a.yaml").write_text("tables: {a: {table_uri: /a}}")
+
+    document = load_document([folder / "a.yaml"] * 2, [folder], {}, lambda _: ())
+
+    assert list(document.tables) == ["a"]
+
+
+def test_files_are_merged_section_by_section(folder: Path) -> None:
+    document = load(
+        folder,
+        "source: {path: /in}\nsink: {path: /table, file_size_mb: 64}\ntables:",
+        "sink: {file_size_mb: 64, part_size_mb: 8}\ntables: {a: {table_uri: /a}}",
+        "schema: {fields: [{name: id, type: string}]}\ntables: {b: {table_uri: /b}}",
+    )
+
+    assert document.sink is not None
+    assert (document.sink.file_size_mb, document.sink.part_size_mb) == (64, 8)
+    assert set(document.tables) == {"a", "b"}
+
+
+def test_what_two_files_say_differently_names_both(folder: Path) -> None:
+    table = "tables: {events: {table_uri: /a}}\n"
+    pipeline = "pipelines:\n  p:\n    source: {path: /in}\n    sink: {path: /t}\n"
+    pipeline += "    schema: {fields: [{name: id, type: string}]}\n"
+
+    found = faults(
+        folder,
+        table + pipeline + "spark: {master: local, conf: {a: hunter1}}",
+        table + pipeline + "spark: {master: yarn, conf: {a: hunter2}}",
+        table + "spark: {master: yarn, conf: 1}",
+    )
+
+    assert found == [
+        "tables.events: is defined again in b.yaml  (a.yaml)",
+        "pipelines.p: is defined again in b.yaml  (a.yaml)",
+        "spark.master: has another value in b.yaml  (a.yaml)",
+        "spark.conf.a: has another value in b.yaml  (a.yaml)",
+        "tables.events: is defined again in c.yaml  (a.yaml)",
+        "spark.master: has another value in c.yaml  (a.yaml)",
+        "spark.conf: has another value in c.yaml  (a.yaml)",
+    ]
+
+
+def test_a_fault_names_the_file_it_stands_in(folder: Path) -> None:
+    found = faults(
+        folder, COMPLETE, "sink: {part_size_mb: -1}", "tables: {events: {table_uri: ''}}"
+    )
+
+    assert found == [
+        "sink.part_size_mb: must be greater than 0, is -1  (b.yaml)",
+        "tables.events.table_uri: must not be empty  (c.yaml)",
+    ]
+
+
+def test_a_document_has_one_form_of_pipelines(folder: Path) -> None:
+    (fault,) = faults(folder, COMPLETE + SECOND.replace("/table", "/x") % "")
+
+    assert fault.startswith("pipelines: stands beside a pipeline at the top of the document")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("pipelines: {p: {}}", ["p.source", "p.sink", "p.schema"]),
+        ("pipelines: {p: {source: {path: /a}, sink: {}, schema: {}}}", ["sink.path", "fields"]),
+        ("sink: {path: /table}", ["source", "schema"]),
+        ("source: {path: /in}", ["sink", "schema"]),
+    ],
+)
+def test_a_pipeline_without_a_part_is_told_which(folder: Path, text: str, expected: Any) -> None:
+    found = faults(folder, text)
+
+    assert len(found) == len(expected)
+    for fault, key in zip(found, expected, strict=True):
+        assert fault.partition(":")[0].endswith(key)
+
+
+def test_an_empty_pipeline_is_no_section(folder: Path) -> None:
+    (fault,) = faults(folder, "pipelines: {p: }")
+
+    assert fault == "pipelines.p: must be a section with keys of its own, is empty  (a.yaml)"
+
+
+def test_a_pipeline_has_one_source_or_named_ones(folder: Path) -> None:
+    text = SECOND.replace("/other}", "/other}\n    sources: {x: {path: /x}}") % ""
+
+    (fault,) = faults(folder, text)
+
+    assert fault.startswith("pipelines.second.source: stands beside sources")
+
+
+def test_both_names_of_the_table_must_mean_one_place(folder: Path) -> None:
+    same = COMPLETE.replace("path: /table", "path: /table/, table_uri: 'file:///table'")
+    other = COMPLETE.replace("path: /table", "path: /table, table_uri: /other")
+
+    assert load(folder, same).sink is not None
+    (fault,) = faults(folder, other)
+    assert fault.startswith("sink.path: means the same as table_uri, and they differ")
+
+
+@pytest.mark.parametrize(
+    ("sink", "table", "agree"),
+    [
+        ("a=%s/b=%s", "a=%s/b=%s", True),
+        ("a=%s", "a=%s/", True),
+        ("a=%s/b=%s", "b=%s/a=%s", False),
+        (None, "a=%s", False),
+        ("a=%s", None, True),
+    ],
+)
+def test_sink_and_table_agree_on_the_partitions(
+    folder: Path, sink: str | None, table: str | None, agree: bool
+) -> None:
+    def by(template: str | None) -> str:
+        return f"partition_by: {{prefix_template: {template}}}" if template else ""
+
+    text = COMPLETE.replace("/table", "/table/, " + by(sink))
+    text += f"tables: {{events: {{table_uri: 'file:///table', {by(table)}}}}}"
+
+    if agree:
+        assert load(folder, text).tables
+    else:
+        assert faults(folder, text) == [
+            (
+                "tables.events.partition_by: is not the same as sink.partition_by, and both mean "
+                "one table  (a.yaml)"
+            )
+        ]
+
+
+def test_a_broken_template_is_not_also_a_disagreement(folder: Path) -> None:
+    text = COMPLETE.replace("/table", "/table, partition_by: {prefix_template: x}")
+    text += "tables: {e: {table_uri: /table, partition_by: {prefix_template: a=%s}}}"
+
+    (fault,) = faults(folder, text)
+
+    assert fault.startswith("sink.partition_by.prefix_template: part 1 of it is not of the form")
+
+
+@pytest.mark.parametrize(
+    ("extra", "key"),
+    [("handoff: direct", "handoff"), ("partition_by: {prefix_template: a=%s}", "partition_by")],
+)
+def test_two_pipelines_of_one_table_agree(folder: Path, extra: str, key: str) -> None:
+    first = SECOND.replace("second", "first") % ""
+
+    assert faults(folder, first, SECOND % extra) == [
+        (
+            f"pipelines.second.sink.{key}: is not the same as pipelines.first.sink.{key}, and both "
+            "mean one table  (b.yaml)"
+        )
+    ]
+    assert load(folder, first, SECOND % "commit: inline").pipelines.keys() == {"first", "second"}
+
+
+def test_one_table_has_one_entry(folder: Path) -> None:
+    (fault,) = faults(
+        folder, "tables: {a: {table_uri: /t}, b: {table_uri: 'file:///t/'}, c: {table_uri: /c}}"
+    )
+
+    assert fault == "tables.b.table_uri: is the same table as tables.a  (a.yaml)"
+
+
+def test_no_message_speaks_of_the_library(folder: Path) -> None:
+    text = """
+    source: {path: {a: 1}, batch_size: [1], poll_interval_secs: {}, storage_options: {a: {b: c}}}
+    sink: []
+    schema: {fields: {a: b}, infer: {a: b}, unknown_fields: [x]}
+    error_handling: text
+    tables: [1]
+    spark: {conf: [a], master: ''}
+    """
+
+    for fault in faults(folder, text):
+        assert "\n" not in fault
+        for jargon in ("pydantic", "http", "Input", "dict", "instance", "Value error", "str"):
+            assert jargon not in fault

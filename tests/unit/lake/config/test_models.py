@@ -1,0 +1,293 @@
+"""What a value may be: every key, its bounds, its secrets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.config.loader import load_document
+from lake.config.models import (
+    DeclaredField,
+    Document,
+    Section,
+    Sink,
+    location,
+    same_place,
+    template_keys,
+)
+from lake.entry import Handoff
+from lake.errors import ConfigInvalid
+from lake.partition import Template
+from lake.schema import FieldType
+
+ZERO_MEANS_SOMETHING = {
+    "source.min_age_secs",
+    "error_handling.max_failures",
+    "global.poll_jitter_secs",
+}
+
+
+def whole() -> dict[str, Any]:
+    """Build a document in which every section has what it needs."""
+    by = {"prefix_template": "date=%Y-%m-%d"}
+    only = {"prefix_template": "date=%Y-%m-%d", "lookback": "7"}
+    return {
+        "source": {"path": "/in", "partition_filter": dict(only)},
+        "sink": {"path": "/table", "partition_by": dict(by)},
+        "schema": {"fields": [{"name": "id", "type": "string"}]},
+        "error_handling": {},
+        "tables": {
+            "events": {
+                "table_uri": "/table",
+                "partition_by": dict(by),
+                "partition_filter": dict(only),
+            }
+        },
+        "global": {},
+        "spark": {},
+        "metrics": {},
+    }
+
+
+def keys(
+    section: type[Section] = Document, path: Any = ()
+) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Walk every key of the document with its annotation, one entry of each named section."""
+    for key, name in section.attributes().items():
+        annotation: Any = section.model_fields[name].annotation
+        inner = [kind for kind in (annotation, *get_args(annotation)) if is_section(kind)]
+        if key == "pipelines":
+            continue  # the same sections again
+        if not inner:
+            yield (*path, key), annotation, section.model_fields[name]
+        elif key == "tables":
+            yield from keys(inner[0], (*path, key, "events"))
+        elif key != "fields":
+            yield from keys(inner[0], (*path, key))
+
+
+def is_section(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Section)
+
+
+def holds_number(annotation: Any) -> bool:
+    kinds = [annotation]
+    for kind in kinds:
+        kinds.extend(get_args(kind))
+    return int in kinds or float in kinds
+
+
+ALL = {".".join(path): (annotation, field) for path, annotation, field in keys()}
+NUMBERS = sorted(key for key, (annotation, _) in ALL.items() if holds_number(annotation))
+SECRETS = [key for key in ALL if key.endswith(("storage_options", "spark.conf"))]
+
+
+def with_value(key: str, value: Any) -> dict[str, Any]:
+    document = whole()
+    place: Any = document
+    *above, last = key.split(".")
+    for part in above:
+        place = place[part]
+    place[last] = value
+    return document
+
+
+def load(folder: Path, document: Any, environment: dict[str, str] | None = None) -> Any:
+    file = folder / "pipeline.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return load_document([file], [], environment or {}, lambda _: ())
+
+
+def faults(folder: Path, document: Any, environment: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigInvalid) as invalid:
+        load(folder, document, environment)
+    return invalid.value.faults
+
+
+def test_the_whole_document_has_no_fault(tmp_path: Path) -> None:
+    assert load(tmp_path, whole()).source is not None
+
+
+def test_every_number_has_been_found() -> None:
+    assert {"sink.file_size_mb", "tables.events.partition_filter.lookback"} <= set(NUMBERS)
+    assert len(NUMBERS) >= 26
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_a_negative_number_is_refused_by_name(tmp_path: Path, key: str) -> None:
+    bound = "be 0 or greater" if key in ZERO_MEANS_SOMETHING else "be greater than 0"
+
+    (fault,) = faults(tmp_path, with_value(key, -1))
+
+    assert fault == f"{key}: must {bound}, is -1  ({tmp_path}/pipeline.yaml)"
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_zero_is_refused_unless_it_means_something(tmp_path: Path, key: str) -> None:
+    if key in ZERO_MEANS_SOMETHING:
+        assert load(tmp_path, with_value(key, 0))
+    else:
+        (fault,) = faults(tmp_path, with_value(key, 0))
+        assert fault.startswith(f"{key}: must be greater than 0, is 0")
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+@pytest.mark.parametrize("value", ["12x", True, "", [1], {"a": 1}, ".inf", "inf"])
+def test_what_is_no_number_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    found = faults(tmp_path, with_value(key, value))
+
+    assert len(found) == 1
+    assert found[0].startswith((f"{key}: must be a number, is", f"{key}: must be a whole number,"))
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_nan_is_refused(tmp_path: Path, key: str) -> None:
+    (fault,) = faults(tmp_path, with_value(key, "nan"))
+
+    assert fault.startswith(f"{key}: must be")
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_a_number_may_come_from_the_environment(tmp_path: Path, key: str) -> None:
+    here = load(tmp_path, with_value(key, "${N}"), {"N": "128"})
+
+    assert here == load(tmp_path, with_value(key, 128))
+
+
+@pytest.mark.parametrize("key", sorted(ALL))
+def test_no_fault_repeats_what_a_variable_holds(tmp_path: Path, key: str) -> None:
+    text = with_value(key, "${SECRET}")
+    section = with_value(key, {"hunter": ["${SECRET}"]})
+
+    for document in (text, section):
+        invalid = None
+        try:
+            shown = repr(load(tmp_path, document, {"SECRET": "hunter2://hunter2=x"}))
+        except ConfigInvalid as raised:
+            invalid = raised
+            shown = f"{raised} {raised!r} {raised.__cause__} {raised.__context__}"
+        assert "hunter2" not in shown or (invalid is None and key not in SECRETS)
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_secrets_are_in_no_fault_and_no_repr(tmp_path: Path, key: str) -> None:
+    kept = with_value(key, {"AWS_SECRET_ACCESS_KEY": "hunter2", "LEADING": "0123"})
+
+    assert "hunter2" not in repr(load(tmp_path, kept))
+    for value in ("hunter2", ["hunter2"], {"KEY": ["hunter2"]}):
+        assert "hunter2" not in "".join(faults(tmp_path, with_value(key, value)))
+
+
+def test_a_mistyped_key_names_the_nearest_one_in_every_section(tmp_path: Path) -> None:
+    for key in ALL:
+        above, _, last = key.rpartition(".")
+        document = with_value(f"{above}.{last}x" if above else f"{last}x", "1")
+
+        (fault,) = [line for line in faults(tmp_path, document) if "unknown" in line]
+
+        assert fault.startswith(f"{key}x: unknown key; did you mean {last}?")
+
+
+def test_a_key_that_is_like_no_other_is_answered_with_all_of_them(tmp_path: Path) -> None:
+    (fault,) = faults(tmp_path, with_value("spark.zzz", "1"))
+
+    assert fault.startswith("spark.zzz: unknown key; known are master, conf")
+
+
+def test_a_key_without_a_value_counts_as_not_given(tmp_path: Path) -> None:
+    for key, (_, field) in ALL.items():
+        if field.is_required():
+            assert any(
+                line.startswith(f"{key}: is required")
+                for line in faults(tmp_path, with_value(key, None))
+            )
+        elif key != "sink.path":
+            assert load(tmp_path, with_value(key, None)) == load(tmp_path, whole())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("true", True), ("FALSE", False), ("yes", None), ("1", None), ("", None)],
+)
+def test_a_flag_is_true_or_false_and_nothing_else(tmp_path: Path, text: str, expected: Any) -> None:
+    document = with_value("metrics.enabled", text)
+
+    if expected is None:
+        assert "metrics.enabled: must be true or false" in faults(tmp_path, document)[0]
+    else:
+        assert load(tmp_path, document).metrics.enabled is expected
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:9091", "localhost:1", "[::1]:65535"])
+def test_an_address_has_a_host_and_a_port(tmp_path: Path, address: str) -> None:
+    assert load(tmp_path, with_value("metrics.address", address)).metrics.address == address
+
+
+@pytest.mark.parametrize("address", ["9091", "localhost", ":9091", "h:0", "h:65536", "::1:80"])
+def test_an_address_without_them_is_refused(tmp_path: Path, address: str) -> None:
+    (fault,) = faults(tmp_path, with_value("metrics.address", address))
+
+    assert fault.startswith("metrics.address: must be host:port")
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("data/in/", "data/in"),
+        ("./data", "./data"),
+        ("/data//", "/data"),
+        ("/", "/"),
+        ("file:///data/", "file:///data"),
+        ("S3://Bucket/Key/", "s3://Bucket/Key"),
+        ("gs://bucket", "gs://bucket"),
+        ("az://container/x", "az://container/x"),
+        ("abfss://c@account.dfs.core.windows.net/x/", "abfss://c@account.dfs.core.windows.net/x"),
+    ],
+)
+def test_a_location_loses_its_trailing_slashes_and_nothing_else(written: str, kept: str) -> None:
+    assert location(written) == kept
+
+
+def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+
+    assert location("~/in/") == "/home/me/in"
+    assert location("in/~") == "in/~"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ftp://host/x", "s3://", "s3:///key", "file://data", "s3://me:hunter2@bucket", "~nobody-x/y"],
+)
+def test_a_location_that_cannot_be_reached_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"must|names no|starts with") as refused:
+        location(text)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_one_place_can_be_written_in_several_ways() -> None:
+    here = Path.cwd()
+
+    assert same_place("/a b") == same_place("file:///a%20b")
+    assert same_place("x") == same_place(f"{here}/x") == same_place("./x")
+    assert same_place("s3://x") != same_place("/x")
+
+
+@given(st.lists(st.sampled_from(["a", "b", "=", "/", "%Y", "%s", ""])).map("".join))
+def test_templates_are_read_as_the_partition_rules_read_them(text: str) -> None:
+    try:
+        expected = Template.parse(text).keys
+    except ValueError:
+        with pytest.raises(ValueError, match="part"):
+            template_keys(text)
+    else:
+        assert template_keys(text) == expected
+
+
+def test_the_choices_are_those_of_the_rest_of_the_program() -> None:
+    assert set(get_args(DeclaredField.model_fields["type"].annotation)) == set(FieldType)
+    assert set(get_args(Sink.model_fields["handoff"].annotation)) == set(Handoff)

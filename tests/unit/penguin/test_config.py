@@ -1,0 +1,182 @@
+"""penguin's part of a configuration, as the settings that its stages are given."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lake.config.models import Metrics, PartitionBy, Table
+from lake.errors import ConfigInvalid
+from penguin.config import NOT_AVAILABLE, NOT_YET, load
+from penguin.settings import Evolution, TableSettings
+
+READ: dict[str, tuple[Any, Any, Any]] = {
+    "table_uri": ("s3://b/t/", lambda t: t.table_uri, "s3://b/t"),
+    "storage_options": ({"A": 1}, lambda t: t.storage_options.plain(), {"A": "1"}),
+    "poll_interval_secs": (0.5, lambda t: t.poll_interval, 0.5),
+    "delta_checkpoint_interval": (3, lambda t: t.checkpoint_interval, 3),
+    "schema_evolution": ("merge", lambda t: t.evolution, Evolution.MERGE),
+    "discovery": ("journal", lambda t: t.name, "events"),
+    "partition_by": (
+        {"prefix_template": "date=%Y-%m-%d/region=%s"},
+        lambda t: t.partition_columns,
+        ("date", "region"),
+    ),
+    "max_files_per_commit": (5, lambda t: t.max_files_per_commit, 5),
+    "table_properties": (
+        {"delta.appendOnly": True, "delta.logRetentionDuration": "interval 7 days"},
+        lambda t: t.properties,
+        {"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 7 days"},
+    ),
+}
+"""Each key of a table that is acted on: a value, where it arrives, and as what."""
+
+IGNORED: dict[str, Any] = {
+    "tables.*.partition_by.timestamp_field": "at",
+    "tables.*.partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 7},
+    "tables.*.file_pattern": "*.parquet",
+    "tables.*.late_window_secs": 60,
+    "tables.*.sweep_interval_secs": 60,
+    "tables.*.sweep_horizon": 3,
+    "metrics.enabled": True,
+    "metrics.address": "0.0.0.0:9091",
+}
+
+
+def changed(key: str, value: Any) -> dict[str, Any]:
+    """Change one key of the smallest document."""
+    document: dict[str, Any] = {"tables": {"events": {"table_uri": "/table"}}}
+    if key.startswith("tables.*.partition_by."):
+        document["tables"]["events"]["partition_by"] = {"prefix_template": "date=%Y-%m-%d"}
+    place = document
+    *above, last = key.replace("*", "events").split(".")
+    for part in above:
+        place = place.setdefault(part, {})
+    place[last] = value
+    return document
+
+
+def settings_of(tmp_path: Path, document: Any, environment: dict[str, str] | None = None) -> Any:
+    file = tmp_path / "tables.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return load([file], [], environment or {})
+
+
+def faults_of(tmp_path: Path, document: Any) -> list[str]:
+    with pytest.raises(ConfigInvalid) as invalid:
+        settings_of(tmp_path, document)
+    return [fault.partition("  (")[0] for fault in invalid.value.faults]
+
+
+def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, {"tables": {"events": {"table_uri": "/table"}}})
+
+    assert settings.tables == (
+        TableSettings(
+            name="events",
+            table_uri="/table",
+            poll_interval=10,
+            checkpoint_interval=10,
+            evolution=Evolution.MERGE,
+            max_files_per_commit=10_000,
+            partition_columns=None,
+            properties={},
+        ),
+    )
+    assert settings.tables == (TableSettings(name="events", table_uri="/table"),)
+    assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("key", sorted(READ))
+def test_every_key_that_is_acted_on_is_read(tmp_path: Path, key: str) -> None:
+    value, arrived, expected = READ[key]
+
+    settings = settings_of(tmp_path, changed(f"tables.*.{key}", value))
+
+    assert arrived(settings.tables[0]) == expected
+    assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("key", sorted(IGNORED))
+def test_a_key_that_is_not_acted_on_yet_says_so(tmp_path: Path, key: str) -> None:
+    settings = settings_of(tmp_path, changed(key, IGNORED[key]))
+
+    assert settings.warnings == (f"{key.replace('*', 'events')}: not acted on yet; {NOT_YET[key]}",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in NOT_AVAILABLE.items() for value in values]
+)
+def test_a_value_that_would_mislead_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    (fault,) = faults_of(tmp_path, changed(key, value))
+
+    assert fault.startswith(f"{key.replace('*', 'events')}: {value} is not available yet; use ")
+
+
+def test_no_key_is_forgotten() -> None:
+    every = {f"tables.*.{key}" for key in Table.attributes()}
+    every |= {f"tables.*.partition_by.{key}" for key in PartitionBy.attributes()}
+    every |= {f"metrics.{key}" for key in Metrics.attributes()}
+    read = {f"tables.*.{key}" for key in READ} | {"tables.*.partition_by.prefix_template"}
+
+    assert read | set(NOT_YET) == every
+    assert set(IGNORED) == set(NOT_YET)
+    assert set(NOT_AVAILABLE) < read
+
+
+def test_several_tables_keep_their_order(tmp_path: Path) -> None:
+    document = {"tables": {"b": {"table_uri": "/b"}, "a": {"table_uri": "/a"}}}
+
+    assert [table.name for table in settings_of(tmp_path, document).tables] == ["b", "a"]
+
+
+def test_blizzards_sections_are_checked_but_their_gaps_are_blizzards(tmp_path: Path) -> None:
+    document = changed("tables.*.poll_interval_secs", 5) | {
+        "source": {"path": "/in", "min_age_secs": 5},
+        "sink": {"path": "/table", "handoff": "staging"},
+        "schema": {"fields": [{"name": "id", "type": "string"}]},
+    }
+    broken = document | {"source": {"path": "/in", "batch_sise": 1}}
+
+    assert settings_of(tmp_path, document).warnings == ()
+    assert faults_of(tmp_path, broken) == [
+        "source.batch_sise: unknown key; did you mean batch_size?"
+    ]
+
+
+def test_a_document_without_a_table_is_answered_with_an_example(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, {"metrics": {"enabled": False}})
+
+    first, _, example = fault.partition("\n")
+    assert first.startswith("no table is configured: ")
+    assert len(example.splitlines()) == 6
+    assert settings_of(tmp_path, yaml.safe_load(example)).tables
+
+
+def test_a_broken_table_is_not_also_a_missing_one(tmp_path: Path) -> None:
+    assert faults_of(tmp_path, {"tables": {"events": {}}}) == [
+        "tables.events.table_uri: is required"
+    ]
+
+
+def test_settings_show_no_secret(tmp_path: Path) -> None:
+    settings = settings_of(
+        tmp_path, changed("tables.*.storage_options", {"KEY": "${T}"}), {"T": "hunter2"}
+    )
+
+    assert settings.tables[0].storage_options.plain() == {"KEY": "hunter2"}
+    assert "hunter2" not in repr(settings)
+
+
+def test_reading_a_configuration_needs_neither_arrow_nor_delta() -> None:
+    heavy = "{'pyarrow', 'deltalake', 'pyspark', 'obstore', 'pandas', 'numpy'}"
+    program = f"import sys, penguin.config; print(sorted({heavy} & set(sys.modules)))"
+
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert answer.stdout.strip() == "[]"

@@ -1,0 +1,257 @@
+from dataclasses import replace
+
+import pytest
+from tests.support.tables import TableDirectory, rows_of
+
+from lake.entry import Handoff, Receipt, digest, digest_number, encode
+from lake.layout import (
+    digest_transaction,
+    journal_entry,
+    journal_transaction,
+    pipeline_transaction,
+    protocol,
+    receipt,
+)
+from penguin.discovery import read_journals, survey
+from penguin.errors import HandoffUnavailable
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+def look(table, committed=None, max_files=100):
+    log = committed or {}
+    return read_journals(table.store, survey(table.store), log.get, max_files=max_files)
+
+
+def committed(journal, sequence, *, body=None):
+    """Give the log's transactions once an entry is committed."""
+    name = journal.pipeline
+    return {
+        journal_transaction(name, journal.id): sequence,
+        digest_transaction(name, journal.id): digest_number(
+            digest(body or journal.bodies[sequence])
+        ),
+        pipeline_transaction(name): sequence,
+    }
+
+
+def sequences(found):
+    return [ready.entry.sequence for backlog in found.backlogs for ready in backlog.entries]
+
+
+def trouble(table, log=None):
+    """Give what stops the only pipeline."""
+    found = look(table, log)
+    assert sequences(found) == []
+    (stopped,) = found.stopped
+    return stopped.error.code, str(stopped.error)
+
+
+def three_batches(table):
+    journal = table.journal()
+    for number in (1, 2, 3):
+        journal.batch(rows_of(number))
+    return journal
+
+
+def write_receipt(table, of, sequence, **changes):
+    told = Receipt(journal=of.id, sequence=sequence, digest=digest(of.bodies[sequence]))
+    table.store.replace(receipt(of.pipeline), encode(replace(told, **changes)))
+
+
+def test_all_entries_of_a_new_journal_wait(table):
+    three_batches(table)
+    assert sequences(look(table)) == [1, 2, 3]
+
+
+def test_entries_after_the_committed_one_wait(table):
+    journal = three_batches(table)
+    assert sequences(look(table, committed(journal, 2))) == [3]
+
+
+def test_no_more_entries_are_read_than_a_commit_holds(table):
+    three_batches(table)
+    assert sequences(look(table, max_files=2)) == [1, 2]
+
+
+def test_a_journal_that_was_only_opened_has_nothing_waiting(table):
+    table.journal()
+    found = look(table)
+    assert (sequences(found), found.stopped) == ([], ())
+
+
+def test_a_folder_without_a_journal_is_no_trouble(table):
+    table.store.create("_blizzard/events/dlq/x.json", b"x")
+    found = look(table)
+    assert (found.backlogs, found.stopped) == ((), ())
+
+
+def test_a_gap_stops_the_pipeline(table):
+    three_batches(table)
+    table.store.delete(journal_entry("events", 2))
+    code, text = trouble(table, None)
+    assert code == "journal_broken"
+    assert "entry 2 is missing and entry 3" in text
+
+
+def test_an_entry_that_does_not_follow_the_one_before_stops_the_pipeline(table):
+    """L21."""
+    journal = table.journal()
+    journal.batch(rows_of(1), previous="0" * 64)
+    code, text = trouble(table)
+    assert code == "journal_broken"
+    assert "does not follow" in text
+
+
+def test_a_journal_shorter_than_the_log_says_stops_the_pipeline(table):
+    """L21: the journal was rolled back to an older state."""
+    journal = three_batches(table)
+    log = committed(journal, 3)
+    table.store.delete(journal_entry("events", 3))
+    code, text = trouble(table, log)
+    assert code == "journal_lost"
+    assert "entry 3" in text
+
+
+def test_a_committed_entry_with_another_digest_stops_the_pipeline(table):
+    """L21: another batch was written in the place of a committed one."""
+    journal = three_batches(table)
+    code, text = trouble(table, committed(journal, 2, body=b"another"))
+    assert code == "journal_broken"
+    assert "not the one that was committed" in text
+
+
+def test_a_lost_journal_of_a_known_pipeline_stops_it(table):
+    """L21."""
+    journal = three_batches(table)
+    for number in range(4):
+        table.store.delete(journal_entry("events", number))
+    table.store.create("_blizzard/events/dlq/x.json", b"x")
+    assert trouble(table, committed(journal, 3))[0] == "journal_lost"
+
+
+def test_another_journal_than_the_committed_one_stops_the_pipeline(table):
+    """L21: the journal was deleted and started again."""
+    three_batches(table)
+    log = {pipeline_transaction("events"): 9}
+    assert trouble(table, log)[0] == "journal_lost"
+
+
+def test_another_journal_than_the_receipt_names_stops_the_pipeline(table):
+    journal = three_batches(table)
+    write_receipt(table, journal, 2, journal="another")
+    assert trouble(table)[0] == "journal_lost"
+
+
+def test_a_journal_that_an_operator_started_in_place_of_another_goes_on(table):
+    journal = three_batches(table)
+    write_receipt(table, journal, 0)
+    found = look(table, {pipeline_transaction("events"): 9})
+    assert sequences(found) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("log_at", [None, 1])
+def test_a_receipt_ahead_of_the_log_stops_the_pipeline(table, log_at):
+    """D16: the log was restored from a backup, or the table dropped and created again."""
+    journal = three_batches(table)
+    write_receipt(table, journal, 2)
+    code, text = trouble(table, committed(journal, log_at) if log_at else None)
+    assert code == "log_rolled_back"
+    assert "entry 2" in text
+
+
+def test_a_receipt_of_another_entry_than_the_committed_one_stops_the_pipeline(table):
+    journal = three_batches(table)
+    write_receipt(table, journal, 2, digest="0" * 64)
+    assert trouble(table, committed(journal, 2))[0] == "journal_broken"
+
+
+def test_a_receipt_behind_the_log_is_overdue(table):
+    """D11: a crash right after the commit."""
+    journal = three_batches(table)
+    write_receipt(table, journal, 1)
+    (backlog,) = look(table, committed(journal, 2)).backlogs
+    assert backlog.overdue_receipt.sequence == 2
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"format": 1}'])
+def test_an_unreadable_entry_stops_the_pipeline(table, body):
+    """D05: it is never taken for missing."""
+    three_batches(table)
+    table.store.replace(journal_entry("events", 2), body)
+    assert trouble(table)[0] == "document_unreadable"
+
+
+def test_an_entry_of_a_newer_format_stops_the_pipeline(table):
+    table.journal().batch(rows_of(1), format=2)
+    code, text = trouble(table)
+    assert code == "document_unreadable"
+    assert "format 2" in text
+
+
+def test_an_unreadable_receipt_stops_the_pipeline(table):
+    three_batches(table)
+    table.store.replace(receipt("events"), b"{")
+    assert trouble(table)[0] == "document_unreadable"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"journal": "another"}, {"pipeline": "other"}, {"sequence": 7}, {"kind": "open"}]
+)
+def test_an_entry_that_is_not_of_this_place_stops_the_pipeline(table, changes):
+    journal = table.journal()
+    entry = replace(journal.entry(), **changes)
+    table.store.create(journal_entry("events", 1), encode(entry))
+    assert trouble(table)[0] == "journal_broken"
+
+
+def test_one_stopped_pipeline_leaves_the_others_alone(table):
+    three_batches(table)
+    table.store.delete(journal_entry("events", 2))
+    table.journal("other").batch(rows_of(9))
+    found = look(table)
+    assert [one.pipeline for one in found.stopped] == ["events"]
+    assert [one.pipeline for one in found.backlogs] == ["other"]
+    assert sequences(found) == [1]
+
+
+def test_other_documents_in_a_journal_s_folder_are_no_entries(table):
+    three_batches(table)
+    for name in ("snapshot", "started"):
+        table.store.create(f"_blizzard/events/journal/{9:020d}.{name}.json", b"{}")
+    assert look(table).stopped == ()
+
+
+def test_a_hand_off_that_is_not_available_is_refused_by_name(tmp_path):
+    table = TableDirectory(tmp_path / "table", handoff=Handoff.STAGING)
+    table.journal()
+    with pytest.raises(HandoffUnavailable, match="staging"):
+        survey(table.store)
+
+
+def test_the_protocol_with_the_highest_number_counts(table):
+    table.journal()
+    table.store.create(protocol(10), table.store.get(protocol(1)).replace(b"journal", b"direct"))
+    table.store.create(protocol(9), table.store.get(protocol(1)))
+    with pytest.raises(HandoffUnavailable, match="direct"):
+        survey(table.store)
+
+
+def test_an_entry_written_while_the_journal_is_read_is_no_gap(table):
+    """The missing entry and the next one appear between the read and the listing."""
+    journal = table.journal()
+
+    class Late(type(table.store)):
+        def objects(self, prefix="", *, after=None):
+            if "journal" in prefix and len(journal.bodies) == 1:
+                journal.batch(rows_of(1))
+                journal.batch(rows_of(2))
+            return super().objects(prefix, after=after)
+
+    late = Late(table.store.uri, table.store.options)
+    found = read_journals(late, survey(late), lambda _: None, max_files=100)
+    assert found.stopped == ()
+    assert len(journal.bodies) == 3

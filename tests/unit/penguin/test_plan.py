@@ -1,0 +1,241 @@
+from dataclasses import replace
+
+import pytest
+
+from lake.datafile import FinishedFile
+from lake.entry import Entry, Failure, Handoff, SourceRecord, Stage, digest_number
+from lake.layout import TablePath
+from lake.schema import Field, FieldType, Schema
+from penguin import evolution
+from penguin.flow import Backlog, Position, ReadyEntry, TableFacts
+from penguin.pipeline import file_statistics, new_table
+from penguin.plan import Rules, plan_commit
+from penguin.settings import TableSettings
+
+SCHEMA = Schema(
+    (
+        Field(name="id", type=FieldType.INT64),
+        Field(name="date", type=FieldType.DATE),
+        Field(name="n", type=FieldType.INT32, nullable=False),
+    )
+)
+PARTS = ("date", "n")
+
+
+def table():
+    return TableFacts(version=7, schema=SCHEMA.delta(), partition_columns=PARTS, configuration={})
+
+
+def file(name="a.parquet", rows=2, **changes):
+    made = FinishedFile(
+        filename=TablePath(f"date=2026-01-01/n=1/{name}"),
+        size=10,
+        record_count=rows,
+        partition_values={"date": "2026-01-01", "n": "1"},
+        source_file=None,
+        unit="u",
+        modification_time=0,
+    )
+    return replace(made, **changes)
+
+
+def ready(sequence, *files, pipeline="p", schema=SCHEMA, parts=PARTS, **changes):
+    rows = sum(one.record_count for one in files)
+    entry = Entry(
+        kind="batch",
+        pipeline=pipeline,
+        journal=f"journal-{pipeline}",
+        sequence=sequence,
+        run="r",
+        created="2026-01-01",
+        previous="0" * 64,
+        handoff=Handoff.JOURNAL,
+        source_uris={},
+        table_schema=schema.delta(),
+        partition_columns=parts,
+        sources=(source(lines=rows, rows=rows),),
+        files=files,
+    )
+    body = f"{sequence:x}"
+    return ReadyEntry(entry=replace(entry, **changes), digest=body.rjust(64, "f"), path="j")
+
+
+def source(**changes):
+    return SourceRecord(**{"source": "in", "path": "x", "size": 1, "etag": None, **changes})
+
+
+def backlog(*entries, pipeline="p"):
+    return Backlog(
+        position=Position(
+            pipeline=pipeline, journal=f"journal-{pipeline}", sequence=None, digest=None
+        ),
+        entries=entries,
+    )
+
+
+def planned(*backlogs, facts="table", max_files=100, partition_columns=None):
+    settings = TableSettings(name="t", table_uri="/t")
+    rules = Rules(
+        decide=evolution.decide,
+        new_table=lambda entry: new_table(entry, settings),
+        statistics=file_statistics,
+        partition_columns=partition_columns,
+        max_files=max_files,
+    )
+    return plan_commit(table() if facts == "table" else facts, backlogs, rules)
+
+
+def refusal(*entries, **options):
+    found = planned(backlog(*entries), **options)
+    assert found.commit is None
+    (stopped,) = found.stopped
+    return str(stopped.error)
+
+
+def test_entries_of_several_pipelines_share_one_commit():
+    found = planned(
+        backlog(ready(1, file("a")), ready(2, file("b"))),
+        backlog(ready(1, file("c"), pipeline="q"), pipeline="q"),
+    )
+    commit = found.commit
+    assert [add.path.rpartition("/")[2] for add in commit.adds] == ["a", "c", "b"]
+    last = ready(2, file("b"))
+    assert commit.transactions()[:3] == (
+        ("blizzard/p/journal-p", 2),
+        ("blizzard/p/journal-p/digest", digest_number(last.digest)),
+        ("blizzard/p", 2),
+    )
+    assert commit.metadata()["p"] == {"journal": "journal-p", "first": 1, "last": 2}
+    assert (commit.entries, commit.rows) == (3, 6)
+
+
+def test_a_commit_holds_no_more_files_than_it_may_and_no_entry_is_split():
+    entries = [ready(n, file(f"{n}a"), file(f"{n}b")) for n in (1, 2, 3)]
+    assert planned(backlog(*entries), max_files=5).commit.entries == 2
+    assert planned(backlog(*entries), max_files=1).commit.entries == 1
+
+
+def test_pipelines_take_turns_when_a_commit_is_full():
+    first = backlog(*(ready(n, file(f"p{n}")) for n in (1, 2, 3)))
+    other = backlog(ready(1, file("q1"), pipeline="q"), pipeline="q")
+    commit = planned(first, other, max_files=2).commit
+    assert {part.before.pipeline for part in commit.advances} == {"p", "q"}
+
+
+def test_a_bad_entry_stops_its_pipeline_there_and_nothing_else():
+    bad = ready(2, file("bad", size=0))
+    found = planned(
+        backlog(ready(1, file("good")), bad, ready(3, file("later"))),
+        backlog(ready(1, file("q1"), pipeline="q"), pipeline="q"),
+    )
+    assert [add.path.rpartition("/")[2] for add in found.commit.adds] == ["good", "q1"]
+    assert [(one.pipeline, one.sequence) for one in found.stopped] == [("p", 2)]
+
+
+def test_an_entry_without_files_still_advances_its_pipeline():
+    commit = planned(backlog(ready(1))).commit
+    assert commit.adds == ()
+    assert commit.advances[0].after.sequence == 1
+
+
+def test_a_file_named_twice_is_refused():
+    assert "named twice" in refusal(ready(1, file("a"), file("a")))
+
+
+def test_a_file_named_by_two_pipelines_is_refused_for_the_second():
+    found = planned(
+        backlog(ready(1, file("a"))),
+        backlog(ready(1, file("a"), pipeline="q"), pipeline="q"),
+    )
+    assert [one.pipeline for one in found.stopped] == ["q"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/abs.parquet", "a//b.parquet", "../x", "a/./b", "_delta_log/x", "_blizzard/x", ""]
+)
+def test_a_path_that_is_no_data_file_of_the_table_is_refused(path):
+    assert "not the name of a data file" in refusal(ready(1, file(filename=TablePath(path))))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"date": "not-a-date", "n": "1"},
+        {"date": "2026-1-1", "n": "1"},
+        {"date": "2026-01-01", "n": "x"},
+        {"date": "2026-01-01", "n": "2147483648"},
+        {"date": "2026-01-01", "n": None},
+        {"date": "2026-01-01", "n": ""},
+        {"date": "2026-01-01"},
+        {},
+        {"date": "2026-01-01", "n": "1", "x": "1"},
+    ],
+)
+def test_partition_values_that_the_table_cannot_hold_are_refused(values):
+    """W10: committed, such a value would make the table unreadable."""
+    assert "partition" in refusal(ready(1, file(partition_values=values)))
+
+
+def test_an_empty_partition_value_is_a_null():
+    """W09."""
+    one = ready(1, file(partition_values={"date": "", "n": "1"}))
+    assert planned(backlog(one)).commit.adds[0].partition_values == {"date": None, "n": "1"}
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        (),
+        (source(lines=3, rows=3),),
+        (source(lines=5, rows=2),),
+        (source(lines=2, rows=2, blank=1),),
+        (
+            source(
+                rows=2,
+                failure=Failure(stage=Stage.PARSE, code="bad_json", message="no"),
+            ),
+        ),
+    ],
+)
+def test_books_that_do_not_balance_are_refused(sources):
+    assert "books" in refusal(ready(1, file(rows=2), sources=sources))
+
+
+def test_blank_and_quarantined_lines_and_failed_files_are_in_the_books():
+    sources = (
+        source(lines=5, rows=2, blank=1, quarantined=2),
+        source(lines=9, failure=Failure(stage=Stage.PARSE, code="bad_json", message="no")),
+    )
+    assert planned(backlog(ready(1, file(rows=2), sources=sources))).commit is not None
+
+
+def test_a_new_table_is_what_its_first_entry_says():
+    commit = planned(backlog(ready(1, file())), facts=None).commit
+    assert commit.table.version is None
+    assert commit.table.partition_columns == PARTS
+    assert commit.table.configuration["delta.dataSkippingStatsColumns"] == "id"
+    assert "delta.setTransactionRetentionDuration" not in commit.table.configuration
+
+
+def test_a_column_that_a_later_entry_brings_is_added_with_the_commit():
+    wider = Schema((*SCHEMA.fields, Field(name="extra", type=FieldType.STRING)))
+    commit = planned(backlog(ready(1, file("a")), ready(2, file("b"), schema=wider))).commit
+    assert [one["name"] for one in commit.new_columns] == ["extra"]
+    assert commit.schema_after["fields"][-1]["name"] == "extra"
+
+
+def test_two_pipelines_that_disagree_on_a_new_column_do_not_both_get_it():
+    def bringing(kind):
+        return Schema((*SCHEMA.fields, Field(name="extra", type=kind)))
+
+    found = planned(
+        backlog(ready(1, file("a"), schema=bringing(FieldType.STRING))),
+        backlog(ready(1, file("b"), schema=bringing(FieldType.DATE), pipeline="q"), pipeline="q"),
+    )
+    assert found.commit.new_columns[0]["type"] == "string"
+    assert [one.pipeline for one in found.stopped] == ["q"]
+    assert "extra" in str(found.stopped[0].error)
+
+
+def test_partition_columns_unlike_the_configured_ones_are_refused():
+    assert "partition_by" in refusal(ready(1, file()), partition_columns=("date",))
