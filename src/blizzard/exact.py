@@ -200,6 +200,8 @@ def _value(text: str, at: int) -> tuple[JsonValue | None, int]:
             return _NESTED, _PARSER.raw_decode(text, at)[1]
         except json.JSONDecodeError as cause:
             raise _NotJson(cause.pos, f"JSON ({cause.msg})") from None
+        except ValueError as cause:
+            raise _NotJson(at, f"JSON ({cause})") from None
     if number := _NUMBER.match(text, at):
         return Number(number.group()), number.end()
     if literal := _LITERAL.match(text, at):
@@ -217,7 +219,7 @@ def _string(text: str, at: int, expected: str) -> tuple[str, int]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise json.JSONDecodeError(f"{name} is no JSON number", name, 0)
+    raise ValueError(f"{name} is no JSON number")
 
 
 # Nested values are only checked, never used: numbers and objects in them are not built.

@@ -21,7 +21,7 @@ from blizzard.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, Refused, bina
 from lake.schema import ARROW, Field, FieldType, Schema
 
 # How much is parsed at once while there are unknown names: each one becomes a column.
-PIECE_BYTES = 32 << 10
+PIECE_BYTES = 16 << 10
 MAX_UNDECLARED = 100
 
 _NOT_FINITE = re.compile(rb"[\[:,\s-](?:NaN|Inf)")

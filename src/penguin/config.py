@@ -25,6 +25,8 @@ NOT_AVAILABLE: Mapping[str, Mapping[object, str]] = {
 }
 """Values that are refused, because passing over them would commit what nobody asked for."""
 
+FORGETS = "delta.setTransactionRetentionDuration"
+
 NO_TABLE = """\
 no table is configured: penguin needs a section like
 tables:
@@ -55,6 +57,12 @@ def _check(document: Document) -> Iterator[Fault]:
     if not document.tables:
         yield Fault((), NO_TABLE, near=(("tables",),))
     yield from not_available(document, NOT_AVAILABLE)
+    for name, table in document.tables.items():
+        if FORGETS in table.table_properties:
+            yield Fault(
+                ("tables", name, "table_properties", FORGETS),
+                "must not be set: the table would forget which batches it already holds",
+            )
 
 
 def _settings(name: str, table: Table) -> TableSettings:

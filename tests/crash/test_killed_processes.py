@@ -1,4 +1,4 @@
-"""The real programs, killed with SIGKILL at the worst moments, and what the next start makes of it."""
+"""The real programs, killed with SIGKILL at the worst moments, and started again."""
 
 import signal
 from pathlib import Path
@@ -49,7 +49,7 @@ def recover(tmp_path: Path, file: Path) -> None:
 
 
 def test_killed_during_an_upload_the_rows_appear_once(tmp_path: Path, landing: Landing) -> None:
-    """The driver dies while a worker uploads: nothing is journaled, all is read again (D02, L01)."""
+    """The driver dies while a worker uploads: nothing is journaled, so all is read (D02, L01)."""
     file = config(tmp_path)
     pid = tmp_path / "pid"
     process = start(

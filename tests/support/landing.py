@@ -37,9 +37,7 @@ class Landing:
         """Write a file of so many records, compressed as its name says."""
         records = [self._record() for _ in range(count)]
         self.write(name, "".join(json.dumps(line) + "\n" for line, _row in records).encode())
-        partition = dict(
-            part.split("=") for part in name.split("/")[:-1] if "=" in part
-        )
+        partition = dict(part.split("=") for part in name.split("/")[:-1] if "=" in part)
         rows = [{**row, **partition} for _line, row in records]
         self.rows += rows
         return rows

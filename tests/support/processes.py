@@ -1,5 +1,6 @@
 """The real programs in processes of their own."""
 
+import contextlib
 import json
 import os
 import signal
@@ -54,8 +55,6 @@ def finish(process: subprocess.Popen[str]) -> Ended:
     try:
         out, err = process.communicate(timeout=PATIENCE)
     finally:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     return Ended(process.returncode, out, err)

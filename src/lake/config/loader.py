@@ -73,7 +73,8 @@ def not_available(
     for path, value in _given(document):
         by_value = sentences.get(_key_of(path))
         if by_value is not None and value in by_value:
-            yield Fault(path, f"{value} is not available yet; {by_value[value]}")
+            shown = str(value).lower() if isinstance(value, bool) else value
+            yield Fault(path, f"{shown} is not available yet; {by_value[value]}")
 
 
 class _YamlLoader(yaml.SafeLoader):

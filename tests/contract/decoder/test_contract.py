@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
 
 from blizzard.exact import ExactPath
 from blizzard.lines import MAX_LINE_BYTES, blocks
 from blizzard.reader import BadLine, Decoded, Decoder
 from lake.schema import Field, FieldType, Schema
+from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
 
 AROUND = 1500
 Read = Callable[[Schema, bytes], Iterable[Decoded]]
@@ -20,7 +20,7 @@ Read = Callable[[Schema, bytes], Iterable[Decoded]]
 
 @dataclass(frozen=True)
 class Seen:
-    values: tuple[str, ...]
+    values: tuple[Any, ...]
     lines: int
     blank: int
     dropped: dict[str, int]
@@ -41,7 +41,7 @@ def byte_by_byte(schema: Schema, data: bytes) -> Iterable[Decoded]:
 
 def outcome(read: Read, case: Case, data: bytes) -> Seen | Bad:
     schema = Schema((Field(name="v", type=case.type, nullable=case.nullable),))
-    values: list[str] = []
+    values: list[Any] = []
     lines = blank = 0
     dropped: Counter[str] = Counter()
     try:
@@ -58,7 +58,7 @@ def outcome(read: Read, case: Case, data: bytes) -> Seen | Bad:
     return Seen(tuple(values), lines, blank, dict(dropped))
 
 
-def texts(column: "pa.Array[Any]") -> list[str]:
+def texts(column: "pa.Array[Any]") -> list[Any]:
     """Write values so that -0.0 and 0.0, 1 and True and 1.0 are told apart."""
     if pa.types.is_temporal(column.type):
         return [

@@ -1,9 +1,10 @@
 """Death at a chosen moment, for real processes: loaded by Python itself at its start.
 
-The environment variable DOOM holds JSON: which method of ours is the moment (`module:Class.method`),
-what its first argument must contain, whether to die before or after the call, and who dies: this
-process (`self`) or the process whose id stands in a file. A `spent` file, made exclusively, lets it
-happen once over all processes, so that a retry lives. Production code has no hook for this.
+The environment variable DOOM holds JSON: which method of ours is the moment
+(`module:Class.method`), what its first argument must contain, whether to die before or after the
+call, and who dies: this process (`self`) or the process whose id stands in a file. A `spent` file,
+made exclusively, lets it happen once over all processes, so that a retry lives. Production code has
+no hook for this.
 """
 
 import functools
@@ -52,7 +53,5 @@ def strike(doom):
         target(victim, number)
 
 
-if "DOOM" in os.environ and (wanted := json.loads(os.environ["DOOM"])):
-    # The tools that start Python (pyspark's launcher, say) must not be slowed down or broken.
-    if not sys.argv[0].endswith(("find_spark_home.py",)):
-        arm(wanted)
+if "DOOM" in os.environ and not sys.argv[0].endswith("find_spark_home.py"):
+    arm(json.loads(os.environ["DOOM"]))

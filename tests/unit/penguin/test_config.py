@@ -127,6 +127,14 @@ def test_no_key_is_forgotten() -> None:
     assert set(NOT_AVAILABLE) < read
 
 
+def test_a_table_may_not_be_told_to_forget_what_was_committed(tmp_path: Path) -> None:
+    forgets = {"delta.setTransactionRetentionDuration": "interval 7 days"}
+
+    (fault,) = faults_of(tmp_path, changed("tables.*.table_properties", forgets))
+
+    assert "must not be set: the table would forget" in fault
+
+
 def test_several_tables_keep_their_order(tmp_path: Path) -> None:
     document = {"tables": {"b": {"table_uri": "/b"}, "a": {"table_uri": "/a"}}}
 

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.tables import TableDirectory, rows_of
 
 from lake.entry import Handoff, Receipt, digest, digest_number, encode
 from lake.layout import (
@@ -14,6 +13,7 @@ from lake.layout import (
 )
 from penguin.discovery import read_journals, survey
 from penguin.errors import HandoffUnavailable
+from tests.support.tables import TableDirectory, rows_of
 
 
 @pytest.fixture

@@ -1,0 +1,103 @@
+"""A store that dies before or after its n-th call, for every n; then a restart.
+
+The process is the pipeline with the in-process runner and penguin on the same table. Once dead it
+answers nothing any more, as a killed process does; the restart finds what the store really holds.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from blizzard import config as blizzard_config
+from blizzard.flow import Work
+from blizzard.settings import BlizzardSettings
+from lake.clock import Clock
+from lake.storage import Reader, Store
+from penguin import config as penguin_config
+from penguin.pipeline import commit_table
+from tests.support.dying import Died, Fate, dying
+from tests.support.landing import Landing, config
+from tests.support.pipelines import pipeline_of
+from tests.support.readers import ids
+from tests.support.runner import InProcessRunner
+
+MOST_CALLS = 200
+
+
+class WorkerStores:
+    """The worker's stores, of which the sink may die."""
+
+    def __init__(self, work: Work, fate: Fate) -> None:
+        self.work = work
+        self.fate = fate
+
+    def source(self, name: str) -> Reader:
+        place = self.work.sources[name]
+        return Reader(place.uri, place.options)
+
+    def sink(self) -> Store:
+        return dying(Store(self.work.sink.uri, self.work.sink.options), self.fate)
+
+
+def blizzard(settings: BlizzardSettings, fate: Fate) -> None:
+    for each in settings.pipelines:
+        pipeline = pipeline_of(
+            each,
+            InProcessRunner(lambda work: WorkerStores(work, fate)),
+            open_sink=lambda place: dying(Store(place.uri, place.options, make_folder=True), fate),
+        )
+        while pipeline.step():
+            pass
+
+
+def penguin(file: Path, fate: Fate) -> None:
+    for table in penguin_config.load([file], [], {}).tables:
+        store = dying(Store(table.table_uri, table.storage_options), fate)
+        commit_table(table, store, lambda _event: None, Clock())
+
+
+def both(file: Path, landing: Landing, fate: Fate) -> None:
+    """One life: two batches, each committed."""
+    settings = blizzard_config.load([file], [], {})
+    blizzard(settings, fate)
+    penguin(file, fate)
+    if not (landing.folder / "late.ndjson").exists():
+        landing.land("late.ndjson", 5)
+    blizzard(settings, fate)
+    penguin(file, fate)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_death_at_any_call_leaves_every_row_in_the_table_once(tmp_path: Path, after: bool) -> None:
+    """Over journal, uploads, hand-off and receipt, twice in a row (D01, D02, D11, L01)."""
+    deaths = 0
+    for number in range(1, MOST_CALLS):
+        folder = tmp_path / f"{number}"
+        landing = Landing(folder / "landing")
+        for name in ("a.ndjson", "b.ndjson.gz"):
+            landing.land(name, 5)
+        file = config(folder)
+        died = 0
+        for call in (number, max(1, number // 2)):
+            # The second death comes during the recovery from the first.
+            died += not survives(partial(both, file, landing), Fate(call, after=after))
+        both(file, landing, Fate.none())
+
+        assert ids(folder / "table") == landing.ids, f"died at call {number}"
+        if not died:
+            break
+        deaths += died
+    else:
+        pytest.fail(f"a life makes more than {MOST_CALLS} calls")
+    assert deaths > 40, "the store really died, at many places"
+
+
+def survives(life: Callable[[Fate], None], fate: Fate) -> bool:
+    """Say whether a life came to its end."""
+    try:
+        life(fate)
+    except Died:
+        return False
+    return not fate.died

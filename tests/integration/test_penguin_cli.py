@@ -1,0 +1,152 @@
+"""The program, as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from lake.entry import Handoff
+from tests.support.tables import TableDirectory, rows_of
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+def config(tmp_path, **tables):
+    lines = ["tables:"]
+    for name, uri in tables.items():
+        lines += [f"  {name}:", f"    table_uri: {uri}", "    poll_interval_secs: 1"]
+    file = tmp_path / "penguin.yaml"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def penguin(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "penguin", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+
+
+def test_once_commits_and_says_so_in_json(tmp_path, table):
+    table.journal().batch(rows_of(1, 2), rows_of(3))
+    done = penguin("-c", config(tmp_path, events=table.root), "--once", "--output", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "table": "events",
+        "table_uri": str(table.root),
+        "version": 1,
+        "commits": 1,
+        "entries": 1,
+        "files": 2,
+        "rows": 3,
+        "error": None,
+    }
+    assert table.ids() == [1, 2, 3]
+
+
+def test_one_failing_table_does_not_stop_another(tmp_path, table):
+    """W01."""
+    staging = TableDirectory(tmp_path / "staging", handoff=Handoff.STAGING)
+    staging.journal()
+    table.journal().batch(rows_of(1))
+    file = config(tmp_path, bad=staging.root, good=table.root)
+    done = penguin("-c", file, "--once", "--output", "json")
+    assert done.returncode == 1
+    bad, good = map(json.loads, done.stdout.splitlines())
+    assert "staging" in bad["error"]
+    assert (good["commits"], good["error"]) == (1, None)
+
+
+def test_a_stopped_pipeline_is_exit_1_and_the_other_one_is_committed(tmp_path, table):
+    table.journal().batch(rows_of(1))
+    table.journal("broken").batch(rows_of(2), previous="0" * 64)
+    done = penguin("-c", config(tmp_path, events=table.root), "--once")
+    assert done.returncode == 1
+    assert "pipeline broken stops" in done.stderr
+    assert table.ids() == [1]
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_where_blizzard_has_not_written_yet_there_is_nothing_to_commit(tmp_path, made):
+    if made:
+        (tmp_path / "empty").mkdir()
+    done = penguin("-c", config(tmp_path, events=tmp_path / "empty"), "--once")
+    assert done.returncode == 0
+    assert "nothing to commit" in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert (tmp_path / "empty").exists() is made
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(tmp_path, table):
+    table.journal().batch(rows_of(1, 2))
+    table.journal("broken").batch(rows_of(2), previous="0" * 64)
+    file = config(tmp_path, events=table.root)
+    text = penguin("-c", file, "--dry-run")
+    assert text.returncode == 1
+    assert "would create the table and commit 1 entries, 1 files, 2 rows" in text.stdout
+    assert "broken" in text.stdout
+    told = json.loads(penguin("-c", file, "--dry-run", "--output", "json").stdout)
+    assert told["pipelines"][0]["pipeline"] == "events"
+    assert told["stopped"][0]["code"] == "journal_broken"
+    assert not (table.root / "_delta_log").exists()
+
+
+def test_a_wrong_configuration_is_exit_2_with_every_fault_on_a_line(tmp_path):
+    file = tmp_path / "bad.yaml"
+    file.write_text("tables:\n  a: {table_urii: x}\n  b: {table_uri: y, poll_interval_secs: -1}\n")
+    done = penguin("-c", file)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    faults = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(faults) >= 3
+    assert penguin("--nonsense").returncode == 2
+
+
+def test_the_version_is_printed():
+    assert penguin("-V").stdout.startswith("penguin ")
+
+
+@pytest.mark.parametrize("arguments", [["-h"], ["-c", "/nowhere.yaml"]])
+def test_help_and_configuration_faults_load_neither_delta_nor_arrow(arguments):
+    script = (
+        "import sys\nfrom penguin.cli import main\n"
+        f"sys.argv = ['penguin', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'deltalake', 'pyarrow', 'pyspark'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_polling_penguin_commits_what_comes_and_stops_in_good_order(tmp_path, table, number):
+    file = config(tmp_path, events=table.root, later=tmp_path / "later")
+    with subprocess.Popen(
+        [sys.executable, "-m", "penguin", "-c", str(file), "--output", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        table.journal().batch(rows_of(1))
+        deadline = time.monotonic() + 60
+        while table.receipt() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert json.loads(out.splitlines()[0])["commits"] == 1
+    assert number.name in err
+    assert table.ids() == [1]

@@ -1,0 +1,282 @@
+"""What the door to deltalake promises, run against the library itself."""
+
+import json
+import threading
+
+import pyarrow.parquet as pq
+import pytest
+
+from lake.layout import TablePath
+from lake.options import StorageOptions
+from lake.storage import Reader
+from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
+from penguin.flow import Add, TableFacts
+from penguin.table import Log, LogReader
+from tests.support.tables import Penguin, TableDirectory, rows_of
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}],
+}
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+def facts(**configuration):
+    return TableFacts(
+        version=None, schema=SCHEMA, partition_columns=(), configuration=configuration
+    )
+
+
+def add(name="a.parquet"):
+    return Add(
+        path=TablePath(name), size=1, partition_values={}, modification_time=1,
+        stats='{"numRecords":1}', pipeline="p", sequence=1,
+    )  # fmt: skip
+
+
+def write_log(table, *, protocol, configuration=None, field_metadata=None, adds=()):
+    """Write version 0 as some other engine would."""
+    field = {**SCHEMA["fields"][0], "metadata": field_metadata or {}}
+    actions = [
+        {"protocol": protocol},
+        {
+            "metaData": {
+                "id": "table",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps({"type": "struct", "fields": [field]}),
+                "partitionColumns": [],
+                "configuration": configuration or {},
+                "createdTime": 1,
+            }
+        },
+        *({"add": one} for one in adds),
+    ]
+    body = "".join(json.dumps(action) + "\n" for action in actions)
+    table.store.create(f"_delta_log/{0:020d}.json", body.encode())
+
+
+def features(*names, reader=()):
+    return {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": list(reader),
+        "writerFeatures": [*names, *reader],
+    }
+
+
+CLASSIC = {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+def test_a_directory_without_a_log_has_no_table(table):
+    assert Log(table.store).open() is None
+
+
+def test_what_a_killed_creator_left_behind_is_no_table(table):
+    (table.root / "_delta_log").mkdir()
+    (table.root / f"_delta_log/{0:020d}.json#1").write_text("{}")
+    assert Log(table.store).open() is None
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"txn":{"appId":"a","version":1}}\n'])
+def test_a_log_that_cannot_be_read_is_an_error_and_never_no_table(table, body):
+    """W14."""
+    table.store.create(f"_delta_log/{0:020d}.json", body)
+    with pytest.raises(TableUnreadable):
+        Log(table.store).open()
+
+
+def test_a_log_whose_first_versions_are_gone_is_an_error_and_never_no_table(table):
+    """W14."""
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    (table.root / f"_delta_log/{0:020d}.json").unlink()
+    with pytest.raises(TableUnreadable):
+        Log(table.store).open()
+
+
+def test_of_two_creators_one_is_told_that_the_table_exists(table):
+    """W12."""
+    Log(table.store).create(facts(), {})
+    with pytest.raises(TableExists):
+        Log(table.store).create(facts(), {})
+
+
+def test_many_creators_at_once_make_one_table(table):
+    """W12."""
+    gate = threading.Barrier(4)
+    outcomes = []
+
+    def create(number):
+        gate.wait()
+        try:
+            Log(table.store).create(facts(**{"delta.checkpointInterval": str(number)}), {})
+            outcomes.append("created")
+        except TableExists:
+            outcomes.append("exists")
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in (10, 20, 30, 40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["created", "exists", "exists", "exists"]
+    assert table.versions() == 1
+
+
+def test_a_stale_snapshot_cannot_commit_the_same_transaction(table):
+    """D08: of two commits of one entry the second is refused."""
+    log = Log(table.store)
+    log.create(facts(), {})
+    first, second = log.open(), log.open()
+    first.commit((add(),), (("blizzard/p/j", 1),), {})
+    with pytest.raises(CommitFailed):
+        second.commit((add("b.parquet"),), (("blizzard/p/j", 1),), {})
+    assert table.versions() == 2
+
+
+def test_a_stale_commit_conflicts_with_an_evolution_that_repeats_its_transaction(table):
+    log = Log(table.store)
+    log.create(facts(), {})
+    stale, now = log.open(), log.open()
+    column = {"name": "new", "type": "string", "nullable": True, "metadata": {}}
+    now.add_columns((column,), (("blizzard/p/j", 1),), {})
+    with pytest.raises(CommitFailed):
+        stale.commit((add(),), (("blizzard/p/j", 2),), {})
+
+
+def test_a_table_that_forgets_transactions_is_refused(table):
+    name = "delta.setTransactionRetentionDuration"
+    write_log(table, protocol=CLASSIC, configuration={name: "interval 1 day"})
+    with pytest.raises(TableUnsupported, match=name):
+        LogReader(table.store).open()
+
+
+def test_a_table_that_forgets_transactions_is_not_created(table):
+    with pytest.raises(TableUnsupported):
+        Log(table.store).create(
+            facts(**{"delta.setTransactionRetentionDuration": "interval 1 day"}), {}
+        )
+    assert not (table.root / "_delta_log").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "log"),
+    [
+        ("identityColumns", {"protocol": features("identityColumns")}),
+        ("rowTracking", {"protocol": features("rowTracking", "domainMetadata")}),
+        ("typeWidening", {"protocol": features(reader=["typeWidening"])}),
+        ("clustering", {"protocol": features("clustering")}),
+        ("something-new", {"protocol": features("something-new")}),
+        ("writer version 6", {"protocol": {"minReaderVersion": 2, "minWriterVersion": 6}}),
+        (
+            "delta.columnMapping",
+            {
+                "protocol": {"minReaderVersion": 2, "minWriterVersion": 5},
+                "configuration": {"delta.columnMapping.mode": "name"},
+                "field_metadata": {
+                    "delta.columnMapping.id": 1,
+                    "delta.columnMapping.physicalName": "col-1",
+                },
+            },
+        ),
+        (
+            "delta.constraints.positive",
+            {
+                "protocol": {"minReaderVersion": 1, "minWriterVersion": 3},
+                "configuration": {"delta.constraints.positive": "id > 0"},
+            },
+        ),
+        (
+            "delta.generationExpression",
+            {
+                "protocol": {"minReaderVersion": 1, "minWriterVersion": 4},
+                "field_metadata": {"delta.generationExpression": "1"},
+            },
+        ),
+        (
+            "delta.invariants",
+            {
+                "protocol": CLASSIC,
+                "field_metadata": {"delta.invariants": '{"expression":{"expression":"id>0"}}'},
+            },
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_written_safely_is_refused_by_name(table, name, log):
+    write_log(table, **log)
+    before = sorted(table.root.rglob("*"))
+    with pytest.raises(TableUnsupported, match=name):
+        Log(table.store).open()
+    assert sorted(table.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        CLASSIC,
+        {"minReaderVersion": 1, "minWriterVersion": 4},
+        features("appendOnly", "invariants"),
+        features("changeDataFeed"),
+        features(reader=["deletionVectors"]),
+        features(reader=["timestampNtz"]),
+    ],
+)
+def test_a_table_that_can_be_written_safely_is_written(table, protocol):
+    write_log(table, protocol=protocol)
+    log = Log(table.store)
+    log.open().commit((add(),), (("a", 1),), {})
+    log.open().checkpoint()
+    assert log.open().transaction("a") == 1
+
+
+def test_a_checkpoint_keeps_the_deletion_vectors_of_others(table):
+    vector = {
+        "storageType": "u",
+        "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA",
+        "offset": 1,
+        "sizeInBytes": 36,
+        "cardinality": 2,
+    }
+    other = {
+        "path": "x.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1,
+        "dataChange": True, "stats": '{"numRecords":9}', "deletionVector": vector,
+    }  # fmt: skip
+    write_log(table, protocol=features(reader=["deletionVectors"]), adds=[other])
+    log = Log(table.store)
+    log.open().commit((add(),), (("a", 1),), {})
+    log.open().checkpoint()
+    (checkpoint,) = (table.root / "_delta_log").glob("*.checkpoint.parquet")
+    kept = [row["add"] for row in pq.read_table(checkpoint).to_pylist() if row["add"]]
+    assert {one["path"]: one["deletionVector"] for one in kept} == {
+        "x.parquet": vector,
+        "a.parquet": None,
+    }
+
+
+def test_a_transaction_of_sixty_three_bits_is_kept_whole(table):
+    log = Log(table.store)
+    log.create(facts(), {})
+    log.open().commit((), (("digest", 2**63 - 1),), {})
+    log.open().checkpoint()
+    assert log.open().transaction("digest") == 2**63 - 1
+
+
+def test_settings_may_change_the_properties_of_a_new_table(table):
+    table.journal().batch(rows_of(1))
+    wish = {"delta.logRetentionDuration": "interval 60 days", "delta.checkpointInterval": "7"}
+    Penguin(table, options={"properties": wish}).drain()
+    assert wish.items() <= table.delta().metadata().configuration.items()
+
+
+def test_secrets_are_not_in_an_error(table):
+    """W17."""
+    secret = "a-very-secret-value"
+    table.store.create(f"_delta_log/{0:020d}.json", b'{"protocol": "' + secret.encode() + b'"}')
+    reader = Reader(str(table.root), StorageOptions({"some_key": secret}))
+    with pytest.raises(TableUnreadable) as unreadable:
+        LogReader(reader).open()
+    assert secret not in str(unreadable.value)

@@ -1,0 +1,275 @@
+"""Builders: say what matters to a test, and get the rest right."""
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from blizzard.compression import Codec as SourceCodec
+from blizzard.flow import ClosedFile, Known, Location, SourceFile, Work, WorkUnit
+from blizzard.handoff import LeaveToPenguin, Publisher
+from blizzard.journal import Identity
+from blizzard.pipeline import Pipeline
+from blizzard.runner import Runner
+from blizzard.settings import (
+    PipelineSettings,
+    RollingPolicy,
+    SinkSettings,
+    SourceSettings,
+    UploadSettings,
+)
+from lake.clock import Clock, uuid7
+from lake.datafile import ColumnStatistics, FinishedFile
+from lake.entry import Entry, Failure, Handoff, SourceRecord, Stage, decode_entry
+from lake.layout import TablePath, entry_sequence, journal_folder
+from lake.options import StorageOptions
+from lake.partition import Template
+from lake.schema import Field, FieldType, Schema
+from lake.storage import ObjectFacts, Reader, Store
+from lake.telemetry.events import Event
+from tests.support.runner import InProcessRunner
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+ID_AND_NAME = Schema(
+    (
+        Field(name="id", type=FieldType.INT64, nullable=False),
+        Field(name="name", type=FieldType.STRING),
+    )
+)
+
+
+@dataclass
+class Hands:
+    """A clock whose hands a test moves; ids are drawn from a counter."""
+
+    at: float = NOON.timestamp()
+    drawn: Iterator[int] = field(default_factory=count)
+
+    def seconds(self) -> float:
+        return self.at
+
+    def randomness(self, size: int) -> bytes:
+        return next(self.drawn).to_bytes(size, "big")
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(self.seconds, self.randomness)
+
+
+def no_options() -> StorageOptions:
+    return StorageOptions()
+
+
+def ndjson(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def rows(number: int, start: int = 0) -> list[dict[str, Any]]:
+    return [{"id": start + index, "name": f"name {start + index}"} for index in range(number)]
+
+
+def gz(body: bytes) -> bytes:
+    return gzip.compress(body, mtime=0)
+
+
+def put(root: Path, path: str, body: bytes) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(body)
+
+
+def facts(path: str, *, size: int = 10, etag: str | None = "e1") -> ObjectFacts:
+    return ObjectFacts(path=path, size=size, etag=etag, modified=NOON)
+
+
+def source_file(
+    path: str = "a.ndjson",
+    *,
+    source: str = "default",
+    size: int = 10,
+    codec: SourceCodec = SourceCodec.NONE,
+    partition_values: Mapping[str, str | None] | None = None,
+) -> SourceFile:
+    return SourceFile(
+        source=source,
+        path=path,
+        size=size,
+        etag="e1",
+        codec=codec,
+        partition_values=partition_values or {},
+    )
+
+
+def listed(root: Path, *, source: str = "default") -> tuple[SourceFile, ...]:
+    """Give every file of a folder as a listing shows it, compressed or not by its suffix."""
+    suffixes = {".gz": SourceCodec.GZIP, ".zst": SourceCodec.ZSTD}
+    found = sorted(Reader(str(root), no_options()).objects(), key=lambda each: each.path)
+    return tuple(
+        SourceFile(
+            source=source,
+            path=each.path,
+            size=each.size,
+            etag=each.etag,
+            codec=suffixes.get(Path(each.path).suffix, SourceCodec.NONE),
+            partition_values={},
+        )
+        for each in found
+    )
+
+
+def record(
+    path: str = "a.ndjson",
+    *,
+    source: str = "default",
+    size: int = 10,
+    etag: str | None = "e1",
+    failure: Failure | None = None,
+) -> SourceRecord:
+    return SourceRecord(source=source, path=path, size=size, etag=etag, failure=failure)
+
+
+def failure(*, retryable: bool = False, attempts: int = 1, code: str = "bad_json") -> Failure:
+    return Failure(
+        stage=Stage.DOWNLOAD if retryable else Stage.PARSE,
+        code=code,
+        message="it went wrong",
+        retryable=retryable,
+        attempts=attempts,
+    )
+
+
+def known(*records: SourceRecord, at: datetime = NOON) -> Mapping[str, Known]:
+    return {each.key: Known(record=each, at=at) for each in records}
+
+
+def finished_file(name: str = "x.parquet", *, unit: str = "0.0") -> FinishedFile:
+    return FinishedFile(
+        filename=TablePath(name),
+        size=100,
+        record_count=3,
+        partition_values={"date": "2024-01-01", "region": None},
+        source_file="s3://bucket/a.ndjson",
+        source_files=("default:a.ndjson",),
+        unit=unit,
+        statistics={"id": ColumnStatistics(null_count=0, minimum=1, maximum=3)},
+        modification_time=1_704_110_400_000,
+    )
+
+
+def closed_file(folder: Path, *, body: bytes = b"PAR1", number: int = 1) -> ClosedFile:
+    name: UUID = uuid7(number, number.to_bytes(10, "big"))
+    path = folder / f"{name}.parquet"
+    path.write_bytes(body)
+    return ClosedFile(
+        name=name, path=path, size=len(body), rows=1, sources=("default:a",), statistics={}
+    )
+
+
+def identity(*, run: str = "run-1", handoff: Handoff = Handoff.JOURNAL, **given: Any) -> Identity:
+    usual: dict[str, Any] = {
+        "pipeline": "default",
+        "source_uris": {"default": "/in"},
+        "table_schema": ID_AND_NAME.delta(),
+        "partition_columns": (),
+    }
+    return Identity(run=run, handoff=handoff, **(usual | given))
+
+
+def work(source: Path, sink: Path, **given: Any) -> Work:
+    usual: dict[str, Any] = {
+        "sources": {"default": Location(uri=str(source), options=no_options())},
+        "sink": Location(uri=str(sink), options=no_options()),
+        "file_schema": ID_AND_NAME,
+        "rolling": RollingPolicy(),
+        "upload": UploadSettings(),
+        "max_concurrent_files": 4,
+        "batch_size": 8192,
+        "marks": {"pipeline": "default", "journal": "j-1"},
+        "clock": Clock(),
+    }
+    return Work(**(usual | given))
+
+
+def unit(files: Iterable[SourceFile], name: str = "7") -> WorkUnit:
+    return WorkUnit(name=name, partition_values={}, files=tuple(files))
+
+
+def source_settings(root: Path | str = "/in", **given: Any) -> SourceSettings:
+    return SourceSettings(uri=str(root), **given)
+
+
+def pipeline_settings(
+    source: Path, table: Path, *, template: str | None = None, **given: Any
+) -> PipelineSettings:
+    usual: dict[str, Any] = {
+        "sources": (source_settings(source),),
+        "sink": SinkSettings(
+            table_uri=str(table), template=Template.parse(template) if template else None
+        ),
+        "schema": ID_AND_NAME,
+    }
+    return PipelineSettings(**(usual | given))
+
+
+@dataclass
+class Bench:
+    """A pipeline over two folders, and everything an operator could see of it."""
+
+    settings: PipelineSettings
+    publisher: Publisher = field(default_factory=LeaveToPenguin)
+    runner: Runner = field(default_factory=InProcessRunner)
+    hands: Hands = field(default_factory=Hands)
+    log_knows_pipeline: bool = False
+    once: bool = True
+    run_id: str = "run-1"
+    store: type[Store] = Store
+    events: list[Event] = field(default_factory=list)
+
+    def pipeline(self) -> Pipeline:
+        """Start a run: what it knows, it knows from the table directory."""
+        return Pipeline(
+            settings=self.settings,
+            runner=self.runner,
+            publisher=self.publisher,
+            log_knows_pipeline=lambda: self.log_knows_pipeline,
+            clock=self.hands.clock,
+            emit=self.events.append,
+            once=self.once,
+            run_id=self.run_id,
+            open_source=lambda place: Reader(place.uri, place.options),
+            open_sink=lambda place: self.store(place.uri, place.options, make_folder=True),
+        )
+
+    def again(self, **given: Any) -> "Bench":
+        """Give the same pipeline, as another process with other circumstances."""
+        return replace(self, events=[], **given)
+
+    def said(self, kind: type[Event]) -> list[Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def table(self) -> Path:
+        return Path(self.settings.sink.table_uri)
+
+    def entries(self) -> list[Entry]:
+        return entries(self.table, self.settings.name)
+
+
+def entries(table: Path, pipeline: str = "default") -> list[Entry]:
+    """Read a journal from the disk, as another program would."""
+    folder = table / journal_folder(pipeline)
+    paths = sorted(path for path in folder.glob("*.json") if entry_sequence(path.name) is not None)
+    return [decode_entry(path.read_bytes(), str(path)) for path in paths]
+
+
+def tree(root: Path) -> dict[str, tuple[int, int]]:
+    """Give everything below a folder with its size and time, to see whether anything was written."""
+    return {
+        str(path.relative_to(root)): (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+    }

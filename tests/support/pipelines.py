@@ -1,0 +1,38 @@
+"""Pipelines put together for tests, as the command line puts them together."""
+
+from collections.abc import Callable
+
+from blizzard.handoff import LeaveToPenguin, Publisher
+from blizzard.pipeline import OpenReader, OpenStore, Pipeline
+from blizzard.runner import Runner
+from blizzard.settings import PipelineSettings
+from lake.clock import Clock
+from lake.storage import Reader, Store
+from lake.telemetry.events import Emit
+
+
+def pipeline_of(
+    settings: PipelineSettings,
+    runner: Runner,
+    *,
+    publisher: Publisher | None = None,
+    emit: Emit = lambda _event: None,
+    open_source: OpenReader = lambda place: Reader(place.uri, place.options),
+    open_sink: OpenStore = lambda place: Store(place.uri, place.options, make_folder=True),
+    log_knows_pipeline: Callable[[], bool] = lambda: False,
+    clock: Clock | None = None,
+) -> Pipeline:
+    """Give a pipeline that drains what is there."""
+    clock = clock or Clock()
+    return Pipeline(
+        settings=settings,
+        runner=runner,
+        publisher=publisher or LeaveToPenguin(),
+        log_knows_pipeline=log_knows_pipeline,
+        clock=clock,
+        emit=emit,
+        once=True,
+        run_id=str(clock.fresh_id()),
+        open_source=open_source,
+        open_sink=open_sink,
+    )

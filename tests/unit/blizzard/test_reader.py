@@ -1,0 +1,246 @@
+"""The decoder takes the fast path where it can, stays within its limits, and reports well."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from blizzard import reader
+from blizzard.exact import ExactPath
+from blizzard.fast import FastPath
+from blizzard.lines import BLOCK_BYTES, Block, blocks
+from blizzard.reader import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
+from lake.errors import LakeError, Whose
+from lake.schema import Field, FieldType, Schema
+
+ID = Schema((Field(name="id", type=FieldType.INT64),))
+FLAT = Schema(
+    tuple(Field(name=kind, type=kind) for kind in FieldType if kind is not FieldType.JSON)
+)
+RECORD = {
+    "string": "ünï {[]}",
+    "int32": 1,
+    "int64": 2,
+    "float32": 0.5,
+    "float64": 0.25,
+    "boolean": True,
+    "timestamp": "2024-01-02T03:04:05.678Z",
+    "date": "2024-01-02",
+    "binary": "aGk=",
+}
+
+
+def ndjson(*records: Mapping[str, object]) -> bytes:
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def decode(schema: Schema, data: bytes, **limits: int) -> list[Decoded]:
+    return list(Decoder(schema, **limits).decode([data]))
+
+
+@pytest.fixture
+def slow_blocks(monkeypatch: pytest.MonkeyPatch) -> list[Block]:
+    """The blocks that were read line by line."""
+    seen: list[Block] = []
+    read = ExactPath.read
+
+    def spy(path: ExactPath, block: Block) -> Decoded:
+        seen.append(block)
+        return read(path, block)
+
+    monkeypatch.setattr(ExactPath, "read", spy)
+    return seen
+
+
+def test_clean_records_of_every_type_take_the_fast_path(slow_blocks: list[Block]):
+    (decoded,) = decode(FLAT, ndjson(*[RECORD] * 1000))
+    assert decoded.batch.num_rows == 1000
+    assert slow_blocks == []
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"x": 1},
+        {"x": None},
+        {"x": "Information, Infinity: NaN"},
+        {"x": {"a": [1, 2.5]}, "y": "z"},
+        {"x": "2024-01-01T00:00:00Z"},
+        {"": []},
+    ],
+)
+def test_undeclared_fields_are_counted_on_the_fast_path(
+    slow_blocks: list[Block], extra: dict[str, object]
+):
+    data = ndjson(*[RECORD, RECORD | extra] * 6000)
+    batches = decode(FLAT, data)
+    dropped = sum((Counter(batch.dropped) for batch in batches), Counter())
+    assert dropped == {name: 6000 for name, value in extra.items() if value is not None}
+    assert len(batches) > 2
+    assert slow_blocks == []
+
+
+@pytest.mark.parametrize("ending", [b"\r\n", b"\n\n", b" \n", b"\n \t\r\n"])
+def test_space_and_blank_lines_do_not_slow_a_file_down(slow_blocks: list[Block], ending: bytes):
+    data = ndjson(*[RECORD] * 100).replace(b"\n", ending)
+    (decoded,) = decode(FLAT, data)
+    assert decoded.batch.num_rows == 100
+    assert decoded.lines == data.count(b"\n")
+    assert slow_blocks == []
+
+
+def test_naive_timestamps_and_zoned_ones_take_the_fast_path(slow_blocks: list[Block]):
+    schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
+    for moment in ("2024-01-02T03:04:05", "2024-01-02 03:04", "2024-01-02", "2024-01-02T03:04+01"):
+        decode(schema, ndjson(*[{"t": moment}] * 10))
+    assert slow_blocks == []
+
+
+def test_one_bad_block_does_not_slow_the_others_down(slow_blocks: list[Block]):
+    good = ndjson(*[{"id": number, "pad": "x" * 100} for number in range(30_000)])
+    data = good + b'{"id":1,"pad":{"now":"something else"}}\n' + good
+    batches = decode(ID, data)
+    assert sum(batch.batch.num_rows for batch in batches) == 60_001
+    assert len(slow_blocks) == 1
+    assert len(batches) > 5
+
+
+def test_a_json_field_keeps_its_text_line_by_line(slow_blocks: list[Block]):
+    schema = Schema((Field(name="j", type=FieldType.JSON),))
+    (decoded,) = decode(schema, b'{"j":{"b": 1.0,"a":2}}\n')
+    assert decoded.batch.to_pylist() == [{"j": '{"b": 1.0,"a":2}'}]
+    assert len(slow_blocks) == 1
+
+
+def test_an_empty_file_has_no_batches():
+    assert decode(ID, b"") == []
+
+
+def test_batches_cover_all_lines_in_order():
+    data = ndjson(*[{"id": number} for number in range(150_000)])
+    batches = decode(ID, data)
+    assert len(batches) > 1
+    ids = [value for batch in batches for value in batch.batch.column(0).to_pylist()]
+    assert ids == list(range(150_000))
+    assert sum(batch.lines for batch in batches) == 150_000
+
+
+def test_batches_before_the_bad_line_are_given_and_its_number_is_right():
+    data = ndjson(*[{"id": number} for number in range(100_000)]) + b'{"id":"x"}\n'
+    batches = Decoder(ID).decode([data])
+    assert next(batches).batch.num_rows > 50_000
+    with pytest.raises(BadLine) as bad:
+        list(batches)
+    assert bad.value.line == 100_001
+
+
+def test_a_bad_line_says_what_was_found_and_expected():
+    with pytest.raises(BadLine) as bad:
+        decode(ID, b'{"id":"' + b"\\u0007\x7f" + b"y" * 500 + b'"}\n')
+    error = bad.value
+    assert isinstance(error, LakeError)
+    assert (error.code, error.line, error.field) == ("wrong_type", 1, "id")
+    assert error.whose is Whose.USER
+    assert not error.retryable
+    assert "expected an integer (int64)" in str(error)
+    assert str(error).isprintable()
+    assert len(str(error)) < 200
+
+
+def test_not_json_says_in_which_column_it_stopped():
+    with pytest.raises(BadLine, match="column 7, expected a JSON value"):
+        decode(ID, b'{"id":nope}\n')
+    with pytest.raises(BadLine, match=r"column 13, expected JSON \(Infinity is no"):
+        decode(ID, b'{"id":1,"x":[Infinity]}\n')
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_a_line_beyond_the_limit_is_found_without_reading_on(step: int):
+    def chunks() -> Iterator[bytes]:
+        yield b'{"id":1}\n\n'
+        for _ in range(2000 // step):
+            yield b"x" * step
+        pytest.fail("the rest of the line was asked for")
+
+    batches = Decoder(ID, max_line_bytes=500).decode(chunks())
+    assert next(batches).batch.num_rows == 1
+    with pytest.raises(BadLine) as bad:
+        next(batches)
+    assert (bad.value.code, bad.value.line) == ("line_too_long", 3)
+
+
+@pytest.mark.parametrize("step", [1, 10, 100, 10_000])
+def test_the_limit_of_a_line_does_not_depend_on_how_it_is_cut(step: int):
+    def outcome(length: int) -> int | str:
+        line = b'{"id":1' + b" " * (length - 8) + b"}"
+        data = b'{"id":1}\n' + line + b'\n{"id":3}\n'
+        try:
+            batches = Decoder(ID, max_line_bytes=300).decode(
+                data[at : at + step] for at in range(0, len(data), step)
+            )
+            return sum(batch.batch.num_rows for batch in batches)
+        except BadLine as bad:
+            return f"{bad.code} {bad.line}"
+
+    assert outcome(300) == 3
+    assert outcome(301) == "line_too_long 2"
+
+
+def test_an_earlier_bad_line_is_named_before_a_line_that_is_too_long():
+    with pytest.raises(BadLine) as bad:
+        decode(ID, b'{"id":1}\nx\n' + b"y" * 1000, max_line_bytes=500)
+    assert (bad.value.code, bad.value.line) == ("not_json", 2)
+
+
+def test_blocks_are_about_a_mebibyte_and_end_with_a_line():
+    data = b'{"id":1,"pad":"xxxxxxxxxxxxxxxxxxxxx"}\n' * 100_000
+    found = list(blocks([data]))
+    assert b"".join(block.data for block in found) == data
+    assert all(block.data.endswith(b"\n") for block in found)
+    assert all(len(block.data) <= 2 * BLOCK_BYTES for block in found)
+    assert sum(block.lines for block in found) == 100_000
+
+
+def test_a_wide_schema_is_read_in_short_batches():
+    """W18: 1,000 columns and lines of two bytes do not become a batch of gigabytes."""
+    wide = Schema(tuple(Field(name=f"c{n}", type=FieldType.INT64) for n in range(1000)))
+    batches = decode(wide, b"{}\n" * 10_000)
+    assert sum(batch.batch.num_rows for batch in batches) == 10_000
+    assert max(batch.batch.num_rows for batch in batches) * 1000 <= reader.MAX_CELLS
+
+
+def test_names_beyond_the_limit_are_counted_together():
+    data = ndjson(*[{f"name {number}": 1} for number in range(5000)])
+    (decoded,) = decode(ID, data)
+    assert len(decoded.dropped) == MAX_NAMES + 1
+    assert decoded.dropped[OTHER_FIELDS] == 5000 - MAX_NAMES
+
+
+def test_the_limit_of_names_holds_for_the_whole_file():
+    data = ndjson(*[{f"name {number // 20_000}": 1, "pad": "x" * 50} for number in range(80_000)])
+    more = ndjson(*[{f"other {number}": 1} for number in range(500)])
+    names = {name for batch in decode(ID, data + more) for name in batch.dropped}
+    assert len(names) == MAX_NAMES + 1
+
+
+def test_a_new_name_on_every_line_leaves_the_fast_path():
+    """W18: each unknown name is a column; thousands of them are not parsed in columns."""
+    path = FastPath(ID, max_line_bytes=1 << 20)
+    data = ndjson(*[{f"name {number}": 1} for number in range(60_000)])
+    assert [path.read(block) for block in blocks([data])] == [None, None]
+
+
+def test_a_decoder_can_be_used_for_many_files():
+    decoder = Decoder(ID)
+    first = list(decoder.decode([b'{"id":1,"x":1}\n']))
+    with pytest.raises(BadLine):
+        list(decoder.decode([b'{"id":1,"x":{}}\nnope']))
+    again = list(decoder.decode([b'{"id":1,"x":"text"}\n']))
+    assert first[0].batch == again[0].batch
+    assert again[0].dropped == {"x": 1}
+
+
+def test_a_schema_without_fields_is_refused():
+    with pytest.raises(ValueError, match="without fields"):
+        Decoder(Schema(()))

@@ -1,0 +1,80 @@
+"""Object names, built and parsed in one place."""
+
+import pytest
+
+from lake import layout
+from lake.clock import uuid7
+
+NAME = uuid7(1_704_067_200_000, bytes(10))
+
+
+def test_a_data_file_stands_in_its_partition_folder():
+    path = layout.data_file({"date": "2024-01-01", "region": "a/b"}, NAME)
+    assert path == f"date=2024-01-01/region=a%2Fb/{NAME}.parquet"
+
+
+def test_a_data_file_of_a_table_without_partitions_stands_at_the_root():
+    assert layout.data_file({}, NAME) == f"{NAME}.parquet"
+
+
+@pytest.mark.parametrize("sequence", [0, 7, 10**19])
+def test_the_number_of_an_entry_is_read_back_from_its_name(sequence):
+    path = layout.journal_entry("events", sequence)
+    assert path.startswith(layout.journal_folder("events") + "/")
+    assert layout.entry_sequence(path) == sequence
+
+
+def test_entries_sort_by_their_number():
+    paths = [layout.journal_entry("p", number) for number in (2, 10, 9, 100)]
+    assert [layout.entry_sequence(path) for path in sorted(paths)] == [2, 9, 10, 100]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "00000000000000000001.snapshot.json",
+        "00000000000000000001.started.json",
+        "00000000000000000001.json#1",
+        "00000000000000000001.json.tmp",
+        "1.json",
+        "000000000000000000001.json",
+        "readme.json",
+    ],
+)
+def test_whatever_else_stands_in_a_journal_folder_is_no_entry(name):
+    assert layout.entry_sequence(f"_blizzard/p/journal/{name}") is None
+
+
+def test_pipelines_are_told_from_the_protocol_folder():
+    folders = ["_blizzard/protocol", "_blizzard/b/", "_blizzard/a"]
+    assert layout.pipelines(folders) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["default", "a.b-c_1", "9", "x" * 100])
+def test_a_pipeline_name_that_is_one_plain_folder_is_taken(name):
+    assert layout.PIPELINE_NAME.fullmatch(name)
+
+
+@pytest.mark.parametrize("name", ["", "_x", ".x", "a/b", "a b", "ü", "x" * 101, "a\n", ".."])
+def test_a_pipeline_name_that_could_leave_its_folder_is_refused(name):
+    assert not layout.PIPELINE_NAME.fullmatch(name)
+
+
+def test_documents_have_the_names_that_both_programs_know():
+    assert layout.protocol(3) == "_blizzard/protocol/3.json"
+    assert layout.receipt("p") == "_blizzard/p/receipt.json"
+    assert layout.journal_entry("p", 3) == "_blizzard/p/journal/00000000000000000003.json"
+    assert layout.log_version(3) == "_delta_log/00000000000000000003.json"
+
+
+def test_transactions_of_two_journals_or_pipelines_never_share_a_name():
+    names = {
+        name
+        for pipeline in ("a", "b")
+        for journal in ("1", "2")
+        for name in (
+            layout.journal_transaction(pipeline, journal),
+            layout.digest_transaction(pipeline, journal),
+        )
+    } | {layout.pipeline_transaction("a"), layout.pipeline_transaction("b")}
+    assert len(names) == 10

@@ -1,0 +1,219 @@
+"""Run, wait, repeat, stop. Nothing here waits on the clock: stops are injected."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from lake.errors import JournalConflict, ObjectMissing, StoreDenied, StoreUnavailable
+from lake.polling import LEAVE_AT_ONCE, Stop, run_step
+from lake.retry import Backoff
+from lake.telemetry.events import Event, StepFailed
+
+AT_ONCE = Backoff(first_secs=0.0)
+
+
+@dataclass
+class Loop:
+    """A loop whose step does what a script says; at the script's end it asks for a stop."""
+
+    script: list[bool | Exception]
+    once: bool = False
+    stop: Stop = field(default_factory=Stop)
+    events: list[Event] = field(default_factory=list)
+    steps: int = 0
+    waits: int = 0
+
+    def run(self, max_tries: int = 5) -> BaseException | None:
+        turns = iter(self.script)
+        return run_step(
+            lambda: self._step(turns),
+            who="events",
+            stop=self.stop,
+            emit=self.events.append,
+            once=self.once,
+            interval=self._interval,
+            backoff=AT_ONCE,
+            max_tries=max_tries,
+        )
+
+    def _step(self, turns: Iterator[bool | Exception]) -> bool:
+        self.steps += 1
+        turn = next(turns)
+        if self.steps == len(self.script) and not self.once:
+            self.stop.request()
+        if isinstance(turn, Exception):
+            raise turn
+        return turn
+
+    def _interval(self) -> float:
+        self.waits += 1
+        return 0.0
+
+    def failures(self) -> list[StepFailed]:
+        return [event for event in self.events if isinstance(event, StepFailed)]
+
+
+def test_once_ends_when_a_step_finds_nothing_left():
+    loop = Loop([True, True, False], once=True)
+    assert loop.run() is None
+    assert loop.steps == 3
+    assert loop.waits == 0
+
+
+def test_polling_waits_only_after_a_step_that_found_nothing():
+    loop = Loop([True, False, True, False, False])
+    assert loop.run() is None
+    assert (loop.steps, loop.waits) == (5, 3)
+
+
+def test_a_stop_ends_the_loop_at_a_steps_end_and_not_before():
+    stop = Stop()
+    done = []
+
+    def step() -> bool:
+        stop.request()
+        done.append("to the end")
+        return True
+
+    assert (
+        run_step(step, who="p", stop=stop, emit=done.append, once=False, interval=lambda: 60)
+        is None
+    )
+    assert done == ["to the end"]
+
+
+def test_no_step_is_begun_after_a_stop():
+    loop = Loop([True])
+    loop.stop.request()
+    assert loop.run() is None
+    assert loop.steps == 0
+
+
+def test_a_stop_wakes_a_loop_that_waits():
+    stop = Stop()
+
+    def interval() -> float:
+        stop.request()
+        return 3600.0
+
+    found = run_step(
+        lambda: False, who="p", stop=stop, emit=lambda _: None, once=False, interval=interval
+    )
+    assert found is None
+
+
+def test_a_passing_error_is_tried_again_and_told():
+    """W01."""
+    loop = Loop([StoreUnavailable("no answer"), True, False], once=True)
+    assert loop.run() is None
+    assert [event.code for event in loop.failures()] == ["store_unavailable"]
+    assert loop.failures()[0].next_try_secs is not None
+    assert "trying again" in loop.failures()[0].sentence()
+
+
+def test_once_gives_up_after_so_many_failures_in_a_row_and_gives_the_error_back():
+    """W01."""
+    error = StoreUnavailable("no answer")
+    loop = Loop([error] * 3, once=True)
+    assert loop.run(max_tries=3) is error
+    assert loop.steps == 3
+    assert loop.failures()[-1].next_try_secs is None
+    assert "it stops here" in loop.failures()[-1].sentence()
+
+
+def test_a_success_forgets_the_failures_before_it():
+    error = StoreUnavailable("no answer")
+    loop = Loop([error, error, True, error, error, False], once=True)
+    assert loop.run(max_tries=3) is None
+
+
+def test_polling_never_gives_up_on_a_passing_error():
+    """W01."""
+    loop = Loop([StoreUnavailable("no answer")] * 30 + [True])
+    assert loop.run(max_tries=3) is None
+    assert loop.steps == 31
+
+
+@pytest.mark.parametrize("error", [StoreDenied("refused"), ObjectMissing("no folder")])
+def test_polling_waits_for_an_operator_to_mend_it_and_once_does_not(error):
+    """W16."""
+    polling = Loop([error, True])
+    assert polling.run() is None
+    assert polling.steps == 2
+    once = Loop([error, True], once=True)
+    assert once.run() is error
+    assert once.steps == 1
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_an_error_of_the_user_ends_the_loop(once):
+    """D07."""
+    error = JournalConflict("another run")
+    loop = Loop([error, True], once=once)
+    assert loop.run() is error
+    assert loop.steps == 1
+
+
+def test_an_error_nobody_foresaw_is_told_as_internal_and_tried_again():
+    loop = Loop([KeyError("x"), True, False], once=True)
+    assert loop.run() is None
+    assert [event.code for event in loop.failures()] == ["internal_error"]
+
+
+SIGNALLED = """
+import sys
+from lake.polling import Stop, stop_on_signals
+from lake.telemetry.logs import LogFormat, LogLevel, log_events
+stop = Stop()
+stop_on_signals(stop, log_events(LogLevel.INFO, LogFormat.JSON, sys.stdout))
+print("ready", flush=True)
+while not stop.wait(0.01):
+    pass
+{then}
+"""
+
+
+@pytest.fixture
+def signalled() -> Iterator[Callable[[str], "subprocess.Popen[str]"]]:
+    started = []
+
+    def start(then: str) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-c", SIGNALLED.format(then=then)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_asks_for_an_orderly_end(signalled, number):
+    """L02."""
+    process = signalled("print('finished')")
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert number.name in out
+    assert out.endswith("finished\n")
+
+
+def test_the_second_signal_leaves_at_once_with_130(signalled):
+    process = signalled("import time\nwhile True: time.sleep(0.01)")
+    process.send_signal(signal.SIGTERM)
+    assert "SIGTERM" in process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == LEAVE_AT_ONCE == 130

@@ -1,0 +1,48 @@
+"""The one backoff policy."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.errors import (
+    ConfigInvalid,
+    JournalConflict,
+    ObjectMissing,
+    StoreDenied,
+    StoreFull,
+    StoreUnavailable,
+)
+from lake.retry import Backoff, can_help, may_mend
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_a_wait_is_never_longer_than_the_limit_nor_shorter_than_half(failures, chance):
+    backoff = Backoff(first_secs=1, factor=2, limit_secs=60)
+    full = min(60.0, 2.0 ** min(failures - 1, 60))
+    assert full / 2 <= backoff.wait(failures, lambda: chance) <= full
+
+
+def test_each_failure_waits_longer_until_the_limit():
+    waits = [Backoff(limit_secs=8).wait(number, lambda: 1.0) for number in range(1, 7)]
+    assert waits == [1, 2, 4, 8, 8, 8]
+
+
+def test_two_who_failed_together_do_not_come_back_together():
+    assert Backoff().wait(3, lambda: 0.1) != Backoff().wait(3, lambda: 0.9)
+
+
+def test_an_error_says_itself_whether_trying_again_can_help():
+    assert can_help(StoreUnavailable("x"))
+    assert can_help(StoreFull("x"))
+    assert not can_help(StoreDenied("x"))
+    assert not can_help(ConfigInvalid(["x"]))
+
+
+def test_an_error_nobody_knows_is_tried_again():
+    assert can_help(RuntimeError("x"))
+
+
+def test_what_an_operator_may_mend_is_waited_for_and_what_only_a_restart_mends_is_not():
+    assert may_mend(StoreDenied("x"))
+    assert may_mend(ObjectMissing("x"))
+    assert not may_mend(ConfigInvalid(["x"]))
+    assert not may_mend(JournalConflict("x"))
