@@ -113,7 +113,9 @@ def _run(
     stop = Stop()
     stop_on_signals(stop, emit)
     runner = SparkRunner(
-        settings.spark, starting=lambda: emit(SparkStarting(master=settings.spark.master))
+        settings.spark,
+        starting=lambda: emit(SparkStarting(master=settings.spark.master)),
+        stop_requested=lambda: stop.requested,
     )
     run_id = str(clock.fresh_id())
     pipelines = [
@@ -199,7 +201,12 @@ def _publisher(
         table = next(each for each in tables if each.name == name)
     return CommitInline(
         inline.committer(
-            table, pipeline.sink.table_uri, pipeline.sink.storage_options, emit=emit, clock=clock
+            table,
+            pipeline.sink.table_uri,
+            pipeline.sink.storage_options,
+            emit=emit,
+            clock=clock,
+            pipeline=pipeline.name,
         )
     )
 

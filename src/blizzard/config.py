@@ -43,8 +43,6 @@ NOT_YET: Mapping[str, str] = {
     "source.late_window_secs": "the whole source is listed at each poll, late files included",
     "source.sweep_interval_secs": "the whole source is listed at each poll",
     "source.sweep_horizon": "the whole source is listed at each poll",
-    "sink.inactivity_timeout_secs": "a batch starts at each poll that finds files",
-    "sink.rollover_timeout_secs": "a file is finished by its size, or at the end of its batch",
     "schema.unknown_fields": "fields that are not declared are left out and counted",
     "error_handling.dlq_path": "failed files are recorded in the journal only",
     "global.total_concurrency": "the limits of each source and sink hold",
@@ -185,6 +183,8 @@ def _sink(sink: Sink) -> SinkSettings:
         rolling=RollingPolicy(
             file_size=mebibytes(sink.file_size_mb),
             row_group_size=sink.row_group_size_bytes,
+            rollover=sink.rollover_timeout_secs,
+            inactivity=sink.inactivity_timeout_secs,
             codec=Codec(sink.compression),
         ),
         upload=UploadSettings(

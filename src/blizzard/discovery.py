@@ -76,10 +76,12 @@ def decide(
     for facts in listed:
         key = f"{source.name}:{facts.path}"
         before = known(key)
-        if before is not None and before.record.failure is None:
+        if before is not None and is_in_table(before.record):
             if not same_object(before.record, facts):
                 overwritten.append(facts)
-            continue
+                continue
+            if before.record.complete and before.record.failure is None:
+                continue
         if before is not None and (
             key in tried or (same_object(before.record, facts) and not is_due(before, now))
         ):
@@ -104,6 +106,8 @@ def decide(
                 etag=facts.etag,
                 codec=codec_for(facts.path, source.compression),
                 partition_values=values,
+                modified=facts.modified,
+                skip=before.record.records_read if before is not None else 0,
             )
         )
     return Finding(
@@ -125,15 +129,22 @@ def _failed(source: str, facts: ObjectFacts, error: LakeError) -> SourceRecord:
     )
 
 
+def is_in_table(record: SourceRecord) -> bool:
+    """Say whether rows of a file are in the table: all of them or, after a stop, the first ones."""
+    return record.failure is None or record.records_read > 0
+
+
 def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
     """Say whether a listed object is the one that was read: size and e-tag."""
     return (record.size, record.etag) == (facts.size, facts.etag)
 
 
 def is_due(known: Known, now: datetime) -> bool:
-    """Say whether a file that failed may be tried again: only where that can help, and rested."""
+    """Say whether a file may be tried again: its rest is unread, or it failed and has rested."""
     failure = known.record.failure
-    if failure is None or not failure.retryable:
+    if failure is None:
+        return not known.record.complete
+    if not failure.retryable:
         return False
     rest = RETRY.wait(failure.attempts, lambda: 1.0)
     return now >= known.at + timedelta(seconds=rest)

@@ -130,3 +130,20 @@ class SparkStarting(Event):
     def sentence(self) -> str:
         """Say where Spark runs."""
         return f"starting Spark on {self.master}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSplit(Event):
+    """A job failed; its units are run again in halves, to find the file that kills the workers."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    units: int
+    reason: str
+
+    def sentence(self) -> str:
+        """Say what failed and what happens now."""
+        return (
+            f"{self.pipeline}: {self.reason}; its {self.units} units are run again in halves, "
+            "to find the file that does it"
+        )

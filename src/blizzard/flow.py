@@ -10,6 +10,8 @@ from pathlib import Path
 from uuid import UUID
 
 from blizzard.compression import Codec
+from blizzard.line import Address
+from blizzard.ranges import ByteRange
 from blizzard.settings import RollingPolicy, UploadSettings
 from lake.clock import Clock
 from lake.datafile import ColumnStatistics, FinishedFile
@@ -28,6 +30,12 @@ class SourceFile:
     etag: str | None
     codec: Codec
     partition_values: Mapping[str, str | None]
+    modified: datetime
+    """When the store says it was written."""
+    part: ByteRange | None = None
+    """The bytes to read of a large plain file that several tasks share."""
+    skip: int = 0
+    """Lines at its start that an earlier batch has read."""
 
     @property
     def key(self) -> str:
@@ -75,6 +83,8 @@ class Work:
     marks: Mapping[str, str]
     """What every footer carries: the pipeline and the journal's id."""
     clock: Clock
+    line: Address | None = None
+    """Where running units tell the driver how far they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +103,8 @@ class ClosedFile:
 class UnitOutcome:
     """What came of a unit: every source file read or failed, and the files that hold the rows.
 
-    Nothing in it means anything until the driver has journaled it.
+    A source file that is not in it was not read, because a stop was asked for. Nothing in it means
+    anything until the driver has journaled it.
     """
 
     unit: str

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from blizzard.lines import BLANK
+from blizzard.lines import BLANK, Block, line_ends
 
 # Opening brackets on one line. Arrow's parser overflows the stack at some ten thousand.
 MAX_BRACKETS = 200
 
-_NEWLINE, _RETURN, _OPEN_BRACKET, _OPEN_BRACE, _CLOSE_BRACE = b"\n\r[{}"
+_RETURN, _OPEN_BRACKET, _OPEN_BRACE, _CLOSE_BRACE = b"\r[{}"
 _NULL_RECORD = re.compile(rb"\}[ \t\r]*null")
 
 Bytes = npt.NDArray[np.uint8]
@@ -31,16 +31,18 @@ class Tame:
     rows: int
 
 
-def tame(data: bytes, *, max_line_bytes: int) -> Tame | None:
+def tame(block: Block, *, max_line_bytes: int) -> Tame | None:
     """Give the block without its blank lines, or nothing if the parser must not see it."""
+    data, ends = block.data, block.ends
     if not _is_text(data):
         return None
-    starts, ends = _edges(data)
+    starts = _starts(ends)
     if len(data) > max_line_bytes and (ends - starts).max() > max_line_bytes:
         return None
     if not _are_records(data, starts, ends):
         data = _without_space(data)
-        starts, ends = _edges(data)
+        ends = line_ends(data)
+        starts = _starts(ends)
         if not data or not _are_records(data, starts, ends):
             return None
     if not _is_shallow(data, starts):
@@ -60,15 +62,10 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _edges(data: bytes) -> tuple[Places, Places]:
-    """Give where each line starts and where it ends, its newline left out."""
-    ends = np.flatnonzero(_bytes(data) == _NEWLINE)
-    if not data.endswith(b"\n"):
-        ends = np.append(ends, len(data))
-    starts = np.empty_like(ends)
-    starts[0] = 0
+def _starts(ends: Places) -> Places:
+    starts = np.zeros_like(ends)
     np.add(ends[:-1], 1, out=starts[1:])
-    return starts, ends
+    return starts
 
 
 def _are_records(data: bytes, starts: Places, ends: Places) -> bool:

@@ -5,9 +5,10 @@ count every physical line of the file from 1, blank ones too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lake.errors import LakeError, Whose
@@ -37,11 +38,16 @@ class BadLine(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Whole lines that follow each other in a file."""
+    """Whole lines that follow each other in a file; `ends` has where each one ends."""
 
     data: bytes
     first_line: int
-    lines: int
+    ends: npt.NDArray[np.intp] = field(compare=False, repr=False)
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are."""
+        return len(self.ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +96,12 @@ def blocks(
     yield from _split(b"".join(parts), next_line, max_lines)
 
 
+def line_ends(data: bytes) -> npt.NDArray[np.intp]:
+    """Give where each line ends: at its newline, the last one perhaps at the end of the data."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    return ends if not data or data.endswith(b"\n") else np.append(ends, len(data))
+
+
 def line_too_long(line: int, limit: int) -> BadLine:
     """Say that a line is longer than any line may be."""
     return BadLine(
@@ -121,14 +133,11 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _split(data: bytes, first_line: int, max_lines: int) -> Iterator[Block]:
-    if not data:
-        return
-    newlines = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))
-    lines = int(newlines) + (not data.endswith(b"\n"))
-    while lines > max_lines:
-        cut = 0
-        for _ in range(max_lines):
-            cut = data.index(b"\n", cut) + 1
-        yield Block(data=data[:cut], first_line=first_line, lines=max_lines)
-        data, first_line, lines = data[cut:], first_line + max_lines, lines - max_lines
-    yield Block(data=data, first_line=first_line, lines=lines)
+    start = 0
+    ends = line_ends(data)
+    while len(ends) > max_lines:
+        cut = int(ends[max_lines - 1]) + 1
+        yield Block(data=data[start:cut], first_line=first_line, ends=ends[:max_lines] - start)
+        ends, start, first_line = ends[max_lines:], cut, first_line + max_lines
+    if len(ends):
+        yield Block(data=data[start:], first_line=first_line, ends=ends - start if start else ends)

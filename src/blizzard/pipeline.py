@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from blizzard import events
+from blizzard.batch import run_units
 from blizzard.discovery import Finding, decide, list_source
 from blizzard.flow import Known, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
@@ -12,6 +14,7 @@ from blizzard.journal import History, Identity, Journal, read_history
 from blizzard.plan import plan
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings, SourceSettings
+from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
 from lake.entry import Entry, SourceRecord
 from lake.errors import LakeError, ObjectMissing, Whose
@@ -42,7 +45,7 @@ class Statistics:
     def count(self, entry: Entry) -> None:
         """Add a journaled batch."""
         done = [record for record in entry.sources if record.failure is None]
-        self.files_processed += len(done)
+        self.files_processed += sum(record.complete for record in done)
         self.records_processed += sum(record.rows for record in done)
         self.bytes_written += sum(file.size for file in entry.files)
         self.parquet_files_written += len(entry.files)
@@ -83,13 +86,14 @@ class Pipeline:
     _tried: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
+    _seen: dict[str, datetime] = field(default_factory=dict)
     _unpublished: bool = True
 
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; say whether there was one."""
         journal = self._open_journal()
-        if (settled := journal.settle()) is not None:
-            self._count(settled)
+        if (earlier := journal.settle()) is not None:
+            self._count(earlier)
         self._publish()
         findings = self._discover(journal)
         files = tuple(file for finding in findings.values() for file in finding.take)
@@ -98,13 +102,15 @@ class Pipeline:
             resting = sum(len(finding.resting) for finding in findings.values())
             self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
             return False
+        if files and not misplaced and not self._is_time(findings, files):
+            return False
         started = self.clock.seconds()
         units = plan(files, parallelism=self.runner.parallelism) if files else ()
         self._tell_start(journal.sequence + 1, files, units)
-        outcomes = self.runner.run(units, self._work(journal)) if units else []
-        sources = misplaced + tuple(record for done in outcomes for record in done.sources)
-        written = tuple(file for done in outcomes for file in done.files)
-        entry = journal.append(sources, written)
+        settled = run_units(units, self._work(journal), self.runner, self.emit)
+        if not settled.sources and not misplaced:
+            return False  # A stop was asked for before anything was read.
+        entry = journal.append(misplaced + settled.sources, settled.files)
         self._tell_end(entry, self.clock.seconds() - started)
         self._count(entry)
         self._publish()
@@ -137,6 +143,23 @@ class Pipeline:
                         events.SourceFileOverwritten(pipeline=self.settings.name, path=facts.path)
                     )
         return findings
+
+    def _is_time(self, findings: Mapping[str, Finding], files: tuple[SourceFile, ...]) -> bool:
+        """Say whether the waiting files make a batch now; with `once`, they always do."""
+        now = self.clock.now()
+        # A file has arrived when the store says so, or when we first saw it: a store's clock may
+        # be ahead of ours.
+        self._seen = {file.key: self._seen.get(file.key, now) for file in files}
+        arrived = [min(file.modified, self._seen[file.key]) for file in files]
+        waiting = Waiting(
+            files=files,
+            oldest=min(arrived),
+            newest=max(arrived),
+            more=any(finding.left_over for finding in findings.values()),
+        )
+        return self.once or should_start(
+            waiting, self.settings.sink.rolling, parallelism=self.runner.parallelism, now=now
+        )
 
     def _work(self, journal: Journal) -> Work:
         settings = self.settings

@@ -1,14 +1,19 @@
 """Source files into work units. Pure.
 
 A unit holds files of one partition. Small files are packed together, so that they share output
-files and a task is worth its start; what is packed is bounded, so that all cores get work.
+files and a task is worth its start; what is packed is bounded, so that all cores get work. A large
+plain file is cut into byte ranges, a unit each. A compressed one cannot be cut: there is no way to
+start in its middle.
 """
 
+import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from blizzard.compression import Codec
 from blizzard.flow import SourceFile, WorkUnit
+from blizzard.ranges import cut
 
 COMPRESSED_WEIGHT = 6
 """A compressed byte is about as much work as six plain ones."""
@@ -19,14 +24,15 @@ UNITS_PER_CORE = 3
 
 
 def plan(files: Iterable[SourceFile], *, parallelism: int) -> tuple[WorkUnit, ...]:
-    """Pack every file into exactly one unit, in the order of partitions and paths."""
+    """Put every byte of every file into exactly one unit, in the order of partitions and paths."""
     ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
     total = sum(weight(file) for file in ordered)
     room = max(SMALLEST_UNIT, total // max(1, parallelism * UNITS_PER_CORE))
     packs = (
         pack
         for _partition_key, group in groupby(ordered, key=_partition)
-        for pack in _pack(group, room)
+        for packed in _pack(group, room)
+        for pack in _cut(packed, room)
     )
     return tuple(
         WorkUnit(name=str(index), partition_values=pack[0].partition_values, files=tuple(pack))
@@ -34,9 +40,24 @@ def plan(files: Iterable[SourceFile], *, parallelism: int) -> tuple[WorkUnit, ..
     )
 
 
+def can_be_cut(file: SourceFile) -> bool:
+    """Say whether tasks can share a file: plain, and read from its start."""
+    return file.codec is Codec.NONE and not file.skip
+
+
 def weight(file: SourceFile) -> int:
     """Estimate the work in a file, in bytes of plain NDJSON."""
     return file.size if file.codec is Codec.NONE else file.size * COMPRESSED_WEIGHT
+
+
+def _cut(pack: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
+    """Cut a file that is too large for one unit, if it can be cut."""
+    file = pack[0]
+    if len(pack) > 1 or not can_be_cut(file) or file.size <= room:
+        yield pack
+        return
+    for part in cut(file.size, math.ceil(file.size / room)):
+        yield [replace(file, part=part)]
 
 
 def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:

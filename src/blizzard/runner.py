@@ -4,13 +4,34 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blizzard.flow import UnitOutcome, Work, WorkUnit
+from lake.errors import LakeError, Whose
+
+
+class WorkersDied(LakeError):
+    """The processes that ran the units died, each time it was tried."""
+
+    code = "workers_died"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+class RunFailed(LakeError):
+    """The units could not be run, for a reason that lies in none of them."""
+
+    code = "run_failed"
+    whose = Whose.EXTERNAL
+    retryable = True
 
 
 class Runner(Protocol):
     """Runs units somewhere; exactly one outcome per unit comes back, from one attempt."""
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        """Run all units and give their outcomes, in the order of the units."""
+        """Run all units and give their outcomes, in the order of the units.
+
+        WorkersDied says that something in them kills the processes that run them; RunFailed says
+        that they could not be run at all.
+        """
 
     @property
     def parallelism(self) -> int:

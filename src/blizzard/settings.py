@@ -65,6 +65,10 @@ class RollingPolicy:
     """Encoded bytes."""
     row_group_size: int = mebibytes(128)
     """Arrow bytes buffered."""
+    rollover: float = 300.0
+    """Seconds that a file may be open, or that a source file may wait for its batch."""
+    inactivity: float = 60.0
+    """Seconds without a new source file after which those that wait are taken."""
     codec: Codec = Codec.SNAPPY
 
 

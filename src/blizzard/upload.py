@@ -9,12 +9,13 @@ from types import TracebackType
 from typing import Self
 
 from blizzard.flow import ClosedFile
+from blizzard.line import Progress
 from blizzard.settings import UploadSettings
 from lake.datafile import FinishedFile
 from lake.errors import LakeError, StoreUnavailable
-from lake.layout import data_file
+from lake.layout import TablePath, data_file
 from lake.retry import Backoff
-from lake.storage import Store
+from lake.storage import ObjectFacts, Store
 
 TRIES = 4
 
@@ -26,11 +27,14 @@ class Uploads:
         self,
         store: Store,
         settings: UploadSettings,
+        progress: Progress | None = None,
         *,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
         self._settings = settings
+        self._progress = progress or Progress()
+        self._lock = threading.Lock()
         self._pause = pause
         self._pool = ThreadPoolExecutor(
             settings.max_concurrent_uploads, thread_name_prefix="upload"
@@ -70,6 +74,30 @@ class Uploads:
         source_file: str | None,
     ) -> FinishedFile:
         name = data_file(partition_values, file.name)
+        with self._lock:
+            self._progress.active_uploads += 1
+        try:
+            facts = self._put(name, file)
+        finally:
+            with self._lock:
+                self._progress.active_uploads -= 1
+        with self._lock:
+            self._progress.parquet_files += 1
+            self._progress.bytes_written += file.size
+        file.path.unlink()
+        return FinishedFile(
+            filename=name,
+            size=file.size,
+            record_count=file.rows,
+            partition_values=partition_values,
+            source_file=source_file,
+            source_files=file.sources,
+            unit=unit,
+            statistics=file.statistics,
+            modification_time=int(facts.modified.timestamp() * 1000),
+        )
+
+    def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
         for attempt in range(1, TRIES + 1):
             try:
                 facts = self._store.upload(
@@ -89,15 +117,4 @@ class Uploads:
                 f"the store holds {facts.size} bytes of a file of {file.size}",
                 path=self._store.describe(name),
             )
-        file.path.unlink()
-        return FinishedFile(
-            filename=name,
-            size=file.size,
-            record_count=file.rows,
-            partition_values=partition_values,
-            source_file=source_file,
-            source_files=file.sources,
-            unit=unit,
-            statistics=file.statistics,
-            modification_time=int(facts.modified.timestamp() * 1000),
-        )
+        return facts

@@ -20,7 +20,9 @@ import pyarrow as pa
 from blizzard.compression import CorruptStream, decompress
 from blizzard.download import Downloads
 from blizzard.flow import ClosedFile, SourceFile, UnitOutcome, Work, WorkUnit
-from blizzard.reader import BadLine, Decoder
+from blizzard.line import Line, Silence
+from blizzard.ranges import ByteRange, lines_of, without_first_lines
+from blizzard.reader import BadLine, Decoded, Decoder
 from blizzard.upload import Uploads
 from blizzard.writer import RollingWriter
 from lake.datafile import FinishedFile
@@ -64,18 +66,31 @@ class OpenedStores:
         return self._sink
 
 
-def run_unit(unit: WorkUnit, work: Work, stores: Stores) -> UnitOutcome:
+def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = None) -> UnitOutcome:
     """Turn a unit's source files into data files; every failure is part of the answer."""
+    line = line or Silence()
+    if line.stop_soon:
+        return UnitOutcome(unit=unit.name, sources=(), files=())
 
     def open_file(file: SourceFile) -> Iterator[bytes]:
-        return stores.source(file.source).stream(file.path, size=file.size, etag=file.etag)
+        store = stores.source(file.source)
+        if file.part is None:
+            return store.stream(file.path, size=file.size, etag=file.etag)
+        return stream_part(store, file, file.part)
 
     with (
         tempfile.TemporaryDirectory(prefix="blizzard-") as folder,
-        Uploads(stores.sink(), work.upload) as uploads,
+        Uploads(stores.sink(), work.upload, line.progress) as uploads,
         Downloads(unit.files, open_file, ahead=work.max_concurrent_files) as downloads,
     ):
-        return _Unit(unit, work, Path(folder), downloads, uploads).run()
+        return _Unit(unit, work, Path(folder), downloads, uploads, line).run()
+
+
+def stream_part(store: Reader, file: SourceFile, part: ByteRange) -> Iterator[bytes]:
+    """Give the lines that start in a part of a file, and see that it is still the same file."""
+    pieces = store.stream(file.path, size=file.size, etag=file.etag, start=part.read_from)
+    yield from lines_of(pieces, part)
+    store.require_unchanged(file.path, file.etag)
 
 
 @dataclass(slots=True)
@@ -99,14 +114,27 @@ class _Tally:
     rows: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
 
+    def add(self, decoded: Decoded) -> None:
+        self.lines += decoded.lines
+        self.blank += decoded.blank
+        self.rows += decoded.batch.num_rows
+        self.dropped.update(decoded.dropped)
+
 
 class _Unit:
     """The state of one unit while it runs."""
 
     def __init__(
-        self, unit: WorkUnit, work: Work, folder: Path, downloads: Downloads, uploads: Uploads
+        self,
+        unit: WorkUnit,
+        work: Work,
+        folder: Path,
+        downloads: Downloads,
+        uploads: Uploads,
+        line: Line,
     ) -> None:
         self.unit = unit
+        self.line = line
         self.work = work
         self.folder = folder
         self.downloads = downloads
@@ -118,6 +146,8 @@ class _Unit:
     def run(self) -> UnitOutcome:
         shared = self._new_group()
         for file in self.unit.files:
+            if self.line.stop_soon:
+                break
             self._read(file, shared)
         self._write_all(shared, shared.writer.close())
         files = [file for group in self.groups for file in self._settle(group)]
@@ -147,35 +177,52 @@ class _Unit:
         kept: list[pa.RecordBatch] = []
         decoded_bytes = 0
         own: _Group | None = None
+        stopped = False
         try:
-            for batch in self._batches(file, tally):
-                kept.append(batch)
-                decoded_bytes += batch.nbytes
+            for decoded in self._decoded(file):
+                tally.add(decoded)
+                kept += self._slices(decoded.batch)
+                decoded_bytes += decoded.batch.nbytes
                 if own is None and decoded_bytes > DECODED_BUDGET:
                     own = self._new_group()
                 if own is not None:
                     self._write(own, kept, file)
                     kept = []
+                    if self.line.stop_soon:
+                        stopped = True
+                        break
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self._forget(own)
-            self.failed.append(record_of(file, tally, failure=failure_of(error)))
+            self.failed.append(record_of(file, tally, failure=failure_of(error, file=file)))
+            return
+        if own is not None and stopped and file.part is not None:
+            # The other parts may have stopped elsewhere: this file was not read.
+            self._forget(own)
             return
         group = own or shared
         self._write(group, kept, file)
         if own is not None:
             self._write_all(own, own.writer.close())
-        group.records.append(record_of(file, tally, unit=group.name))
+        group.records.append(record_of(file, tally, unit=group.name, complete=not stopped))
+        self.line.progress.files_read += 1
 
-    def _batches(self, file: SourceFile, tally: _Tally) -> Iterator[pa.RecordBatch]:
-        pieces = decompress(self.downloads.pieces(file), file.codec)
+    def _decoded(self, file: SourceFile) -> Iterator[Decoded]:
+        pieces = decompress(self._counted(self.downloads.pieces(file)), file.codec)
+        if file.skip:
+            pieces = without_first_lines(pieces, file.skip)
         for decoded in self.decoder.decode(pieces):
-            tally.lines += decoded.lines
-            tally.blank += decoded.blank
-            tally.rows += decoded.batch.num_rows
-            tally.dropped.update(decoded.dropped)
-            for start in range(0, decoded.batch.num_rows, self.work.batch_size):
-                yield decoded.batch.slice(start, self.work.batch_size)
+            self.line.progress.records += decoded.batch.num_rows
+            yield decoded
+
+    def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            self.line.progress.bytes_read += len(piece)
+            yield piece
+
+    def _slices(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        size = self.work.batch_size
+        return [batch.slice(start, size) for start in range(0, batch.num_rows, size)]
 
     def _write(self, group: _Group, batches: list[pa.RecordBatch], file: SourceFile) -> None:
         for batch in batches:
@@ -222,7 +269,16 @@ class _Unit:
             return files
         failure = failure_of(group.broken, stage=Stage.UPLOAD)
         self.failed.extend(
-            replace(record, rows=0, lines=0, blank=0, dropped={}, unit=None, failure=failure)
+            replace(
+                record,
+                rows=0,
+                lines=0,
+                blank=0,
+                dropped={},
+                unit=None,
+                complete=True,
+                failure=failure,
+            )
             for record in group.records
         )
         group.records.clear()
@@ -230,7 +286,12 @@ class _Unit:
 
 
 def record_of(
-    file: SourceFile, tally: _Tally, *, unit: str | None = None, failure: Failure | None = None
+    file: SourceFile,
+    tally: _Tally,
+    *,
+    unit: str | None = None,
+    failure: Failure | None = None,
+    complete: bool = True,
 ) -> SourceRecord:
     """Enter one source file into the books; one that failed has no rows in the table."""
     counted = tally if failure is None else _Tally()
@@ -242,14 +303,30 @@ def record_of(
         lines=counted.lines,
         blank=counted.blank,
         rows=counted.rows,
+        skipped=file.skip,
+        complete=complete,
         dropped=dict(counted.dropped),
         unit=unit,
         failure=failure,
     )
 
 
-def failure_of(error: Exception, stage: Stage = Stage.DOWNLOAD) -> Failure:
+def failure_of(
+    error: Exception, stage: Stage = Stage.DOWNLOAD, file: SourceFile | None = None
+) -> Failure:
     """Say in the journal's words what went wrong, where, and whether trying again can help."""
+    skip = file.skip if file is not None else 0
+    failure = _failure(error, stage)
+    if not skip:
+        return failure
+    return replace(
+        failure,
+        line=None if failure.line is None else failure.line + skip,
+        message=f"{failure.message}; its lines 1 to {skip} are in the table",
+    )
+
+
+def _failure(error: Exception, stage: Stage) -> Failure:
     match error:
         case BadLine():
             return Failure(

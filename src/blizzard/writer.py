@@ -47,6 +47,7 @@ class RollingWriter:
         self._sources: list[str] = []
         self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
         self._buffered_bytes = 0
+        self._since = 0.0
 
     def write(self, batch: pa.RecordBatch, source: str) -> Iterator[ClosedFile]:
         """Take rows of a source file; give the file that they filled, if they did."""
@@ -54,6 +55,8 @@ class RollingWriter:
             return
         if source not in self._sources[-1:]:
             self._sources.append(source)
+        if not self._buffered and self._open is None:
+            self._since = self._clock.seconds()
         self._buffered.append(batch)
         self._buffered_bytes += batch.nbytes
         if row_group_is_full(self._state(), self._policy):
@@ -81,6 +84,7 @@ class RollingWriter:
             encoded=self._open[1].tell() if self._open else 0,
             buffered=self._buffered_bytes,
             ratio=self._ratio,
+            age=self._clock.seconds() - self._since,
         )
 
     def _close_row_group(self) -> None:

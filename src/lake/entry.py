@@ -51,7 +51,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """One source file in the books: lines = blank + quarantined + rows, or a failure and no row."""
+    """One source file in the books: lines = blank + quarantined + rows, or a failure and no row.
+
+    A very large file may be read over several batches, if a stop comes in between: each batch
+    then counts its own lines, and `skipped` says how many came before.
+    """
 
     source: str
     """The name of the source in the configuration."""
@@ -63,6 +67,10 @@ class SourceRecord:
     blank: int = 0
     quarantined: int = 0
     rows: int = 0
+    skipped: int = 0
+    """Lines that earlier batches have read, and that are in the table."""
+    complete: bool = True
+    """False where a stop left the rest of the file for the next run."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Fields the schema does not declare, with how many values of each were left out."""
     unit: str | None = None
@@ -72,6 +80,11 @@ class SourceRecord:
     def key(self) -> str:
         """Name the file among all sources of the pipeline."""
         return f"{self.source}:{self.path}"
+
+    @property
+    def records_read(self) -> int:
+        """Count the lines from the start of the file that need not be read again."""
+        return self.skipped + self.lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,15 +92,18 @@ class Reader:
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
 
-    def stream(self, path: str, *, size: int, etag: str | None) -> Iterator[bytes]:
-        """Read the very object that was listed, in pieces.
+    def stream(self, path: str, *, size: int, etag: str | None, start: int = 0) -> Iterator[bytes]:
+        """Read the very object that was listed, in pieces, from a byte on to its end.
 
         A replaced, growing or shortened object is an ObjectChanged, also when it changes while
-        it is read: a part of a file is never taken for the whole.
+        it is read: a part of a file is never taken for the whole. Leaving early is fine.
         """
+        options: Any = {"if_match": etag} if etag else {}
+        if start:
+            options["range"] = {"offset": start}
         try:
-            received = 0
-            answer = obstore.get(self._store, path, options={"if_match": etag} if etag else {})
+            received = start
+            answer = obstore.get(self._store, path, options=options)
             for piece in answer.stream(min_chunk_size=DOWNLOAD_CHUNK):
                 received += len(piece)
                 yield bytes(piece)
@@ -114,6 +117,10 @@ class Reader:
             raise self._translated(cause, path) from cause
         if received != size:
             raise self._changed(path)
+        self.require_unchanged(path, etag)
+
+    def require_unchanged(self, path: str, etag: str | None) -> None:
+        """See that a local file is still the one that was listed; elsewhere objects are whole."""
         if self.local_root is not None:
             after = self.head(path)
             if after is None or after.etag != etag:
@@ -250,7 +257,7 @@ def _open(uri: str, root: Path | None, options: StorageOptions, *, make_folder: 
             raise ConfigInvalid(
                 [f"{uri}: cannot be opened; use a path, file://, s3://, gs:// or az://"]
             )
-        config = options.plain()
+        config: Any = options.plain()
         insecure = config.pop("AWS_ALLOW_HTTP", config.pop("aws_allow_http", "false"))
         # In the store's own options AWS_ALLOW_HTTP makes obstore panic; it is a client option.
         client: Any = {"allow_http": True} if insecure.lower() == "true" else {}

@@ -136,6 +136,8 @@ class TableRun:
             self._wait()
             return False
         self._heal_receipts(store, found.backlogs, table)
+        if table is not None:
+            self.totals.version = table.version
         planned = _plan(self.settings, table, found.backlogs, store)
         self._name_stopped((*found.stopped, *planned.stopped))
         worked = planned.commit is not None and self._commit(planned.commit, log, store)
@@ -183,6 +185,7 @@ class TableRun:
         table = self.settings.name
         match outcome:
             case Committed(version):
+                self.totals.version = version
                 self.totals.commits += 1
                 self.totals.entries += plan.entries
                 self.totals.files += len(plan.adds)
@@ -198,6 +201,7 @@ class TableRun:
                     )
                 )
             case AlreadyCommitted(version):
+                self.totals.version = version
                 self.emit(CommittedByOther(table=table, version=version, entries=plan.entries))
             case Superseded():
                 self.emit(PlanSuperseded(table=table))
@@ -207,20 +211,20 @@ class TableRun:
 
     def _checkpoint(self, log: Log, store: Store) -> None:
         """Write a checkpoint when one is due; its failure never colours a commit."""
-        table = log.open()
-        if table is None:
-            return
-        self.totals.version = table.version
-        if table.version - _last_checkpoint(store) < self.settings.checkpoint_interval:
+        version, name = self.totals.version, self.settings.name
+        if version is None:
             return
         try:
+            if version - _last_checkpoint(store) < self.settings.checkpoint_interval:
+                return
+            table = log.open()
+            if table is None:
+                return
             table.checkpoint()
         except LakeError as error:
-            self.emit(
-                CheckpointFailed(table=self.settings.name, version=table.version, error=str(error))
-            )
+            self.emit(CheckpointFailed(table=name, version=version, error=str(error)))
         else:
-            self.emit(CheckpointWritten(table=self.settings.name, version=table.version))
+            self.emit(CheckpointWritten(table=name, version=table.version))
 
 
 def _is_there(settings: TableSettings) -> bool:

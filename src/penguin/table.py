@@ -68,13 +68,14 @@ class Snapshot:
     def __init__(self, handle: DeltaTable, store: Reader) -> None:
         self._handle = handle
         self._store = store
-        metadata = handle.metadata()
-        self.facts = TableFacts(
-            version=handle.version(),
-            schema=json.loads(handle.schema().to_json()),
-            partition_columns=tuple(metadata.partition_columns),
-            configuration=dict(metadata.configuration),
-        )
+        with _translated(store, unreadable=True):
+            metadata = handle.metadata()
+            self.facts = TableFacts(
+                version=handle.version(),
+                schema=json.loads(handle.schema().to_json()),
+                partition_columns=tuple(metadata.partition_columns),
+                configuration=dict(metadata.configuration),
+            )
 
     @property
     def version(self) -> int:

@@ -8,17 +8,17 @@ import pytest
 from lake.clock import Clock
 from lake.entry import SourceRecord, encode
 from lake.errors import LakeError
-from lake.layout import journal_entry, receipt
+from lake.layout import journal_entry, log_version, receipt
 from lake.options import StorageOptions
 from lake.schema import Field, FieldType, Schema
-from lake.storage import Reader
+from lake.storage import Reader, Store
 from penguin import inline, preview
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.errors import CommitFailed
 from penguin.events import CheckpointFailed, CheckpointWritten, CommittedByOther, EntriesCommitted
 from penguin.pipeline import commit_table, explain
 from penguin.table import Log, Table, pipeline_known
-from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
+from tests.support.tables import EVENTS, Penguin, TableDirectory, next_commit, opened, rows_of
 
 
 @pytest.fixture
@@ -71,8 +71,7 @@ def test_the_commit_says_which_entries_it_settles(table):
 def test_an_entry_that_only_a_twin_could_commit_is_already_committed(table):
     """D06, D08: the same plan carried out twice gives one version."""
     table.journal().batch(rows_of(1))
-    slow = Penguin(table)
-    plan = explain(slow.run.settings, table.store).planned.commit
+    plan = next_commit(table)
     Penguin(table).drain()
     versions = table.versions()
     committer = Committer(
@@ -158,6 +157,20 @@ def test_a_crash_after_the_commit_and_before_the_receipt_commits_nothing_again(t
     Penguin(table).drain()
     assert (table.ids(), table.versions()) == ([1], 2)
     assert table.receipt().sequence == 1
+
+
+def test_the_log_is_on_disk_before_the_receipt_says_so(table):
+    done = []
+
+    class Watched(Store):
+        def sync(self, path):
+            done.append(path)
+            super().sync(path)
+
+    table.journal().batch(rows_of(1))
+    table.store = Watched(str(table.root), StorageOptions())
+    Penguin(table).drain()
+    assert done == [log_version(0), log_version(1), receipt("events")]
 
 
 def test_optimize_between_polls_brings_nothing_back(table):
@@ -363,7 +376,9 @@ def test_a_dry_run_writes_nothing_and_is_handed_nothing_that_could(table):
     table.journal().batch(rows_of(1, 2))
     before = sorted(table.root.rglob("*"))
     found = explain(table.settings(), Reader(str(table.root), StorageOptions()))
-    assert (found.version, found.planned.commit.rows) == (None, 2)
+    assert found.version is None
+    assert found.planned.commit is not None
+    assert found.planned.commit.rows == 2
     assert sorted(table.root.rglob("*")) == before
 
 
@@ -424,8 +439,8 @@ def test_a_plan_for_a_table_that_changed_is_made_again(table):
     Penguin(table).drain()
     journal.schema = with_column("extra", FieldType.STRING)
     journal.batch([{**rows_of(2)[0], "extra": "x"}])
-    plan = explain(table.settings(), table.store).planned.commit
-    Log(table.store).open().add_columns(
+    plan = next_commit(table)
+    opened(Log(table.store)).add_columns(
         ({"name": "extra", "type": "string", "nullable": True, "metadata": {}},), (), {}
     )
     committer = Committer(

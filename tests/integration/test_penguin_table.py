@@ -5,19 +5,19 @@ import threading
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake.exceptions import TableNotFoundError
 
 from lake.layout import TablePath
 from lake.options import StorageOptions
 from lake.storage import Reader
+from penguin import table as door
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, TableFacts
 from penguin.table import Log, LogReader
-from tests.support.tables import Penguin, TableDirectory, rows_of
+from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 
-SCHEMA = {
-    "type": "struct",
-    "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}],
-}
+ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+SCHEMA = {"type": "struct", "fields": [ID]}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def add(name="a.parquet"):
 
 def write_log(table, *, protocol, configuration=None, field_metadata=None, adds=()):
     """Write version 0 as some other engine would."""
-    field = {**SCHEMA["fields"][0], "metadata": field_metadata or {}}
+    field = {**ID, "metadata": field_metadata or {}}
     actions = [
         {"protocol": protocol},
         {
@@ -89,6 +89,45 @@ def test_a_log_that_cannot_be_read_is_an_error_and_never_no_table(table, body):
         Log(table.store).open()
 
 
+def test_a_log_of_which_only_the_note_of_a_checkpoint_is_left_is_an_error(table):
+    """W14."""
+    table.store.create("_delta_log/_last_checkpoint", b'{"version":9,"size":1}')
+    with pytest.raises(TableUnreadable):
+        Log(table.store).open()
+
+
+def test_a_log_that_the_library_does_not_see_is_an_error_and_never_no_table(table, monkeypatch):
+    """The library calls a folder that it may not read "not found", too."""
+
+    def not_found(*_arguments, **_options):
+        raise TableNotFoundError("does not exist or you don't have access")
+
+    Log(table.store).create(facts(), {})
+    monkeypatch.setattr(door, "DeltaTable", not_found)
+    with pytest.raises(TableUnreadable):
+        Log(table.store).open()
+
+
+def test_a_panic_of_the_library_s_core_is_one_of_our_errors(table, monkeypatch):
+    class PanicException(BaseException):
+        """Named as the library's core names it; it cannot be imported."""
+
+    def panic(*_arguments, **_options):
+        raise PanicException("the core panicked")
+
+    monkeypatch.setattr(door, "DeltaTable", panic)
+    with pytest.raises(CommitFailed, match="panicked"):
+        Log(table.store).open()
+
+
+def test_a_commit_writes_no_checkpoint_by_the_way(table):
+    """A hook that fails after the commit would look like a failed commit."""
+    log = Log(table.store)
+    log.create(facts(**{"delta.checkpointInterval": "1"}), {})
+    opened(log).commit((add(),), (("a", 1),), {})
+    assert not list((table.root / "_delta_log").glob("*.parquet"))
+
+
 def test_a_log_whose_first_versions_are_gone_is_an_error_and_never_no_table(table):
     """W14."""
     table.journal().batch(rows_of(1))
@@ -131,7 +170,7 @@ def test_a_stale_snapshot_cannot_commit_the_same_transaction(table):
     """D08: of two commits of one entry the second is refused."""
     log = Log(table.store)
     log.create(facts(), {})
-    first, second = log.open(), log.open()
+    first, second = opened(log), opened(log)
     first.commit((add(),), (("blizzard/p/j", 1),), {})
     with pytest.raises(CommitFailed):
         second.commit((add("b.parquet"),), (("blizzard/p/j", 1),), {})
@@ -141,7 +180,7 @@ def test_a_stale_snapshot_cannot_commit_the_same_transaction(table):
 def test_a_stale_commit_conflicts_with_an_evolution_that_repeats_its_transaction(table):
     log = Log(table.store)
     log.create(facts(), {})
-    stale, now = log.open(), log.open()
+    stale, now = opened(log), opened(log)
     column = {"name": "new", "type": "string", "nullable": True, "metadata": {}}
     now.add_columns((column,), (("blizzard/p/j", 1),), {})
     with pytest.raises(CommitFailed):
@@ -228,9 +267,9 @@ def test_a_table_that_cannot_be_written_safely_is_refused_by_name(table, name, l
 def test_a_table_that_can_be_written_safely_is_written(table, protocol):
     write_log(table, protocol=protocol)
     log = Log(table.store)
-    log.open().commit((add(),), (("a", 1),), {})
-    log.open().checkpoint()
-    assert log.open().transaction("a") == 1
+    opened(log).commit((add(),), (("a", 1),), {})
+    opened(log).checkpoint()
+    assert opened(log).transaction("a") == 1
 
 
 def test_a_checkpoint_keeps_the_deletion_vectors_of_others(table):
@@ -247,8 +286,8 @@ def test_a_checkpoint_keeps_the_deletion_vectors_of_others(table):
     }  # fmt: skip
     write_log(table, protocol=features(reader=["deletionVectors"]), adds=[other])
     log = Log(table.store)
-    log.open().commit((add(),), (("a", 1),), {})
-    log.open().checkpoint()
+    opened(log).commit((add(),), (("a", 1),), {})
+    opened(log).checkpoint()
     (checkpoint,) = (table.root / "_delta_log").glob("*.checkpoint.parquet")
     kept = [row["add"] for row in pq.read_table(checkpoint).to_pylist() if row["add"]]
     assert {one["path"]: one["deletionVector"] for one in kept} == {
@@ -260,9 +299,9 @@ def test_a_checkpoint_keeps_the_deletion_vectors_of_others(table):
 def test_a_transaction_of_sixty_three_bits_is_kept_whole(table):
     log = Log(table.store)
     log.create(facts(), {})
-    log.open().commit((), (("digest", 2**63 - 1),), {})
-    log.open().checkpoint()
-    assert log.open().transaction("digest") == 2**63 - 1
+    opened(log).commit((), (("digest", 2**63 - 1),), {})
+    opened(log).checkpoint()
+    assert opened(log).transaction("digest") == 2**63 - 1
 
 
 def test_settings_may_change_the_properties_of_a_new_table(table):

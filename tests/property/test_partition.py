@@ -38,7 +38,7 @@ def test_all_values_of_a_partition_are_read_back_from_a_path(values):
     assert list(read.items()) == [(key, value or None) for key, value in values.items()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.one_of(TEXT, NASTY).filter(lambda value: len(escape(value).encode()) < 200))
 def test_a_data_file_is_found_under_the_name_it_was_given(value):
     """W09: the store takes the name as it is, and a listing gives the same one back."""

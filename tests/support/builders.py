@@ -100,6 +100,7 @@ def source_file(
         path=path,
         size=size,
         etag="e1",
+        modified=NOON,
         codec=codec,
         partition_values=partition_values or {},
     )
@@ -115,6 +116,7 @@ def listed(root: Path, *, source: str = "default") -> tuple[SourceFile, ...]:
             path=each.path,
             size=each.size,
             etag=each.etag,
+            modified=each.modified,
             codec=suffixes.get(Path(each.path).suffix, SourceCodec.NONE),
             partition_values={},
         )
@@ -268,7 +270,7 @@ def entries(table: Path, pipeline: str = "default") -> list[Entry]:
 
 
 def tree(root: Path) -> dict[str, tuple[int, int]]:
-    """Give everything below a folder with its size and time, to see whether anything was written."""
+    """Give everything below a folder with its size and time, to see whether it was written to."""
     return {
         str(path.relative_to(root)): (path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(root.rglob("*"))

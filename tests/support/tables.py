@@ -28,9 +28,10 @@ from lake.options import StorageOptions
 from lake.schema import Field, FieldType, Schema
 from lake.storage import Store
 from lake.telemetry.events import Event
-from penguin.pipeline import TableRun
+from penguin.flow import CommitPlan
+from penguin.pipeline import TableRun, explain
 from penguin.settings import TableSettings
-from penguin.table import Log
+from penguin.table import Log, Table
 
 EVENTS = Schema(
     (
@@ -203,6 +204,20 @@ class Penguin:
 
     def reason(self, pipeline: str = "events") -> str:
         return str(self.run.stopped[pipeline].error)
+
+
+def opened(log: Log) -> Table:
+    """Open a table that is there."""
+    found = log.open()
+    assert found is not None
+    return found
+
+
+def next_commit(table: TableDirectory) -> CommitPlan:
+    """Plan a commit of what waits."""
+    plan = explain(table.settings(), table.store).planned.commit
+    assert plan is not None
+    return plan
 
 
 def rows_of(*ids: int, date: str | None = "2026-01-01") -> list[Row]:

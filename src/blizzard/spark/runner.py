@@ -5,62 +5,116 @@ winning attempt, and nothing that an attempt wrote means anything until the driv
 result. Units travel in the function that is mapped over `spark.range`, so no RDD is needed.
 """
 
+import os
 import pickle
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.line import Caller, Progress, Switchboard
+from blizzard.runner import RunFailed, WorkersDied
 from blizzard.settings import SparkSettings
 from blizzard.spark.session import start
 from blizzard.worker import OpenedStores, run_unit
+from lake.errors import LakeError
 
 ANSWER = "unit bigint, outcome binary"
+WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
-@dataclass(slots=True)
 class SparkRunner:
     """Runs units on Spark. The session starts with the first batch, not before."""
 
-    settings: SparkSettings
-    starting: Callable[[], None] = lambda: None
-    """Called when the session is about to start, which takes some seconds."""
-    _session: SparkSession | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def session(self) -> SparkSession:
-        """Give the process's one session."""
-        with self._lock:
-            if self._session is None:
-                self.starting()
-                self._session = start(self.settings)
-            return self._session
+    def __init__(
+        self,
+        settings: SparkSettings,
+        *,
+        starting: Callable[[], None] = lambda: None,
+        stop_requested: Callable[[], bool] = lambda: False,
+        heard: Callable[[str, Progress], None] = lambda _unit, _progress: None,
+    ) -> None:
+        self._settings = settings
+        self._starting = starting
+        self._stop_requested = stop_requested
+        self._heard = heard
+        self._lock = threading.Lock()
+        self._session: SparkSession | None = None
+        self._switchboard: Switchboard | None = None
 
     @property
     def parallelism(self) -> int:
-        """Say how many tasks Spark runs at the same time."""
-        return int(self.session.sparkContext.defaultParallelism)
+        """Say how many tasks Spark runs at the same time; on this machine Spark need not start."""
+        local = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", self._settings.master)
+        if local is None:
+            session, _switchboard = self._started()
+            return int(session.sparkContext.defaultParallelism)
+        if local[1] == "*":
+            return os.cpu_count() or 1
+        return int(local[1] or 1)
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         """Run every unit as a task of one job; give the outcomes in the order of the units."""
+        session, switchboard = self._started()
         count = len(units)
-        answers = (
-            self.session.range(0, count, 1, count)
-            .mapInArrow(task(tuple(units), work), ANSWER)
-            .collect()
-        )
+        work = replace(work, line=switchboard.address)
+        try:
+            answers = (
+                session.range(0, count, 1, count)
+                .mapInArrow(task(tuple(units), work), ANSWER)
+                .collect()
+            )
+        except (PySparkException, Py4JError) as cause:
+            raise self._explained(cause, count) from cause
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
 
+    def _explained(self, cause: BaseException, count: int) -> LakeError:
+        """Tell a job whose workers died from one that Spark could not run at all."""
+        text = str(cause)
+        if any(sign in text for sign in WORKER_IS_DEAD):
+            return WorkersDied(f"the Python workers of a job of {count} units died")
+        if isinstance(cause, Py4JNetworkError) or "SparkContext" in text:
+            # The JVM is gone, or its context is: the next batch starts a new one.
+            with self._lock:
+                self._session = None
+            return RunFailed("Spark is gone; it is started again")
+        return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
+
     def stop(self) -> None:
         """End the session, if there is one."""
+        if self._switchboard is not None:
+            self._switchboard.close()
         if self._session is not None:
             self._session.stop()
+
+    def _started(self) -> tuple[SparkSession, Switchboard]:
+        """Give the process's one session, and the line that its tasks call."""
+        with self._lock:
+            if self._session is None:
+                self._starting()
+                self._session = start(self._settings)
+            if self._switchboard is None:
+                # The address that Spark's own executors reach the driver at.
+                host = self._session.conf.get("spark.driver.host") or "127.0.0.1"
+                self._switchboard = Switchboard(
+                    host, stop_requested=self._stop_requested, heard=self._heard
+                )
+            return self._session, self._switchboard
+
+
+def _reason(text: str) -> str:
+    """Pick the line that says what happened out of a Java stack trace."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (telling or lines or ["no reason given"])[-1 if telling else 0][:300]
 
 
 def task(
@@ -75,7 +129,9 @@ def task(
         stores = OpenedStores(work)
         for batch in batches:
             for index in batch.column(0).to_numpy().tolist():
-                outcome = run_unit(units[index], work, stores)
+                name = f"{work.marks['pipeline']}/{units[index].name}"
+                with Caller(work.line, name) as line:
+                    outcome = run_unit(units[index], work, stores, line)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([index], pa.int64()), pa.array([pickle.dumps(outcome)], pa.binary())],
                     names=["unit", "outcome"],

@@ -347,6 +347,7 @@ LINES: list[Case] = [
     Case("null between", INT64, b'{"v":1}null{"v":2}\n', NO_JSON),
     Case("one over two", INT64, b'{"v":\n1}\n', NO_JSON),
     Case("one over two, two on one", INT64, b'{"v":1}{"v":2}\n{"v":\n3}\n', NO_JSON),
+    Case("nested over two, two on one", INT64, b'{"x":\n{}}\n{"v":1}{"v":2}\n', NO_JSON),
     Case("newline in a string", STRING, b'{"v":"a\nb"}\n', NO_JSON),
     Case("trailing text", INT64, b'{"v":1}x\n', NO_JSON),
     Case("trailing brace", INT64, b'{"v":1}}\n', NO_JSON),

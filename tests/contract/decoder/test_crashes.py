@@ -75,7 +75,7 @@ def outcome(batches):
 
 
 fast = good = 0
-for number in range(2500):
+for number in range(1500):
     data = damaged()
     exact = ExactPath(SCHEMA, max_line_bytes=LIMIT)
     truth = outcome(exact.read(block) for block in blocks([data], max_line_bytes=LIMIT))
@@ -98,5 +98,5 @@ def test_damaged_blocks_never_kill_the_process_and_never_mean_two_things():
     )
     assert run.returncode == 0, run.stderr[-4000:]
     good, fast = map(int, run.stdout.split())
-    assert good > 500
+    assert good > 300
     assert fast > good * 0.6

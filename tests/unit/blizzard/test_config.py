@@ -92,6 +92,8 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda s: s.pipelines[0].schema,
         Schema((ID, Field(name="at", type=FieldType.TIMESTAMP, nullable=False))),
     ),
+    "sink.inactivity_timeout_secs": (61, lambda s: sink(s).rolling.inactivity, 61.0),
+    "sink.rollover_timeout_secs": (301, lambda s: sink(s).rolling.rollover, 301.0),
     "error_handling.max_failures": (5, lambda s: s.pipelines[0].max_failures, 5),
     "spark.master": ("spark://h:7077", lambda s: s.spark.master, "spark://h:7077"),
     "spark.conf": (
@@ -119,8 +121,6 @@ IGNORED: dict[str, Any] = {
     "source.late_window_secs": 60,
     "source.sweep_interval_secs": 60,
     "source.sweep_horizon": 3,
-    "sink.inactivity_timeout_secs": 61,
-    "sink.rollover_timeout_secs": 301,
     "schema.unknown_fields": "rescue",
     "error_handling.dlq_path": "/dlq",
     "global.total_concurrency": 8,
@@ -265,7 +265,7 @@ def test_no_key_is_forgotten() -> None:
 
 def test_a_key_at_its_default_gives_no_warning(tmp_path: Path) -> None:
     document = minimal(
-        sink__rollover_timeout_secs=300, metrics__enabled=False, global__poll_jitter_secs=0
+        source__late_window_secs=3600, metrics__enabled=False, global__poll_jitter_secs=0
     )
 
     assert settings_of(tmp_path, document).warnings == ()
@@ -276,7 +276,8 @@ def test_a_warning_names_the_pipeline_and_the_source(tmp_path: Path) -> None:
         "pipelines": {
             "p": {
                 "sources": {"web": {"path": "/in", "min_age_secs": 5}},
-                "sink": {"path": "/t", "rollover_timeout_secs": 9},
+                "sink": {"path": "/t"},
+                "error_handling": {"dlq_path": "/dlq"},
                 "schema": {"fields": [{"name": "id", "type": "string"}]},
             }
         }
@@ -284,7 +285,7 @@ def test_a_warning_names_the_pipeline_and_the_source(tmp_path: Path) -> None:
 
     assert [line.partition(":")[0] for line in settings_of(tmp_path, document).warnings] == [
         "pipelines.p.sources.web.min_age_secs",
-        "pipelines.p.sink.rollover_timeout_secs",
+        "pipelines.p.error_handling.dlq_path",
     ]
 
 

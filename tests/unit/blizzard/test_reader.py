@@ -113,6 +113,13 @@ def test_a_json_field_keeps_its_text_line_by_line(slow_blocks: list[Block]):
     assert len(slow_blocks) == 1
 
 
+def test_half_a_surrogate_pair_is_no_text_on_any_path():
+    schema = Schema((Field(name="s", type=FieldType.STRING),))
+    with pytest.raises(BadLine) as bad:
+        decode(schema, ndjson({"s": "fine"}, {"s": "\udc00"}))
+    assert (bad.value.code, bad.value.line, bad.value.field) == ("not_utf8", 2, "s")
+
+
 def test_an_empty_file_has_no_batches():
     assert decode(ID, b"") == []
 

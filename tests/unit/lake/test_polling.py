@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -21,7 +21,7 @@ AT_ONCE = Backoff(first_secs=0.0)
 class Loop:
     """A loop whose step does what a script says; at the script's end it asks for a stop."""
 
-    script: list[bool | Exception]
+    script: Sequence[bool | Exception]
     once: bool = False
     stop: Stop = field(default_factory=Stop)
     events: list[Event] = field(default_factory=list)
@@ -81,7 +81,7 @@ def test_a_stop_ends_the_loop_at_a_steps_end_and_not_before():
         return True
 
     assert (
-        run_step(step, who="p", stop=stop, emit=done.append, once=False, interval=lambda: 60)
+        run_step(step, who="p", stop=stop, emit=lambda _: None, once=False, interval=lambda: 60)
         is None
     )
     assert done == ["to the end"]

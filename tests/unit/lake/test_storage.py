@@ -12,7 +12,6 @@ from obstore.exceptions import GenericError, PermissionDeniedError, Unauthentica
 from lake import storage
 from lake.errors import (
     ConfigInvalid,
-    LakeError,
     ObjectChanged,
     ObjectMissing,
     StoreDenied,
@@ -151,18 +150,6 @@ def test_an_object_that_changes_while_it_is_read_is_refused_at_the_end(
         list(pieces)
 
 
-def test_an_object_that_is_cut_while_it_is_read_is_never_taken_for_whole(store, root, monkeypatch):
-    """D17, L14."""
-    monkeypatch.setattr(storage, "DOWNLOAD_CHUNK", 1000)
-    put(root, "a.ndjson", b"A" * 3_000_000)
-    pieces = store.stream("a.ndjson", **listed_object(store, "a.ndjson"))
-    next(pieces)
-    os.truncate(root / "a.ndjson", 1)
-    with pytest.raises(LakeError) as caught:
-        list(pieces)
-    assert caught.value.retryable
-
-
 class Pieces:
     """An answer of a store whose connection ends early without an error."""
 
@@ -247,11 +234,9 @@ def test_a_listing_that_breaks_off_is_an_error_and_never_short(store, monkeypatc
         raise trouble
 
     monkeypatch.setattr(obstore, "list", list_some)
-    seen = []
     with pytest.raises(StoreUnavailable) as caught:
-        seen.extend(store.objects())
+        list(store.objects())
     assert caught.value.retryable
-    assert seen == []
 
 
 # ------------------------------------------------------------------------------ trouble

@@ -11,6 +11,7 @@ from lake.layout import (
     protocol,
     receipt,
 )
+from lake.storage import Reader
 from penguin.discovery import read_journals, survey
 from penguin.errors import HandoffUnavailable
 from tests.support.tables import TableDirectory, rows_of
@@ -244,7 +245,7 @@ def test_an_entry_written_while_the_journal_is_read_is_no_gap(table):
     """The missing entry and the next one appear between the read and the listing."""
     journal = table.journal()
 
-    class Late(type(table.store)):
+    class Late(Reader):
         def objects(self, prefix="", *, after=None):
             if "journal" in prefix and len(journal.bodies) == 1:
                 journal.batch(rows_of(1))

@@ -1,0 +1,161 @@
+"""The line between running tasks and the driver: progress one way, "stop soon" the other.
+
+It is advisory. Correctness never depends on it: a task that cannot reach the driver goes on
+without, and a message that is lost is followed by the next. Python accumulators would not do: they
+move only when a task ends.
+"""
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from multiprocessing.connection import Client, Connection, Listener
+from types import TracebackType
+from typing import Protocol, Self
+
+BEAT_SECS = 0.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """What a unit has done so far, and what it is doing now."""
+
+    bytes_read: int = 0
+    records: int = 0
+    files_read: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    active_uploads: int = 0
+    active_parts: int = 0
+
+    def __add__(self, other: "Progress") -> "Progress":
+        return Progress(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name)
+                for each in fields(self)
+            }
+        )
+
+
+class Line(Protocol):
+    """A unit's end of the line."""
+
+    @property
+    def progress(self) -> Progress:
+        """Hold what is told to the driver; the unit keeps it up to date."""
+
+    @property
+    def stop_soon(self) -> bool:
+        """Say whether the driver wants the unit to come to a good end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A line to nobody."""
+
+    progress: Progress = field(default_factory=Progress)
+    stop_soon: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the driver listens, and the word that lets a task in. Not shown: it is a secret."""
+
+    host: str
+    port: int
+    token: bytes = field(repr=False)
+
+
+class Caller:
+    """A task's end of the line, open while one unit runs. Its trouble is no trouble of the task."""
+
+    def __init__(self, address: Address | None, unit: str) -> None:
+        self.progress = Progress()
+        self._address = address
+        self._unit = unit
+        self._stop_soon = threading.Event()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._call, name="line", daemon=True)
+
+    @property
+    def stop_soon(self) -> bool:
+        """Say whether the driver wants the unit to come to a good end."""
+        return self._stop_soon.is_set()
+
+    def __enter__(self) -> Self:
+        if self._address is not None:
+            # One call before the unit starts, so that a stop is known before anything is read.
+            with contextlib.suppress(OSError, EOFError):
+                self._connection = self._connect(self._address)
+                self._say(self._connection)
+                self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _call(self) -> None:
+        with contextlib.suppress(OSError, EOFError), self._connection as connection:
+            while not self._over.wait(BEAT_SECS):
+                self._say(connection)
+            self._say(connection)
+
+    def _connect(self, address: Address) -> Connection:
+        return Client((address.host, address.port), authkey=address.token)
+
+    def _say(self, connection: Connection) -> None:
+        connection.send((self._unit, self.progress))
+        if connection.recv():
+            self._stop_soon.set()
+
+
+class Switchboard:
+    """The driver's end: it hears every running unit and tells all of them whether to stop."""
+
+    def __init__(
+        self,
+        host: str,
+        *,
+        stop_requested: Callable[[], bool],
+        heard: Callable[[str, Progress], None],
+    ) -> None:
+        token = secrets.token_bytes(32)
+        self._listener = Listener((host, 0), authkey=token, backlog=64)
+        self.address = Address(host, int(self._listener.address[1]), token)
+        self._stop_requested = stop_requested
+        self._heard = heard
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="switchboard", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._closed.set()
+        with contextlib.suppress(OSError):
+            # The listener waits for a caller; a last call wakes it.
+            Client((self.address.host, self.address.port), authkey=self.address.token).close()
+        self._thread.join()
+        self._listener.close()
+
+    def _listen(self) -> None:
+        while not self._closed.is_set():
+            try:
+                connection = self._listener.accept()
+            except Exception:  # noqa: BLE001, S112 - a caller that fails the handshake is not let in
+                continue
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: Connection) -> None:
+        with contextlib.suppress(OSError, EOFError), connection:
+            while True:
+                unit, progress = connection.recv()
+                self._heard(unit, progress)
+                connection.send(self._stop_requested())

@@ -1,0 +1,74 @@
+"""A plan loses no file, doubles none, and is the same every time."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blizzard.compression import Codec
+from blizzard.plan import SMALLEST_UNIT, UNITS_PER_CORE, plan, weight
+from tests.support.builders import source_file
+
+FILES = st.lists(
+    st.builds(
+        source_file,
+        st.text("ab/1", min_size=1, max_size=5),
+        source=st.sampled_from(["x", "y"]),
+        size=st.integers(0, 3 * SMALLEST_UNIT),
+        codec=st.sampled_from(list(Codec)),
+        partition_values=st.fixed_dictionaries(
+            {"date": st.sampled_from(["2024-01-01", "2024-01-02", None]), "r": st.just("a")}
+        ),
+    ),
+    unique_by=lambda file: file.key,
+    max_size=40,
+)
+CORES = st.integers(1, 16)
+
+
+@given(FILES, CORES)
+def test_every_byte_of_every_file_is_in_exactly_one_unit(files, cores):
+    """D12, D13."""
+    planned: dict[str, list[tuple[int, int]]] = {}
+    for unit in plan(files, parallelism=cores):
+        for file in unit.files:
+            part = (file.part.start, file.part.end) if file.part else (0, file.size)
+            planned.setdefault(file.key, []).append(part)
+    assert planned.keys() == {file.key for file in files}
+    for file in files:
+        parts = planned[file.key]
+        assert (parts[0][0], parts[-1][1]) == (0, file.size)
+        assert all(before[1] == after[0] for before, after in itertools.pairwise(parts))
+
+
+@given(FILES, CORES)
+def test_only_a_large_plain_file_is_cut(files, cores):
+    for unit in plan(files, parallelism=cores):
+        for file in unit.files:
+            if file.part is not None:
+                assert file.codec is Codec.NONE
+                assert len(unit.files) == 1
+
+
+@given(FILES, CORES)
+def test_a_unit_holds_files_of_one_partition_and_says_which(files, cores):
+    for unit in plan(files, parallelism=cores):
+        assert all(dict(file.partition_values) == unit.partition_values for file in unit.files)
+
+
+@given(FILES, CORES, st.randoms())
+def test_the_plan_does_not_depend_on_the_order_of_the_listing(files, cores, random):
+    shuffled = list(files)
+    random.shuffle(shuffled)
+    assert plan(shuffled, parallelism=cores) == plan(files, parallelism=cores)
+
+
+@given(FILES, CORES)
+def test_a_unit_is_bounded_unless_it_is_one_file(files, cores):
+    total = sum(weight(file) for file in files)
+    room = max(SMALLEST_UNIT, total // (cores * UNITS_PER_CORE))
+    units = plan(files, parallelism=cores)
+    for unit in units:
+        assert len(unit.files) == 1 or sum(weight(file) for file in unit.files) <= room
+    assert len({unit.name for unit in units}) == len(units)
+    assert all(unit.files for unit in units)

@@ -1,0 +1,431 @@
+"""Behaviour that contradicts the design, one failing test each. Run this file by its name."""
+
+import errno
+import gc
+import io
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from blizzard import journal, upload
+from blizzard.discovery import Finding
+from blizzard.download import PIECES_IN_FLIGHT, Downloads
+from blizzard.flow import SourceFile
+from blizzard.handoff import CommitInline
+from blizzard.journal import Journal, read_history
+from blizzard.pipeline import Explanation, TooManyFailures
+from blizzard.settings import RollingPolicy
+from blizzard.show import Output, explanation
+from blizzard.worker import OpenedStores
+from blizzard.writer import RollingWriter
+from lake import layout
+from lake.clock import Clock
+from lake.entry import Receipt, digest, encode
+from lake.errors import (
+    DocumentUnreadable,
+    LakeError,
+    NoExclusiveCreate,
+    StoreDenied,
+    StoreUnavailable,
+)
+from lake.options import StorageOptions
+from lake.polling import Stop, run_step
+from lake.retry import Backoff
+from lake.storage import ObjectFacts, Reader, Store
+from lake.telemetry.events import StopRequested
+from lake.telemetry.logs import LogFormat, LogLevel, log_events
+from tests.support.builders import (
+    ID_AND_NAME,
+    Bench,
+    Hands,
+    identity,
+    ndjson,
+    no_options,
+    pipeline_settings,
+    put,
+    record,
+    rows,
+    source_file,
+    unit,
+)
+from tests.support.runner import InProcessRunner
+from tests.support.stores import DropsWrites, Overwrites, local
+
+BAD = b'{"id": "one"}\n'
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    class AtOnce(Backoff):
+        def wait(self, failures: int, random: object) -> float:
+            return 0.0
+
+    monkeypatch.setattr(journal, "Backoff", AtOnce)
+    monkeypatch.setattr(upload, "Backoff", AtOnce)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, source: Path) -> Bench:
+    return Bench(pipeline_settings(source, tmp_path / "table"))
+
+
+def writer(folder: Path, policy: RollingPolicy) -> RollingWriter:
+    return RollingWriter(
+        schema=ID_AND_NAME.arrow(),
+        policy=policy,
+        marks={"pipeline": "events", "journal": "j-1"},
+        folder=folder,
+        clock=Clock(),
+    )
+
+
+def batch() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows(100), schema=ID_AND_NAME.arrow())
+
+
+def test_the_footer_carries_the_pipeline_and_the_journal(tmp_path):
+    """Without the mark a scan adopts files that no entry names."""
+    target = writer(tmp_path, RollingPolicy())
+    list(target.write(batch(), "s:a"))
+    (closed,) = target.close()
+    assert pq.read_metadata(closed.path).metadata == {
+        b"blizzard.pipeline": b"events",
+        b"blizzard.journal": b"j-1",
+    }
+
+
+SHORTENED = """
+import os, sys
+from lake.options import StorageOptions
+from lake.storage import Reader
+store = Reader(sys.argv[1], StorageOptions())
+facts = store.head("a.ndjson")
+pieces = store.stream("a.ndjson", size=facts.size, etag=facts.etag)
+next(pieces)
+os.truncate(sys.argv[1] + "/a.ndjson", 1)
+try:
+    list(pieces)
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+def test_a_file_that_is_shortened_while_it_is_read_is_refused(tmp_path):
+    """D17, L14: `logrotate copytruncate` on a local source hangs the worker for ever."""
+    put(tmp_path, "a.ndjson", b"A" * 30_000_000)
+    done = subprocess.run(
+        [sys.executable, "-c", SHORTENED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout.strip() in ("ObjectChanged", "StoreUnavailable")
+
+
+def test_many_small_files_are_not_all_held_in_memory_when_the_reader_stalls():
+    """W18: the docstring promises 64 pieces in all queues together."""
+    files = [source_file(f"{number:04}") for number in range(1000)]
+    ahead = 3
+    made = 0
+    lock, beyond = threading.Lock(), threading.Event()
+
+    def open_file(_file: SourceFile) -> Iterator[bytes]:
+        nonlocal made
+        with lock:
+            made += 1
+            if made > PIECES_IN_FLIGHT + ahead:
+                beyond.set()
+        yield b"x"
+
+    with Downloads(files, open_file, ahead=ahead):
+        assert not beyond.wait(1.0)
+
+
+def test_a_store_without_create_only_writes_is_refused_at_every_start(tmp_path):
+    """D07: the probe's own document makes the second start skip the probe."""
+    for run in ("first", "second"):
+        store = Overwrites(str(tmp_path), no_options(), make_folder=True)
+        opening = Journal(
+            store, identity(run=run), read_history(store, "default"), Hands().clock, lambda _: None
+        )
+        with pytest.raises(NoExclusiveCreate):
+            opening.open_with(lambda: False)
+
+
+def test_a_renamed_pipeline_does_not_ingest_its_source_a_second_time(bench, source):
+    """L21: another journal of this table reads the same source."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    bench.pipeline().step()
+    renamed = bench.again(settings=replace(bench.settings, name="renamed"), run_id="run-2")
+    with pytest.raises(LakeError):
+        renamed.pipeline().step()
+    assert renamed.entries() == []
+
+
+def test_max_failures_stops_the_pipeline_although_the_hand_off_had_to_be_repeated(bench, source):
+    """DESIGN 7: reached means exit 1."""
+    put(source, "bad.ndjson", BAD)
+    calls: list[int] = []
+
+    def commit() -> int:
+        calls.append(1)
+        if len(calls) == 2:
+            raise StoreUnavailable("no answer")
+        return 0
+
+    strict = replace(
+        bench, settings=replace(bench.settings, max_failures=1), publisher=CommitInline(commit)
+    )
+    pipeline = strict.pipeline()
+    with pytest.raises(StoreUnavailable):
+        pipeline.step()
+    with pytest.raises(TooManyFailures):
+        pipeline.step()
+
+
+class RefusesData(Store):
+    """A table whose data folders cannot be written, while its journal can."""
+
+    mended = False
+
+    def upload(
+        self, path: str, file: Path, *, part_size: int, multipart: bool, max_parts: int
+    ) -> ObjectFacts:
+        if not RefusesData.mended:
+            raise StoreDenied("permission denied", path=path)
+        return super().upload(
+            path, file, part_size=part_size, multipart=multipart, max_parts=max_parts
+        )
+
+
+class WithSink:
+    def __init__(self, work) -> None:
+        self.opened = OpenedStores(work)
+        self.work = work
+
+    def source(self, name: str) -> Reader:
+        return self.opened.source(name)
+
+    def sink(self) -> Store:
+        return RefusesData(self.work.sink.uri, self.work.sink.options, make_folder=True)
+
+
+def test_files_that_could_not_be_uploaded_are_ingested_once_permissions_are_mended(bench, source):
+    """W16, L03, L04: a denied upload is journaled as final; its sources are not read again."""
+    RefusesData.mended = False
+    put(source, "a.ndjson", ndjson(rows(3)))
+    polling = replace(bench, once=False, runner=InProcessRunner(stores=WithSink))
+    pipeline = polling.pipeline()
+    pipeline.step()
+    RefusesData.mended = True
+    bench.hands.at += 30 * 86400
+    pipeline.step()
+    assert sum(file.record_count for entry in bench.entries() for file in entry.files) == 3
+
+
+def test_files_of_a_source_that_was_away_for_a_moment_are_ingested_when_it_is_back(bench, source):
+    """L04, L05: a mount that blinks between listing and reading loses the whole batch."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    away = source.with_name("away")
+
+    class Blinks(InProcessRunner):
+        def run(self, units, work):
+            source.rename(away)
+            try:
+                return super().run(units, work)
+            finally:
+                away.rename(source)
+
+    polling = replace(bench, once=False, runner=Blinks())
+    pipeline = polling.pipeline()
+    pipeline.step()
+    pipeline.runner = InProcessRunner()
+    bench.hands.at += 30 * 86400
+    pipeline.step()
+    assert sum(file.record_count for entry in bench.entries() for file in entry.files) == 3
+
+
+def test_an_emitter_never_raises():
+    """A closed standard error must not fail a batch that is journaled."""
+
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    log_events(LogLevel.INFO, LogFormat.TEXT, Closed())(StopRequested(signal="SIGTERM"))
+
+
+def test_a_failed_sync_is_told_as_an_error_of_the_store(tmp_path, monkeypatch):
+    """W16: create and replace let a bare OSError through; upload does not."""
+    store = local(tmp_path)
+
+    def fsync(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(LakeError):
+        store.create("x", b"1")
+
+
+@pytest.mark.parametrize("path", ["a[/b].ndjson", "x[bold]y.ndjson", "a:fire:.ndjson"])
+def test_a_plan_shows_a_path_as_it_is(capsys, path):
+    """Rich takes brackets for markup: the first path ends the dry run with a traceback."""
+    finding = Finding(take=(), overwritten=(), resting=(), misplaced=(), left_over=0)
+    explanation(
+        Explanation(
+            pipeline="p",
+            table_uri="/t",
+            entry=1,
+            findings={"default": finding},
+            units=(unit([source_file(path)]),),
+        ),
+        Output.TEXT,
+    )
+    assert path in capsys.readouterr().out
+
+
+def test_a_secret_that_holds_another_option_is_blanked_whole():
+    """W17: the shorter value is replaced first, and the rest of the longer one stays."""
+    options = StorageOptions(
+        {"ACCOUNT_NAME": "mystore", "CONNECTION_STRING": "AccountName=mystore;Key=hunter2"}
+    )
+    assert "hunter2" not in options.redact("cannot use AccountName=mystore;Key=hunter2")
+
+
+@pytest.mark.parametrize("options", [{"allow_http": "true"}, {"timeout": "30s"}])
+def test_an_option_that_the_library_cannot_take_is_an_error_and_no_panic(options):
+    """W01, W11: the panic is no Exception, so it ends the polling thread and the exit code is 0."""
+    try:
+        Reader("s3://bucket/in", StorageOptions({"AWS_REGION": "x", **options}))
+    except LakeError:
+        pass
+    except BaseException as panic:  # noqa: BLE001
+        pytest.fail(f"{type(panic).__name__}: {panic}")
+
+
+@pytest.mark.parametrize("uri", ["s3://b ucket/in", "s3://[x/in"])
+def test_a_uri_that_cannot_be_parsed_is_an_error_of_the_user(uri):
+    with pytest.raises(LakeError):
+        Reader(uri, StorageOptions({"AWS_REGION": "x"}))
+
+
+def test_an_unknown_storage_option_is_an_error_of_the_user_and_not_tried_for_ever():
+    """W11: it is told as store_unavailable, which polling repeats without end."""
+    with pytest.raises(LakeError) as caught:
+        Reader("s3://bucket/in", StorageOptions({"AWS_REGIN": "x"}))
+    assert not caught.value.retryable
+
+
+def test_an_abandoned_file_makes_no_noise(tmp_path):
+    """ParquetWriter.__del__ closes what is closed: "Exception ignored in" on standard error."""
+    target = writer(tmp_path, RollingPolicy(row_group_size=1000))
+    list(target.write(batch(), "s:a"))
+    target.abandon()
+    del target
+    gc.collect()
+
+
+def test_a_stop_while_a_failed_step_waits_does_not_hide_the_failure():
+    """W01: the exit code tells the truth."""
+    stop = Stop()
+    error = StoreUnavailable("the journal had no answer")
+
+    def step() -> bool:
+        stop.request()
+        raise error
+
+    found = run_step(
+        step, who="p", stop=stop, emit=lambda _: None, once=False, interval=lambda: 0.0
+    )
+    assert found is error
+
+
+def test_an_entry_whose_time_cannot_be_read_is_unreadable_by_name(tmp_path):
+    """D05: a bare ValueError is retried for ever."""
+    store = local(tmp_path)
+    journal_ = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    journal_.open_with(lambda: False)
+    path = tmp_path / layout.journal_entry("default", 0)
+    path.write_bytes(path.read_bytes().replace(b"2024-01-01T", b"yesterday T"))
+    with pytest.raises(DocumentUnreadable, match=path.name):
+        read_history(store, "default")
+
+
+def test_a_last_entry_that_was_patched_after_its_commit_is_noticed_by_the_receipt(tmp_path):
+    """L21: the receipt's digest is never compared."""
+    store = local(tmp_path)
+    first = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    first.open_with(lambda: False)
+    first.append((record("a"),), ())
+    path = tmp_path / layout.journal_entry("default", 1)
+    found = Receipt(journal=first.id, sequence=1, digest=digest(path.read_bytes()))
+    store.replace(layout.receipt("default"), encode(found))
+    path.write_bytes(path.read_bytes().replace(b'"path":"a"', b'"path":"z"'))
+    second = Journal(store, identity(run="r2"), read_history(store, "default"), Hands().clock)
+    with pytest.raises(LakeError):
+        second.open_with(lambda: False)
+
+
+def test_one_run_never_tries_two_bodies_for_the_first_entry_either(bench, source):
+    """L24: after a failed opening the next step draws another journal id."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    stores: list[DropsWrites] = []
+
+    class Drops(DropsWrites):
+        only = "00000000000000000000.json"
+        dropped = 6
+
+        def __init__(self, *given, **named) -> None:
+            super().__init__(*given, **named)
+            self.dropped = 0 if stores else 6
+            stores.append(self)
+
+    pipeline = replace(bench, store=Drops).pipeline()
+    with pytest.raises(StoreUnavailable):
+        pipeline.step()
+    pipeline.step()
+    bodies = {body for store in stores for path, body in store.bodies if path.endswith("0.json")}
+    assert len(bodies) == 1
+
+
+def test_a_signal_while_a_line_is_written_does_not_block():
+    """The handler emits under the lock that the interrupted thread holds."""
+    script = """
+import io, signal, sys
+from lake.polling import Stop, stop_on_signals
+from lake.telemetry.events import SettingNotActedOn
+from lake.telemetry.logs import LogFormat, LogLevel, log_events
+class Raises(io.StringIO):
+    first = True
+    def write(self, text):
+        if Raises.first:
+            Raises.first = False
+            signal.raise_signal(signal.SIGTERM)
+        return super().write(text)
+emit = log_events(LogLevel.INFO, LogFormat.TEXT, Raises())
+stop_on_signals(Stop(), emit)
+emit(SettingNotActedOn(warning="x"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        timeout=20,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0

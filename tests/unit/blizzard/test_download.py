@@ -1,0 +1,166 @@
+"""Files read ahead, by so many threads, through queues that have an end."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from blizzard.download import PIECES_IN_FLIGHT, Downloads
+from blizzard.flow import SourceFile
+from lake.errors import ObjectMissing, StoreUnavailable
+from tests.support.builders import source_file
+
+LONG = 30.0
+"""Seconds after which a test that hangs is over; a test that works never waits so long."""
+
+
+def files(number: int) -> list[SourceFile]:
+    return [source_file(f"{index:03}.ndjson") for index in range(number)]
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("download")]
+
+
+def test_pieces_come_in_order_file_by_file():
+    listed = files(20)
+
+    def open_file(file: SourceFile) -> Iterator[bytes]:
+        return (f"{file.path}/{piece}".encode() for piece in range(7))
+
+    with Downloads(listed, open_file, ahead=4) as downloads:
+        for file in listed:
+            found = list(downloads.pieces(file))
+            assert found == [f"{file.path}/{piece}".encode() for piece in range(7)]
+    assert threads() == []
+
+
+def test_an_error_is_raised_in_its_place_and_the_other_files_go_on():
+    """L05."""
+    listed = files(3)
+
+    def open_file(file: SourceFile) -> Iterator[bytes]:
+        yield b"first"
+        if file is listed[1]:
+            raise StoreUnavailable("the connection was reset")
+        yield b"second"
+
+    with Downloads(listed, open_file, ahead=3) as downloads:
+        assert list(downloads.pieces(listed[0])) == [b"first", b"second"]
+        broken = downloads.pieces(listed[1])
+        assert next(broken) == b"first"
+        with pytest.raises(StoreUnavailable, match="reset"):
+            next(broken)
+        assert list(downloads.pieces(listed[2])) == [b"first", b"second"]
+
+
+def test_an_error_on_opening_is_raised_where_the_file_is_read():
+    """L05."""
+    (file,) = files(1)
+
+    def open_file(_file: SourceFile) -> Iterator[bytes]:
+        raise ObjectMissing("gone")
+
+    with (
+        Downloads([file], open_file, ahead=1) as downloads,
+        pytest.raises(ObjectMissing, match="gone"),
+    ):
+        list(downloads.pieces(file))
+    assert threads() == []
+
+
+def test_two_hundred_files_come_through_three_threads():
+    listed = files(200)
+    with Downloads(listed, lambda file: iter([file.path.encode()] * 30), ahead=3) as downloads:
+        counted = [len(list(downloads.pieces(file))) for file in listed]
+    assert counted == [30] * 200
+    assert threads() == []
+
+
+@pytest.mark.parametrize("ahead", [1, 3, 100])
+def test_no_more_files_are_open_at_once_than_allowed(ahead):
+    listed = files(30)
+    lock = threading.Lock()
+    now: Counter[str] = Counter()
+    most = 0
+
+    def open_file(_file: SourceFile) -> Iterator[bytes]:
+        nonlocal most
+        with lock:
+            now["open"] += 1
+            most = max(most, now["open"])
+        try:
+            yield from [b"x"] * 5
+        finally:
+            with lock:
+                now["open"] -= 1
+
+    with Downloads(listed, open_file, ahead=ahead) as downloads:
+        for file in listed:
+            list(downloads.pieces(file))
+    assert 1 <= most <= ahead
+
+
+def test_a_reader_that_stalls_stops_the_download_of_a_large_file():
+    """W18: memory is bounded by settings, never by the size of a file."""
+    (file,) = files(1)
+    made = 0
+    at_the_limit, beyond = threading.Event(), threading.Event()
+
+    def open_file(_file: SourceFile) -> Iterator[bytes]:
+        nonlocal made
+        while True:
+            made += 1
+            if made == PIECES_IN_FLIGHT + 1:
+                at_the_limit.set()
+            if made > PIECES_IN_FLIGHT + 1:
+                beyond.set()
+            yield b"x"
+
+    with Downloads([file], open_file, ahead=1):
+        assert at_the_limit.wait(LONG)
+        # The queue is full and one piece is in the thread's hand; another would come at once.
+        assert not beyond.wait(0.2)
+    assert threads() == []
+
+
+def test_leaving_a_file_early_lets_its_download_go():
+    """D04: what is left of a bad file does not keep the next one waiting."""
+    listed = files(2)
+    let_go = threading.Event()
+
+    def open_file(file: SourceFile) -> Iterator[bytes]:
+        if file is listed[1]:
+            yield b"next"
+            return
+        try:
+            while True:
+                yield b"endless"
+        finally:
+            let_go.set()
+
+    with Downloads(listed, open_file, ahead=1) as downloads:
+        pieces = downloads.pieces(listed[0])
+        next(pieces)
+        pieces.close()  # type: ignore[attr-defined]
+        assert let_go.wait(LONG)
+        assert list(downloads.pieces(listed[1])) == [b"next"]
+    assert threads() == []
+
+
+def test_leaving_with_an_error_ends_every_download():
+    listed = files(50)
+
+    def open_file(_file: SourceFile) -> Iterator[bytes]:
+        while True:
+            yield b"endless"
+
+    def work() -> None:
+        with Downloads(listed, open_file, ahead=8) as downloads:
+            next(downloads.pieces(listed[0]))
+            raise RuntimeError("worker")
+
+    with pytest.raises(RuntimeError, match="worker"):
+        work()
+    assert threads() == []

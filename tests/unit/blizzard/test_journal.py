@@ -1,0 +1,407 @@
+"""The journal: one write is the commit."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from blizzard.journal import Journal, agree_on_protocol, latest_protocol, read_history
+from lake import layout
+from lake.entry import (
+    Entry,
+    Handoff,
+    Protocol,
+    Receipt,
+    decode_entry,
+    digest,
+    encode,
+)
+from lake.errors import (
+    DocumentUnreadable,
+    JournalConflict,
+    JournalLost,
+    NoExclusiveCreate,
+    ProtocolConflict,
+    StoreDenied,
+    StoreUnavailable,
+)
+from lake.storage import Created, Store
+from tests.support.builders import (
+    Hands,
+    entries,
+    failure,
+    finished_file,
+    identity,
+    no_options,
+    record,
+)
+from tests.support.stores import DropsWrites, LosesAnswers, Overwrites, local
+
+FILES = (finished_file(),)
+
+
+def opened(store: Store, *, run: str = "run-1", hands: Hands | None = None, **given) -> Journal:
+    history = read_history(store, "default")
+    waits = given.pop("waits", [])
+    journal = Journal(
+        store, identity(run=run, **given), history, (hands or Hands()).clock, waits.append
+    )
+    journal.open_with(lambda: False)
+    return journal
+
+
+def path_of(root: Path, sequence: int) -> Path:
+    return root / layout.journal_entry("default", sequence)
+
+
+# ------------------------------------------------------------------------------ appending
+
+
+def test_a_new_journal_opens_with_an_entry_that_names_it(tmp_path):
+    journal = opened(local(tmp_path))
+    (first,) = entries(tmp_path)
+    assert (first.kind, first.sequence, first.previous) == ("open", 0, None)
+    assert first.journal == journal.id
+    assert journal.sequence == 0
+
+
+def test_each_entry_repeats_the_digest_of_the_one_before(tmp_path):
+    journal = opened(local(tmp_path))
+    journal.append((record("a"),), FILES)
+    journal.append((record("b"),), ())
+    bodies = [path_of(tmp_path, number).read_bytes() for number in range(3)]
+    found = [decode_entry(body, "") for body in bodies]
+    assert [each.previous for each in found] == [None, digest(bodies[0]), digest(bodies[1])]
+    assert [each.kind for each in found] == ["open", "batch", "batch"]
+    assert found[1].files == FILES
+
+
+def test_a_later_run_goes_on_where_the_last_one_ended(tmp_path):
+    """D01."""
+    first = opened(local(tmp_path))
+    first.append((record("a"),), FILES)
+    second = opened(local(tmp_path), run="run-2")
+    assert (second.id, second.sequence) == (first.id, 1)
+    found = second.known("default:a")
+    assert found is not None
+    assert found.record.path == "a"
+    assert second.known("default:b") is None
+    assert second.append((), ()).sequence == 2
+
+
+def test_a_failure_is_counted_over_batches_and_runs(tmp_path):
+    """L04."""
+    bad = record("a", failure=failure(retryable=True))
+    opened(local(tmp_path)).append((bad,), ())
+    again = opened(local(tmp_path), run="run-2")
+    entry = again.append((bad, record("b", failure=failure())), ())
+    assert [each.failure and each.failure.attempts for each in entry.sources] == [2, 1]
+
+
+def test_a_success_after_failures_is_a_success(tmp_path):
+    """L04."""
+    journal = opened(local(tmp_path))
+    journal.append((record("a", failure=failure(retryable=True)),), ())
+    journal.append((record("a"),), ())
+    found = opened(local(tmp_path), run="run-2").known("default:a")
+    assert found is not None
+    assert found.record.failure is None
+
+
+# ------------------------------------------------------------------------------ unknown outcomes
+
+
+def test_a_lost_answer_is_taken_for_our_own_write(tmp_path):
+    """L24."""
+    store = LosesAnswers(str(tmp_path), no_options(), make_folder=True)
+    store.lost = 0
+    journal = opened(store)
+    store.lost = 1
+    journal.append((record("a"),), FILES)
+    journal.append((record("b"),), ())
+    assert [entry.sequence for entry in entries(tmp_path)] == [0, 1, 2]
+
+
+def test_the_lost_answer_of_the_first_entry_is_taken_for_our_own_too(tmp_path):
+    """L24."""
+    journal = opened(LosesAnswers(str(tmp_path), no_options(), make_folder=True))
+    assert [entry.journal for entry in entries(tmp_path)] == [journal.id]
+
+
+def test_a_write_that_never_arrived_is_repeated_with_the_same_bytes(tmp_path):
+    """L24."""
+    store = DropsWrites(str(tmp_path), no_options(), make_folder=True)
+    store.dropped = 0
+    waits: list[float] = []
+    hands = Hands()
+    journal = opened(store, waits=waits, hands=hands)
+    store.dropped = 3
+    store.bodies.clear()
+    journal._pause = lambda secs: (waits.append(secs), setattr(hands, "at", hands.at + secs))  # type: ignore[assignment,func-returns-value]
+    journal.append((record("a"),), FILES)
+    assert len(store.bodies) == 4
+    assert len(set(store.bodies)) == 1
+    assert len(waits) == 3
+    assert len(entries(tmp_path)) == 2
+
+
+def test_one_run_never_tries_two_bodies_for_one_entry(tmp_path):
+    """L24, D06: after tries without an answer, the same bytes are written later."""
+    store = DropsWrites(str(tmp_path), no_options(), make_folder=True)
+    store.dropped = 0
+    hands = Hands()
+    journal = opened(store, hands=hands)
+    store.bodies.clear()
+    store.dropped = 6
+    with pytest.raises(StoreUnavailable):
+        journal.append((record("a"),), FILES)
+    hands.at += 3600
+    settled = journal.settle()
+    assert settled is not None
+    assert settled.sequence == journal.sequence == 1
+    assert len(set(store.bodies)) == 1
+    assert journal.settle() is None
+    assert journal.known("default:a") is not None
+
+
+def test_a_refused_write_stays_in_doubt_until_it_is_settled(tmp_path, monkeypatch):
+    """W16."""
+    store = local(tmp_path)
+    journal = opened(store)
+    real = store.create
+
+    def refused(path: str, body: bytes) -> Created:
+        raise StoreDenied("read-only", path=path)
+
+    monkeypatch.setattr(store, "create", refused)
+    with pytest.raises(StoreDenied):
+        journal.append((record("a"),), FILES)
+    assert journal.sequence == 0
+    monkeypatch.setattr(store, "create", real)
+    assert journal.settle() is not None
+    assert len(entries(tmp_path)) == 2
+
+
+# ------------------------------------------------------------------------------ two runs
+
+
+def test_of_two_runs_one_stops_and_says_who_the_other_is(tmp_path):
+    """D07."""
+    one, other = opened(local(tmp_path)), opened(local(tmp_path), run="run-2")
+    one.append((record("a"),), FILES)
+    with pytest.raises(JournalConflict) as caught:
+        other.append((record("a"),), (finished_file("mine.parquet"),))
+    assert "run run-1" in str(caught.value)
+    assert "entry 1" in str(caught.value)
+    assert not caught.value.retryable
+    assert [file.filename for entry in entries(tmp_path) for file in entry.files] == ["x.parquet"]
+
+
+def test_a_run_that_lost_stays_stopped(tmp_path):
+    """D07."""
+    one, other = opened(local(tmp_path)), opened(local(tmp_path), run="run-2")
+    one.append((record("a"),), FILES)
+    for _ in range(2):
+        with pytest.raises(JournalConflict):
+            other.append((record("a"),), ())
+        with pytest.raises(JournalConflict):
+            other.settle()
+    assert len(entries(tmp_path)) == 2
+
+
+def test_two_runs_that_open_a_new_journal_do_not_both_have_it(tmp_path):
+    """D07."""
+    store = local(tmp_path)
+    late = Journal(store, identity(run="run-2"), read_history(store, "default"), Hands().clock)
+    opened(local(tmp_path))
+    with pytest.raises(JournalConflict, match="run-1"):
+        late.open_with(lambda: False)
+
+
+# ------------------------------------------------------------------------------ a damaged journal
+
+
+def three_entries(root: Path) -> None:
+    journal = opened(local(root))
+    journal.append((record("a"),), FILES)
+    journal.append((record("b"),), FILES)
+
+
+def test_a_gap_stops_the_run_and_names_the_entry(tmp_path):
+    """L21."""
+    three_entries(tmp_path)
+    path_of(tmp_path, 1).unlink()
+    with pytest.raises(DocumentUnreadable, match="00000000000000000002"):
+        read_history(local(tmp_path), "default")
+
+
+def test_a_journal_without_its_beginning_stops_the_run(tmp_path):
+    """L21."""
+    three_entries(tmp_path)
+    path_of(tmp_path, 0).unlink()
+    with pytest.raises(DocumentUnreadable, match="00000000000000000001"):
+        read_history(local(tmp_path), "default")
+
+
+def test_an_entry_patched_by_hand_stops_the_run_at_the_next_one(tmp_path):
+    """L21."""
+    three_entries(tmp_path)
+    path = path_of(tmp_path, 1)
+    path.write_bytes(path.read_bytes().replace(b'"path":"a"', b'"path":"z"'))
+    with pytest.raises(DocumentUnreadable, match="00000000000000000002"):
+        read_history(local(tmp_path), "default")
+
+
+def test_an_entry_of_another_journal_stops_the_run(tmp_path):
+    """L21."""
+    three_entries(tmp_path)
+    body = path_of(tmp_path, 2).read_bytes()
+    document = json.loads(body) | {"journal": "another"}
+    path_of(tmp_path, 2).write_text(json.dumps(document))
+    with pytest.raises(DocumentUnreadable, match="another journal"):
+        read_history(local(tmp_path), "default")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\0" * 64])
+@pytest.mark.parametrize("sequence", [0, 1, 2])
+def test_an_entry_that_cannot_be_read_stops_the_run_and_nothing_starts_fresh(
+    tmp_path, body, sequence
+):
+    """D05."""
+    three_entries(tmp_path)
+    path_of(tmp_path, sequence).write_bytes(body)
+    with pytest.raises(DocumentUnreadable, match=f"{sequence:020}"):
+        opened(local(tmp_path), run="run-2")
+    assert path_of(tmp_path, sequence).read_bytes() == body
+
+
+def test_an_entry_that_is_listed_and_gone_stops_the_run(tmp_path, monkeypatch):
+    """D05."""
+    three_entries(tmp_path)
+    store = local(tmp_path)
+    monkeypatch.setattr(store, "get", lambda _path: None)
+    with pytest.raises(StoreUnavailable, match="cannot be read"):
+        read_history(store, "default")
+
+
+def test_what_else_stands_in_the_folder_is_no_entry(tmp_path):
+    three_entries(tmp_path)
+    for name in ("00000000000000000003.json#1", "00000000000000000001.snapshot.json", "notes.txt"):
+        (path_of(tmp_path, 0).parent / name).write_bytes(b"{")
+    assert read_history(local(tmp_path), "default").sequence == 2
+
+
+# ------------------------------------------------------------------------------ lost journals
+
+
+def receipt(root: Path, sequence: int, journal: str) -> None:
+    body = encode(Receipt(journal=journal, sequence=sequence, digest="ab"))
+    local(root).replace(layout.receipt("default"), body)
+
+
+def test_a_journal_that_was_rolled_back_is_noticed_by_the_receipt(tmp_path):
+    """L21."""
+    three_entries(tmp_path)
+    receipt(tmp_path, 2, entries(tmp_path)[0].journal)
+    path_of(tmp_path, 2).unlink()
+    with pytest.raises(JournalLost, match="entry 2"):
+        opened(local(tmp_path), run="run-2")
+
+
+def test_a_journal_that_was_deleted_is_noticed_by_the_receipt(tmp_path):
+    """L21."""
+    three_entries(tmp_path)
+    receipt(tmp_path, 2, "j")
+    for number in range(3):
+        path_of(tmp_path, number).unlink()
+    with pytest.raises(JournalLost):
+        opened(local(tmp_path), run="run-2")
+    assert entries(tmp_path) == []
+
+
+def test_a_receipt_of_another_journal_is_noticed(tmp_path):
+    """L21."""
+    three_entries(tmp_path)
+    receipt(tmp_path, 1, "another")
+    with pytest.raises(JournalLost, match="another"):
+        opened(local(tmp_path), run="run-2")
+
+
+def test_a_receipt_behind_the_journal_is_normal(tmp_path):
+    """L21: penguin is late."""
+    three_entries(tmp_path)
+    body = path_of(tmp_path, 1).read_bytes()
+    found = Receipt(journal=entries(tmp_path)[0].journal, sequence=1, digest=digest(body))
+    local(tmp_path).replace(layout.receipt("default"), encode(found))
+    assert opened(local(tmp_path), run="run-2").sequence == 2
+
+
+def test_a_receipt_that_cannot_be_read_stops_the_run(tmp_path):
+    """D05."""
+    three_entries(tmp_path)
+    local(tmp_path).replace(layout.receipt("default"), b"{")
+    with pytest.raises(DocumentUnreadable, match="receipt"):
+        opened(local(tmp_path), run="run-2")
+
+
+def test_a_journal_that_the_delta_log_remembers_is_not_begun_anew(tmp_path):
+    """L21."""
+    store = local(tmp_path)
+    journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    with pytest.raises(JournalLost, match="Delta log"):
+        journal.open_with(lambda: True)
+    assert entries(tmp_path) == []
+
+
+def test_the_delta_log_is_not_asked_where_the_journal_is_there(tmp_path):
+    three_entries(tmp_path)
+    store = local(tmp_path)
+    journal = Journal(store, identity(run="r2"), read_history(store, "default"), Hands().clock)
+    journal.open_with(lambda: True)
+    assert journal.sequence == 2
+
+
+# ------------------------------------------------------------------------------ the protocol
+
+
+def test_the_protocol_is_written_before_anything_else(tmp_path):
+    store = DropsWrites(str(tmp_path), no_options(), make_folder=True)
+    store.dropped = 0
+    opened(store)
+    assert store.bodies[0] == (layout.protocol(1), encode(Protocol(handoff=Handoff.JOURNAL)))
+
+
+def test_a_hand_off_that_contradicts_the_protocol_is_refused(tmp_path):
+    opened(local(tmp_path))
+    with pytest.raises(ProtocolConflict, match=r"sink\.handoff: journal"):
+        opened(local(tmp_path), handoff=Handoff.STAGING)
+
+
+def test_the_protocol_with_the_highest_number_counts(tmp_path):
+    store = local(tmp_path)
+    for number, handoff in ((2, Handoff.STAGING), (10, Handoff.JOURNAL)):
+        store.create(layout.protocol(number), encode(Protocol(handoff=handoff)))
+    found = latest_protocol(store)
+    assert found is not None
+    assert found.handoff is Handoff.JOURNAL
+
+
+def test_a_protocol_that_cannot_be_read_stops_the_run(tmp_path):
+    """D05."""
+    local(tmp_path).create(layout.protocol(1), b"{")
+    with pytest.raises(DocumentUnreadable, match=r"protocol/1\.json"):
+        agree_on_protocol(local(tmp_path), Handoff.JOURNAL)
+
+
+def test_a_store_that_overwrites_is_refused_before_any_entry(tmp_path):
+    """D07: without create-only writes nothing is exactly once."""
+    with pytest.raises(NoExclusiveCreate, match="conditional writes"):
+        opened(Overwrites(str(tmp_path), no_options(), make_folder=True))
+    assert entries(tmp_path) == []
+
+
+def test_an_entry_knows_its_run_and_its_sources(tmp_path):
+    opened(local(tmp_path), source_uris={"default": "s3://b/in"})
+    (first,) = entries(tmp_path)
+    assert isinstance(first, Entry)
+    assert (first.run, first.source_uris) == ("run-1", {"default": "s3://b/in"})

@@ -1,0 +1,419 @@
+"""One batch from discovery to hand-off, in one process."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from blizzard import events, journal
+from blizzard.handoff import CommitInline
+from blizzard.pipeline import TooManyFailures, explain
+from blizzard.settings import SinkSettings
+from lake.clock import Clock
+from lake.entry import Stage
+from lake.errors import (
+    DocumentUnreadable,
+    JournalConflict,
+    JournalLost,
+    ObjectMissing,
+    StoreUnavailable,
+)
+from lake.partition import Template
+from lake.retry import Backoff
+from lake.storage import Reader, Store
+from tests.support.builders import (
+    Bench,
+    ndjson,
+    pipeline_settings,
+    put,
+    rows,
+    source_settings,
+    tree,
+)
+from tests.support.runner import InProcessRunner
+from tests.support.stores import DropsWrites, LosesAnswers
+
+BAD = b'{"id": "one"}\n'
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Let tries follow each other without waiting."""
+
+    class AtOnce(Backoff):
+        def wait(self, failures: int, random: object) -> float:
+            return 0.0
+
+    monkeypatch.setattr(journal, "Backoff", AtOnce)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, source: Path) -> Bench:
+    return Bench(pipeline_settings(source, tmp_path / "table"))
+
+
+def ids(bench: Bench) -> list[Any]:
+    """Read the rows that the journal names."""
+    return sorted(
+        itertools.chain.from_iterable(
+            pq.read_table(bench.table / file.filename).column("id").to_pylist()
+            for entry in bench.entries()
+            for file in entry.files
+        )
+    )
+
+
+def noting(seen: list[Any], look: Callable[[], object]) -> CommitInline:
+    """Hand on by noting what an onlooker would see at that moment."""
+
+    def commit() -> int:
+        seen.append(look())
+        return 1
+
+    return CommitInline(commit)
+
+
+def drain(bench: Bench) -> list[bool]:
+    pipeline = bench.pipeline()
+    steps = [pipeline.step()]
+    while steps[-1]:
+        steps.append(pipeline.step())
+    return steps
+
+
+def test_source_files_become_rows_and_one_entry(bench, source):
+    put(source, "a.ndjson", ndjson(rows(3)))
+    put(source, "b.ndjson", ndjson(rows(3, 3)) + b"\n")
+    assert drain(bench) == [True, False]
+    assert ids(bench) == list(range(6))
+    opening, batch = bench.entries()
+    assert (opening.kind, batch.kind, batch.run) == ("open", "batch", "run-1")
+    assert [(each.path, each.lines, each.blank, each.rows) for each in batch.sources] == [
+        ("a.ndjson", 3, 0, 3),
+        ("b.ndjson", 4, 1, 3),
+    ]
+    (told,) = bench.said(events.BatchJournaled)
+    assert "6 rows of 2 source files" in told.sentence()
+
+
+def test_a_second_run_ingests_nothing(bench, source):
+    """D01."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    before = tree(bench.table)
+    assert drain(bench.again(run_id="run-2")) == [False]
+    assert tree(bench.table) == before
+
+
+def test_a_file_that_arrives_later_is_in_the_next_batch(bench, source):
+    """L07, L08."""
+    put(source, "z.ndjson", ndjson(rows(3)))
+    pipeline = bench.pipeline()
+    assert pipeline.step()
+    put(source, "a.ndjson", ndjson(rows(3, 3)))
+    assert pipeline.step()
+    assert ids(bench) == list(range(6))
+    assert [entry.sequence for entry in bench.entries()] == [0, 1, 2]
+
+
+def test_a_batch_is_bounded_and_the_rest_comes_in_the_next(bench, source):
+    for number in range(5):
+        put(source, f"{number}.ndjson", ndjson(rows(1, number)))
+    few = replace(bench.settings, sources=(source_settings(source, max_files_per_batch=2),))
+    assert drain(replace(bench, settings=few)) == [True, True, True, False]
+    assert ids(bench) == list(range(5))
+
+
+def test_rows_stand_in_the_folder_of_their_partition(tmp_path, source):
+    """L18, L19."""
+    put(source, "date=2024-01-01/a.ndjson", ndjson(rows(2)))
+    put(source, "date=2024-01-02/a.ndjson", ndjson(rows(2, 2)))
+    put(source, "root.ndjson", ndjson(rows(2, 4)))
+    bench = Bench(pipeline_settings(source, tmp_path / "table", template="date=%Y-%m-%d"))
+    drain(bench)
+    batch = bench.entries()[-1]
+    assert sorted(file.filename.partition("/")[0] for file in batch.files) == [
+        "date=2024-01-01",
+        "date=2024-01-02",
+    ]
+    assert ids(bench) == [0, 1, 2, 3]
+    failed = [each for each in batch.sources if each.failure]
+    assert [(each.path, each.failure.stage) for each in failed if each.failure] == [
+        ("root.ndjson", Stage.DISCOVER)
+    ]
+    assert batch.partition_columns == ("date",)
+
+
+def test_a_bad_file_is_skipped_and_told_and_the_rest_goes_on(bench, source):
+    """L15."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    put(source, "bad.ndjson", ndjson(rows(3, 3)) + BAD)
+    pipeline = bench.pipeline()
+    assert [pipeline.step(), pipeline.step()] == [True, False]
+    assert ids(bench) == [0, 1, 2]
+    (told,) = bench.said(events.SourceFileFailed)
+    assert "bad.ndjson, line 4, field id" in told.sentence()
+    assert pipeline.statistics.files_failed == 1
+    assert (pipeline.statistics.files_processed, pipeline.statistics.records_processed) == (1, 3)
+
+
+def test_a_bad_file_that_was_mended_is_ingested_whole(bench, source):
+    """D04, L04."""
+    put(source, "a.ndjson", ndjson(rows(3)) + BAD)
+    drain(bench)
+    assert ids(bench) == []
+    put(source, "a.ndjson", ndjson(rows(4)))
+    drain(bench.again(run_id="run-2"))
+    assert ids(bench) == list(range(4))
+
+
+def test_an_overwritten_file_is_told_once_and_not_read_again(bench, source):
+    """D15."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    put(source, "a.ndjson", ndjson(rows(4, 10)))
+    again = bench.again(run_id="run-2")
+    pipeline = again.pipeline()
+    assert [pipeline.step(), pipeline.step()] == [False, False]
+    assert len(again.said(events.SourceFileOverwritten)) == 1
+    assert ids(bench) == [0, 1, 2]
+
+
+def test_as_many_failures_as_allowed_stop_the_pipeline_after_the_rest_is_journaled(bench, source):
+    put(source, "a.ndjson", ndjson(rows(3)))
+    put(source, "bad1.ndjson", BAD)
+    put(source, "bad2.ndjson", BAD)
+    handed_on: list[list[int]] = []
+    strict = replace(
+        bench,
+        settings=replace(bench.settings, max_failures=2),
+        publisher=noting(handed_on, lambda: ids(bench)),
+    )
+    with pytest.raises(TooManyFailures, match="2 source files have failed"):
+        strict.pipeline().step()
+    assert ids(bench) == [0, 1, 2]
+    assert handed_on[-1] == [0, 1, 2]
+
+
+def test_fewer_failures_than_allowed_do_not_stop_it(bench, source):
+    put(source, "bad.ndjson", BAD)
+    lenient = replace(bench, settings=replace(bench.settings, max_failures=2))
+    assert drain(lenient) == [True, False]
+
+
+def test_a_hand_off_that_failed_is_done_again_at_the_next_step(bench, source):
+    """L06."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    asked: list[int] = []
+
+    def commit() -> int:
+        asked.append(len(bench.entries()))
+        if len(asked) == 2:
+            raise StoreUnavailable("the commit had no answer")
+        return 1 if len(asked) > 2 else 0
+
+    pipeline = replace(bench, publisher=CommitInline(commit)).pipeline()
+    with pytest.raises(StoreUnavailable):
+        pipeline.step()
+    assert pipeline.step() is False
+    assert asked == [1, 2, 2]
+    assert pipeline.statistics.delta_commits == 1
+    assert len(bench.entries()) == 2
+    assert pipeline.step() is False
+    assert len(asked) == 3
+
+
+def test_what_an_earlier_run_journaled_is_handed_on_before_anything_new(bench, source):
+    """D02, L06: a crash between the journal and the hand-off."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    put(source, "b.ndjson", ndjson(rows(3, 3)))
+    seen: list[list[int]] = []
+    later = bench.again(run_id="run-2", publisher=noting(seen, lambda: ids(bench)))
+    later.pipeline().step()
+    assert seen == [[0, 1, 2], [0, 1, 2, 3, 4, 5]]
+
+
+def test_a_lost_answer_of_the_journal_is_no_trouble(bench, source):
+    """L24."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    assert drain(replace(bench, store=LosesAnswers)) == [True, False]
+    assert ids(bench) == [0, 1, 2]
+
+
+class DropsABatch(DropsWrites):
+    """The first batch never arrives, for as long as a step tries."""
+
+    only = "00000000000000000001.json"
+    dropped = 6
+
+
+def test_a_batch_without_an_answer_is_settled_at_the_next_step_and_not_run_again(bench, source):
+    """L24, D02."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    stubborn = replace(bench, store=DropsABatch)
+    pipeline = stubborn.pipeline()
+    with pytest.raises(StoreUnavailable):
+        pipeline.step()
+    assert pipeline.statistics.files_processed == 0
+    assert pipeline.step() is False
+    assert ids(bench) == [0, 1, 2]
+    assert len(list(bench.table.rglob("*.parquet"))) == 1
+    assert pipeline.statistics.files_processed == 1
+    assert len(bench.said(events.BatchStarted)) == 1
+
+
+def test_two_blizzards_on_one_pipeline_give_the_rows_once(bench, source):
+    """D07."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    handed_on: list[str] = []
+    one = bench.again(run_id="one")
+    other = bench.again(run_id="other", publisher=noting(handed_on, lambda: "other"))
+    first, second = one.pipeline(), other.pipeline()
+    first._open_journal()
+    second._open_journal()
+    second._publish()
+    handed_on.clear()
+    assert first.step()
+    with pytest.raises(JournalConflict, match="run one"):
+        second.step()
+    assert handed_on == []
+    assert ids(bench) == [0, 1, 2]
+
+
+def test_a_crash_before_the_journal_leaves_files_that_nobody_names(bench, source):
+    """D02."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+
+    class Dies(InProcessRunner):
+        def run(self, units, work):
+            super().run(units, work)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace(bench, runner=Dies()).pipeline().step()
+    assert len(list(bench.table.rglob("*.parquet"))) == 1
+    drain(bench.again(run_id="run-2"))
+    assert ids(bench) == [0, 1, 2]
+    assert len(list(bench.table.rglob("*.parquet"))) == 2
+
+
+def test_an_unreadable_journal_stops_the_run_and_ingests_nothing(bench, source):
+    """D05."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    last = max((bench.table / "_blizzard/default/journal").iterdir())
+    last.write_bytes(b"{")
+    before = tree(bench.table)
+    with pytest.raises(DocumentUnreadable, match=last.name):
+        bench.again(run_id="run-2").pipeline().step()
+    assert tree(bench.table) == before
+
+
+def test_a_journal_that_is_gone_is_not_begun_anew(bench, source):
+    """L21."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    with pytest.raises(JournalLost):
+        replace(bench, log_knows_pipeline=True).pipeline().step()
+    assert list(bench.table.rglob("*.parquet")) == []
+
+
+def test_a_source_that_is_gone_is_an_error_and_moves_nothing(bench, source):
+    """L10."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    (source / "a.ndjson").unlink()
+    source.rmdir()
+    with pytest.raises(ObjectMissing):
+        bench.again(run_id="run-2").pipeline().step()
+    assert len(bench.entries()) == 2
+
+
+def test_two_sources_with_equal_names_are_two_files(bench, source, tmp_path):
+    """D13."""
+    put(source, "a.ndjson", ndjson(rows(2)))
+    put(tmp_path / "other", "a.ndjson", ndjson(rows(2, 2)))
+    both = replace(
+        bench.settings,
+        sources=(
+            source_settings(source, name="x"),
+            source_settings(tmp_path / "other", name="y"),
+        ),
+    )
+    bench = replace(bench, settings=both)
+    drain(bench)
+    assert ids(bench) == [0, 1, 2, 3]
+    assert drain(bench.again(run_id="run-2")) == [False]
+
+
+def test_fields_that_nobody_declared_are_told(bench, source):
+    """L16."""
+    put(source, "a.ndjson", b'{"id":1,"surprise":2}\n')
+    drain(bench)
+    (told,) = bench.said(events.FieldsDropped)
+    assert "surprise (1)" in told.sentence()
+
+
+# ------------------------------------------------------------------------------ explain
+
+
+def explained(bench: Bench):
+    return explain(
+        bench.settings,
+        lambda place: Reader(place.uri, place.options),
+        parallelism=2,
+        clock=Clock(),
+    )
+
+
+def test_explain_says_what_a_batch_would_do_and_writes_nothing(bench, source, tmp_path):
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    put(source, "b.ndjson", ndjson(rows(3, 3)))
+    before = tree(tmp_path)
+    found = explained(bench)
+    assert tree(tmp_path) == before
+    assert [file.path for unit in found.units for file in unit.files] == ["b.ndjson"]
+    assert found.entry == 2
+    drain(bench.again(run_id="run-2"))
+    assert bench.entries()[-1].sequence == 2
+
+
+def test_explain_works_where_there_is_no_table_yet_and_makes_none(bench, source, tmp_path):
+    put(source, "a.ndjson", ndjson(rows(3)))
+    before = tree(tmp_path)
+    found = explained(bench)
+    assert tree(tmp_path) == before
+    assert not bench.table.exists()
+    assert (found.entry, len(found.units)) == (1, 1)
+
+
+def test_what_explain_is_handed_cannot_write():
+    assert not {"create", "replace", "upload", "delete"} & set(dir(Reader))
+    assert issubclass(Store, Reader)
+
+
+def test_a_required_partition_value_may_not_be_missing(tmp_path, source):
+    """W09: an empty folder value is null, and a required column holds none."""
+    put(source, "date=/a.ndjson", ndjson(rows(2)))
+    settings = replace(
+        pipeline_settings(source, tmp_path / "table"),
+        sink=SinkSettings(
+            table_uri=str(tmp_path / "table"), template=Template.parse("date=%Y-%m-%d")
+        ),
+    )
+    bench = Bench(settings)
+    drain(bench)
+    (file,) = bench.entries()[-1].files
+    assert file.partition_values == {"date": None}
+    assert file.filename.startswith("date=__HIVE_DEFAULT_PARTITION__/")

@@ -1,0 +1,29 @@
+"""When a row group is full, and when a file is."""
+
+from blizzard.rolling import OpenFile, file_is_full, row_group_is_full
+from blizzard.settings import RollingPolicy
+
+POLICY = RollingPolicy(file_size=1000, row_group_size=400)
+
+
+def holding(*, encoded: int = 0, buffered: int = 0, ratio: float = 1.0) -> OpenFile:
+    return OpenFile(encoded=encoded, buffered=buffered, ratio=ratio)
+
+
+def test_a_row_group_is_full_when_enough_is_buffered():
+    assert not row_group_is_full(holding(buffered=399), POLICY)
+    assert row_group_is_full(holding(buffered=400), POLICY)
+
+
+def test_a_row_group_is_closed_early_when_it_should_fill_the_file():
+    assert row_group_is_full(holding(encoded=900, buffered=200, ratio=0.5), POLICY)
+    assert not row_group_is_full(holding(encoded=900, buffered=199, ratio=0.5), POLICY)
+
+
+def test_an_empty_row_group_is_never_closed():
+    assert not row_group_is_full(holding(encoded=5000), POLICY)
+
+
+def test_a_file_within_a_tenth_of_the_target_is_full():
+    assert file_is_full(holding(encoded=900), POLICY)
+    assert not file_is_full(holding(encoded=899, buffered=5000), POLICY)

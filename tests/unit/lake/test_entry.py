@@ -1,0 +1,127 @@
+"""The documents of the journal."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from lake.entry import (
+    Entry,
+    Handoff,
+    Protocol,
+    Receipt,
+    decode_entry,
+    decode_protocol,
+    decode_receipt,
+    digest,
+    digest_number,
+    encode,
+)
+from lake.errors import DocumentUnreadable
+from tests.support.builders import ID_AND_NAME, failure, finished_file, record
+
+PATH = "_blizzard/default/journal/00000000000000000001.json"
+
+ENTRY = Entry(
+    kind="batch",
+    pipeline="default",
+    journal="j-1",
+    sequence=1,
+    run="run-1",
+    created="2024-01-01T12:00:00+00:00",
+    previous="ab" * 32,
+    handoff=Handoff.JOURNAL,
+    source_uris={"default": "s3://bucket/in"},
+    table_schema=ID_AND_NAME.delta(),
+    partition_columns=("date",),
+    sources=(
+        replace(record("ü/a b.ndjson"), lines=3, blank=1, rows=2, dropped={"x.y": 2}, unit="0.0"),
+        record("bad.ndjson", failure=failure(retryable=True, attempts=3)),
+    ),
+    files=(finished_file("date=2024-01-01/x.parquet"),),
+)
+
+
+def test_an_entry_is_read_as_it_was_written():
+    assert decode_entry(encode(ENTRY), PATH) == ENTRY
+
+
+def test_the_same_entry_is_always_the_same_bytes():
+    """L24: a write is known again by its bytes."""
+    body = encode(ENTRY)
+    assert encode(decode_entry(body, PATH)) == body
+    assert body.count(b"\n") == 1
+    assert body.endswith(b"}\n")
+
+
+def test_an_entry_is_plain_json_with_the_names_of_the_books():
+    document = json.loads(encode(ENTRY))
+    assert document["format"] == 1
+    assert document["sources"][0]["path"] == "ü/a b.ndjson"
+    assert document["sources"][1]["failure"]["code"] == "bad_json"
+    assert document["files"][0]["statistics"]["id"] == {"null_count": 0, "minimum": 1, "maximum": 3}
+    assert document["files"][0]["partition_values"] == {"date": "2024-01-01", "region": None}
+
+
+def test_the_digest_is_the_sha256_of_the_stored_bytes():
+    body = encode(ENTRY)
+    assert digest(body) == hashlib.sha256(body).hexdigest()
+
+
+def test_the_number_of_a_digest_is_its_first_63_bits():
+    bits = format(int(digest(b"x"), 16), "0256b")
+    assert digest_number(digest(b"x")) == int(bits[:63], 2)
+    assert digest_number("f" * 64) == 2**63 - 1
+
+
+def test_protocol_and_receipt_are_read_as_they_were_written():
+    protocol = Protocol(handoff=Handoff.STAGING)
+    assert decode_protocol(encode(protocol), "p") == protocol
+    receipt = Receipt(journal="j-1", sequence=4, digest="ab")
+    assert decode_receipt(encode(receipt), "r") == receipt
+
+
+TORN = [
+    b"",
+    b"\n",
+    b"null",
+    b"[]",
+    b"{}",
+    encode(ENTRY)[: len(encode(ENTRY)) // 2],
+    encode(ENTRY).replace(b'"sequence":1', b'"sequence":"one"'),
+    encode(ENTRY).replace(b'"kind":"batch"', b'"kind":"surprise"'),
+    b"\x00" * 100,
+    b"\xff\xfe",
+]
+
+
+@pytest.mark.parametrize("body", TORN)
+def test_a_torn_document_stops_the_run_and_names_the_object(body):
+    """D05."""
+    with pytest.raises(DocumentUnreadable) as caught:
+        decode_entry(body, PATH)
+    assert PATH in str(caught.value)
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("body", TORN[:5])
+def test_a_torn_protocol_or_receipt_stops_the_run_and_names_the_object(body):
+    """D05."""
+    with pytest.raises(DocumentUnreadable, match="the/path"):
+        decode_protocol(body, "the/path")
+    with pytest.raises(DocumentUnreadable, match="the/path"):
+        decode_receipt(body, "the/path")
+
+
+def test_a_newer_format_is_refused_by_its_number():
+    """D05: what a newer program wrote is not guessed at."""
+    with pytest.raises(DocumentUnreadable, match=r"format 2.*reads 1"):
+        decode_entry(encode(replace(ENTRY, format=2)), PATH)
+    with pytest.raises(DocumentUnreadable, match="format 2"):
+        decode_protocol(encode(Protocol(format=2, handoff=Handoff.JOURNAL)), "p")
+
+
+def test_a_file_is_named_by_its_source_and_its_path():
+    """D13."""
+    assert record("a.ndjson", source="x").key != record("a.ndjson", source="y").key
