@@ -16,7 +16,7 @@ from blizzard import config, demo, show
 from blizzard.events import SparkStarting
 from blizzard.flow import Location
 from blizzard.handoff import CommitInline, LeaveToPenguin, Publisher
-from blizzard.pipeline import Pipeline, explain
+from blizzard.pipeline import Pipeline, dead_letter_queue, explain
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
 from blizzard.spark.runner import SparkRunner
 from lake.clock import Clock
@@ -99,6 +99,44 @@ def demo_command(
 ) -> None:
     """Make sample NDJSON, run blizzard and penguin on it, and show the table."""
     raise typer.Exit(demo.run(folder, Console()))
+
+
+dlq_app = typer.Typer(no_args_is_help=True, help="Look into the dead letter queue.")
+app.add_typer(dlq_app, name="dlq")
+
+
+@dlq_app.command(name="list")
+def dlq_list(
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
+    ] = None,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
+    ] = None,
+    output: Annotated[
+        show.Output, typer.Option(help="Shape of the result on standard output.")
+    ] = show.Output.TEXT,
+) -> None:
+    """Show which source files failed and why, the newest first."""
+    try:
+        settings = config.load(files or [], folders or [], os.environ)
+    except ConfigInvalid as invalid:
+        _complain(invalid)
+        raise typer.Exit(USAGE) from None
+    code = DONE
+    for pipeline in settings.pipelines:
+        try:
+            queue = dead_letter_queue(pipeline, _open_reader)
+        except LakeError as error:
+            _complain(error, who=pipeline.name)
+            code = FAILED
+            continue
+        show.dead_letters(queue, output)
+        for uri in queue.gone:
+            sys.stderr.write(f"warning: {pipeline.name}: {uri} is not there any more\n")
+    raise typer.Exit(code)
 
 
 def _run(

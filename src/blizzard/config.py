@@ -44,7 +44,6 @@ NOT_YET: Mapping[str, str] = {
     "source.sweep_interval_secs": "the whole source is listed at each poll",
     "source.sweep_horizon": "the whole source is listed at each poll",
     "schema.unknown_fields": "fields that are not declared are left out and counted",
-    "error_handling.dlq_path": "failed files are recorded in the journal only",
     "global.total_concurrency": "the limits of each source and sink hold",
     "global.poll_jitter_secs": "polls start without jitter",
     "metrics.enabled": "no metrics are served",
@@ -159,6 +158,7 @@ def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
         sink=_sink(_checked(pipeline.sink)),
         schema=_schema(_checked(pipeline.schema_)),
         max_failures=pipeline.error_handling.max_failures or None,
+        dlq_path=pipeline.error_handling.dlq_path,
     )
 
 

@@ -72,6 +72,19 @@ class SourceFileFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailuresRecorded(Event):
+    """The failures of a batch stand in the dead letter queue."""
+
+    pipeline: str
+    entry: int
+    object: str
+
+    def sentence(self) -> str:
+        """Say where."""
+        return f"{self.pipeline}: batch {self.entry}: the failures are recorded in {self.object}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldsDropped(Event):
     """Records held fields that the schema does not declare; their values are not in the table."""
 

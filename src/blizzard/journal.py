@@ -6,7 +6,7 @@ runs cannot both append entry N, and a journal that was rolled back or patched i
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -84,6 +84,13 @@ class History:
 def read_history(store: Reader, pipeline: str) -> History:
     """Read every entry of a journal; a gap or an entry that cannot be read stops the run."""
     history = History()
+    for entry, body in read_entries(store, pipeline):
+        history.learn(entry, body)
+    return history
+
+
+def read_entries(store: Reader, pipeline: str) -> Iterator[tuple[Entry, bytes]]:
+    """Give the entries of a journal in their order, each with its bytes."""
     listed = sorted(
         number
         for facts in store.objects(layout.journal_folder(pipeline))
@@ -94,8 +101,7 @@ def read_history(store: Reader, pipeline: str) -> History:
         body = store.get(path)
         if body is None:
             raise StoreUnavailable("an entry that was listed cannot be read", path=path)
-        history.learn(decode_entry(body, path), body)
-    return history
+        yield decode_entry(body, path), body
 
 
 class Journal:
@@ -157,11 +163,16 @@ class Journal:
                 "folder back from a backup, or write to a new table",
                 path=self._store.describe(layout.journal_folder(pipeline)),
             )
-        self._append("open", (), ())
+        self._append("open", (), (), ())
 
-    def append(self, sources: tuple[SourceRecord, ...], files: tuple[FinishedFile, ...]) -> Entry:
+    def append(
+        self,
+        sources: tuple[SourceRecord, ...],
+        files: tuple[FinishedFile, ...],
+        dlq: tuple[str, ...] = (),
+    ) -> Entry:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
-        return self._append("batch", sources, files)
+        return self._append("batch", sources, files, dlq)
 
     def settle(self) -> Entry | None:
         """Find out what became of an entry whose write had no answer, by writing it again.
@@ -177,6 +188,7 @@ class Journal:
         kind: Literal["open", "batch"],
         sources: tuple[SourceRecord, ...],
         files: tuple[FinishedFile, ...],
+        dlq: tuple[str, ...],
     ) -> Entry:
         identity = self._identity
         entry = Entry(
@@ -191,13 +203,14 @@ class Journal:
             source_uris=identity.source_uris,
             table_schema=identity.table_schema,
             partition_columns=identity.partition_columns,
-            sources=tuple(self._with_attempts(record) for record in sources),
+            sources=tuple(self.with_attempts(record) for record in sources),
             files=files,
+            dlq=dlq,
         )
         return self._write(entry, encode(entry))
 
-    def _with_attempts(self, record: SourceRecord) -> SourceRecord:
-        """Count how often a file has failed, so that it rests longer each time."""
+    def with_attempts(self, record: SourceRecord) -> SourceRecord:
+        """Say how often a file has failed, so that it rests longer each time."""
         before = self.known(record.key)
         if record.failure is None or before is None or before.record.failure is None:
             return record

@@ -10,11 +10,13 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from multiprocessing import ProcessError
 from multiprocessing.connection import Client, Connection, Listener
 from types import TracebackType
 from typing import Protocol, Self
 
 BEAT_SECS = 0.5
+PATIENCE_SECS = 2.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class Caller:
         self._address = address
         self._unit = unit
         self._stop_soon = threading.Event()
+        self._answered = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._call, name="line", daemon=True)
 
@@ -85,11 +88,10 @@ class Caller:
 
     def __enter__(self) -> Self:
         if self._address is not None:
-            # One call before the unit starts, so that a stop is known before anything is read.
-            with contextlib.suppress(OSError, EOFError):
-                self._connection = self._connect(self._address)
-                self._say(self._connection)
-                self._thread.start()
+            self._thread.start()
+            # A stop is to be known before anything is read; a driver that is silent is not
+            # waited for.
+            self._answered.wait(PATIENCE_SECS)
         return self
 
     def __exit__(
@@ -100,21 +102,27 @@ class Caller:
     ) -> None:
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(PATIENCE_SECS)
 
     def _call(self) -> None:
-        with contextlib.suppress(OSError, EOFError), self._connection as connection:
+        address = self._address
+        if address is None:
+            return
+        with (
+            contextlib.suppress(OSError, EOFError, ProcessError),
+            Client((address.host, address.port), authkey=address.token) as connection,
+        ):
+            self._say(connection)
             while not self._over.wait(BEAT_SECS):
                 self._say(connection)
             self._say(connection)
-
-    def _connect(self, address: Address) -> Connection:
-        return Client((address.host, address.port), authkey=address.token)
+        self._answered.set()
 
     def _say(self, connection: Connection) -> None:
         connection.send((self._unit, self.progress))
         if connection.recv():
             self._stop_soon.set()
+        self._answered.set()
 
 
 class Switchboard:

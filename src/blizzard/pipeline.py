@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from blizzard import events
+from blizzard import dlq, events
 from blizzard.batch import run_units
 from blizzard.discovery import Finding, decide, list_source
 from blizzard.flow import Known, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
-from blizzard.journal import History, Identity, Journal, read_history
+from blizzard.journal import History, Identity, Journal, read_entries, read_history
 from blizzard.plan import plan
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings, SourceSettings
@@ -110,7 +110,9 @@ class Pipeline:
         settled = run_units(units, self._work(journal), self.runner, self.emit)
         if not settled.sources and not misplaced:
             return False  # A stop was asked for before anything was read.
-        entry = journal.append(misplaced + settled.sources, settled.files)
+        sources = tuple(journal.with_attempts(each) for each in misplaced + settled.sources)
+        dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
+        entry = journal.append(sources, settled.files, dead_letters)
         self._tell_end(entry, self.clock.seconds() - started)
         self._count(entry)
         self._publish()
@@ -176,6 +178,23 @@ class Pipeline:
             clock=self.clock,
         )
 
+    def _write_dead_letters(
+        self, entry: int, sources: tuple[SourceRecord, ...]
+    ) -> tuple[str, ...]:
+        """Record the failures of a batch before its entry, which then names the object."""
+        letters = dlq.letters(
+            sources,
+            pipeline=self.settings.name,
+            batch=entry,
+            source_uris={source.name: source.uri for source in self.settings.sources},
+            at=self.clock.now(),
+        )
+        if not letters:
+            return ()
+        place = dlq_place(self.settings)
+        store = self.open_sink(place.location)
+        return (dlq.write(store, place.folder, dlq.encode(letters), clock=self.clock),)
+
     def _count(self, entry: Entry) -> None:
         """Enter a journaled batch into the statistics; it has yet to be handed on."""
         failed = {record.key for record in entry.sources if record.failure is not None}
@@ -219,6 +238,8 @@ class Pipeline:
         for record in entry.sources:
             if record.failure is not None:
                 self.emit(_failed_event(name, entry.source_uris, record))
+        for uri in entry.dlq:
+            self.emit(events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri))
         dropped: Counter[str] = Counter()
         for record in entry.sources:
             dropped.update(record.dropped)
@@ -306,6 +327,25 @@ def source_location(source: SourceSettings) -> Location:
 def sink_location(settings: PipelineSettings) -> Location:
     """Say where the table's directory is."""
     return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)
+
+
+def dlq_place(settings: PipelineSettings) -> dlq.Place:
+    """Say where the pipeline's dead letters go."""
+    return dlq.place(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
+
+
+def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> dlq.Queue:
+    """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write."""
+    sink = sink_location(settings)
+    try:
+        entries = [entry for entry, _body in read_entries(open_reader(sink), settings.name)]
+    except ObjectMissing:
+        entries = []  # The table's folder does not exist yet.
+    return dlq.read(
+        entries,
+        pipeline=settings.name,
+        open_folder=lambda uri: open_reader(dlq.beside(sink, uri)),
+    )
 
 
 def _failed_event(

@@ -105,6 +105,8 @@ class PipelineSettings:
     schema: Schema
     max_failures: int | None = None
     """The failed file that stops the pipeline; None where failures never stop it."""
+    dlq_path: str | None = None
+    """The dead letter queue; None where it is below the table directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

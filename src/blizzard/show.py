@@ -1,12 +1,17 @@
 """Results and plans, for a person or a machine, on standard output."""
 
 import json
+import os
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from blizzard.dlq import DeadLetter, Queue
 from blizzard.pipeline import Explanation
 from lake.entry import SourceRecord
 from lake.units import in_words
@@ -62,6 +67,49 @@ def explanation(found: Explanation, output: Output) -> None:
     later = sum(finding.left_over for finding in found.findings.values())
     if later:
         console.print(f"  {later} more files are left for the batches after it")
+
+
+def dead_letters(queue: Queue, output: Output) -> None:
+    """Print what a dead letter queue holds, the newest first: a JSON object a line, or a table."""
+    if output is Output.JSON:
+        for letter in queue.letters:
+            print(json.dumps(asdict(letter), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
+        return
+    console = Console()
+    if not queue.letters:
+        console.print(f"pipeline {queue.pipeline}: no failures", soft_wrap=True)
+        return
+    folder = _common_folder(queue.letters)
+    console.print(
+        f"pipeline {queue.pipeline}: {len(queue.letters)} failures, the newest first, below "
+        f"{folder or '/'}",
+        soft_wrap=True,
+        highlight=False,
+        markup=False,
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("path", overflow="fold", ratio=2)
+    table.add_column("stage", no_wrap=True)
+    table.add_column("code", overflow="fold")
+    table.add_column("line", justify="right", no_wrap=True)
+    table.add_column("message", overflow="fold", ratio=3)
+    table.add_column("retries", justify="right", no_wrap=True)
+    for letter in queue.letters:
+        table.add_row(
+            escape(letter.path.removeprefix(folder).lstrip("/")),
+            letter.stage.value,
+            letter.code,
+            "" if letter.line is None else str(letter.line),
+            escape(letter.error),
+            str(letter.retry_count),
+        )
+    console.print(table)
+
+
+def _common_folder(letters: tuple[DeadLetter, ...]) -> str:
+    """Give the folder that all paths share, so that a table has room for what tells them apart."""
+    shared = os.path.commonprefix([letter.path for letter in letters])
+    return shared.rpartition("/")[0]
 
 
 def _left_out(found: Explanation) -> list[tuple[str, str]]:

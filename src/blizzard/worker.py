@@ -21,13 +21,14 @@ from blizzard.compression import CorruptStream, decompress
 from blizzard.download import Downloads
 from blizzard.flow import ClosedFile, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.line import Line, Silence
+from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.ranges import ByteRange, lines_of, without_first_lines
-from blizzard.reader import BadLine, Decoded, Decoder
 from blizzard.upload import Uploads
 from blizzard.writer import RollingWriter
 from lake.datafile import FinishedFile
 from lake.entry import Failure, SourceRecord, Stage
 from lake.errors import LakeError, StoreFull
+from lake.retry import may_mend
 from lake.storage import Reader, Store
 
 DECODED_BUDGET = 64 * 1024 * 1024
@@ -340,7 +341,7 @@ def _failure(error: Exception, stage: Stage) -> Failure:
             return Failure(stage=Stage.DECOMPRESS, code=error.code, message=error.message)
         case LakeError():
             return Failure(
-                stage=stage, code=error.code, message=error.message, retryable=error.retryable
+                stage=stage, code=error.code, message=error.message, retryable=may_mend(error)
             )
         case OSError() if error.errno == errno.ENOSPC or "No space left" in str(error):
             return Failure(
@@ -350,6 +351,9 @@ def _failure(error: Exception, stage: Stage) -> Failure:
                 retryable=True,
             )
         case _:
+            # What a download raises is ours by now: what is not comes from reading the lines.
             return Failure(
-                stage=stage, code="internal_error", message=f"{type(error).__name__}: {error}"
+                stage=Stage.PARSE if stage is Stage.DOWNLOAD else stage,
+                code="internal_error",
+                message=f"{type(error).__name__}: {error}",
             )

@@ -108,6 +108,8 @@ class Entry:
     partition_columns: tuple[str, ...]
     sources: tuple[SourceRecord, ...] = ()
     files: tuple[FinishedFile, ...] = ()
+    dlq: tuple[str, ...] = ()
+    """The dead letter queue's objects of this batch, as URIs; one that no entry names is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Every object name in a table directory, built and parsed here only."""
 
 import re
+from datetime import datetime
 from typing import NewType
 from uuid import UUID
 
@@ -16,6 +17,7 @@ LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 ENTRY_NAME = re.compile(r"(\d{20})\.json")
+DEAD_LETTERS_NAME = re.compile(r"failures-\d{8}-\d{6}-[0-9a-f-]{36}\.ndjson")
 
 
 def data_file(values: PartitionValues, fresh_id: UUID) -> TablePath:
@@ -43,6 +45,21 @@ def entry_sequence(path: str) -> int | None:
     """Give the N of an entry's name, or None for whatever else stands in a journal's folder."""
     found = ENTRY_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
+
+
+def dead_letter_folder(pipeline: str) -> str:
+    """Name the folder of a pipeline's dead letter queue, where no other place is configured."""
+    return f"{OURS}/{pipeline}/dlq"
+
+
+def dead_letters(at: datetime, fresh_id: UUID) -> str:
+    """Name an object of a dead letter queue: `failures-{YYYYMMDD}-{HHMMSS}-{uuidv7}.ndjson`."""
+    return f"failures-{at:%Y%m%d-%H%M%S}-{fresh_id}.ndjson"
+
+
+def is_dead_letters(path: str) -> bool:
+    """Say whether a name is that of an object of a dead letter queue."""
+    return DEAD_LETTERS_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def receipt(pipeline: str) -> TablePath:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from blizzard.exact import ExactPath
-from blizzard.lines import blocks
-from blizzard.reader import BadLine, Decoded, Decoder
+from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.ndjson.exact import ExactPath
+from blizzard.ndjson.lines import blocks
 from lake.schema import Field, FieldType, Schema
 
 LIMIT = 1 << 20

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from blizzard.exact import ExactPath
-from blizzard.lines import MAX_LINE_BYTES, blocks
-from blizzard.reader import BadLine, Decoded, Decoder
+from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.ndjson.exact import ExactPath
+from blizzard.ndjson.lines import MAX_LINE_BYTES, blocks
 from lake.schema import Field, FieldType, Schema
 from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
 

@@ -9,10 +9,10 @@ import sys
 
 SCRIPT = r"""
 import random
-from blizzard.exact import ExactPath
-from blizzard.fast import FastPath
-from blizzard.lines import BadLine, blocks
-from blizzard.reader import MAX_NAME_CHARACTERS, OTHER_FIELDS, Decoder
+from blizzard.ndjson.exact import ExactPath
+from blizzard.ndjson.fast import FastPath
+from blizzard.ndjson.lines import BadLine, blocks
+from blizzard.ndjson.decoder import MAX_NAME_CHARACTERS, OTHER_FIELDS, Decoder
 from lake.schema import Field, FieldType, Schema
 
 LIMIT = 1 << 20

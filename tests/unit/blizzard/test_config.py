@@ -95,6 +95,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "sink.inactivity_timeout_secs": (61, lambda s: sink(s).rolling.inactivity, 61.0),
     "sink.rollover_timeout_secs": (301, lambda s: sink(s).rolling.rollover, 301.0),
     "error_handling.max_failures": (5, lambda s: s.pipelines[0].max_failures, 5),
+    "error_handling.dlq_path": ("s3://b/dlq/", lambda s: s.pipelines[0].dlq_path, "s3://b/dlq"),
     "spark.master": ("spark://h:7077", lambda s: s.spark.master, "spark://h:7077"),
     "spark.conf": (
         {"spark.ui.enabled": False, "spark.cores.max": 4},
@@ -122,7 +123,6 @@ IGNORED: dict[str, Any] = {
     "source.sweep_interval_secs": 60,
     "source.sweep_horizon": 3,
     "schema.unknown_fields": "rescue",
-    "error_handling.dlq_path": "/dlq",
     "global.total_concurrency": 8,
     "global.poll_jitter_secs": 2,
     "metrics.enabled": True,
@@ -277,15 +277,17 @@ def test_a_warning_names_the_pipeline_and_the_source(tmp_path: Path) -> None:
             "p": {
                 "sources": {"web": {"path": "/in", "min_age_secs": 5}},
                 "sink": {"path": "/t"},
-                "error_handling": {"dlq_path": "/dlq"},
-                "schema": {"fields": [{"name": "id", "type": "string"}]},
+                "schema": {
+                    "fields": [{"name": "id", "type": "string"}],
+                    "unknown_fields": "rescue",
+                },
             }
         }
     }
 
     assert [line.partition(":")[0] for line in settings_of(tmp_path, document).warnings] == [
         "pipelines.p.sources.web.min_age_secs",
-        "pipelines.p.error_handling.dlq_path",
+        "pipelines.p.schema.unknown_fields",
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from blizzard import upload, worker
 from blizzard.compression import CorruptStream
 from blizzard.flow import SourceFile, UnitOutcome, Work
-from blizzard.lines import BLOCK_BYTES
+from blizzard.ndjson.lines import BLOCK_BYTES
 from blizzard.settings import RollingPolicy
 from blizzard.worker import OpenedStores, failure_of, run_unit
 from blizzard.writer import RollingWriter

@@ -7,9 +7,9 @@ time and gives an answer only where it is the exact one; any other block is read
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from blizzard.exact import ExactPath
-from blizzard.fast import FastPath
-from blizzard.lines import MAX_LINE_BYTES, BadLine, Decoded, blocks
+from blizzard.ndjson.exact import ExactPath
+from blizzard.ndjson.fast import FastPath
+from blizzard.ndjson.lines import MAX_LINE_BYTES, BadLine, Decoded, blocks
 from lake.schema import Schema
 
 __all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]

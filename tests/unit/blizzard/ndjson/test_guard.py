@@ -2,8 +2,8 @@
 
 import pytest
 
-from blizzard.guard import MAX_BRACKETS, Tame, tame
-from blizzard.lines import Block, line_ends
+from blizzard.ndjson.guard import MAX_BRACKETS, Tame, tame
+from blizzard.ndjson.lines import Block, line_ends
 
 LIMIT = 10_000
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from blizzard.lines import BLANK, Block, line_ends
+from blizzard.ndjson.lines import BLANK, Block, line_ends
 
 # Opening brackets on one line. Arrow's parser overflows the stack at some ten thousand.
 MAX_BRACKETS = 200

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from blizzard import reader
-from blizzard.exact import ExactPath
-from blizzard.fast import FastPath
-from blizzard.lines import BLOCK_BYTES, Block, blocks
-from blizzard.reader import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
+from blizzard.ndjson import decoder
+from blizzard.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
+from blizzard.ndjson.exact import ExactPath
+from blizzard.ndjson.fast import FastPath
+from blizzard.ndjson.lines import BLOCK_BYTES, Block, blocks
 from lake.errors import LakeError, Whose
 from lake.schema import Field, FieldType, Schema
 
@@ -214,7 +214,7 @@ def test_a_wide_schema_is_read_in_short_batches():
     wide = Schema(tuple(Field(name=f"c{n}", type=FieldType.INT64) for n in range(1000)))
     batches = decode(wide, b"{}\n" * 10_000)
     assert sum(batch.batch.num_rows for batch in batches) == 10_000
-    assert max(batch.batch.num_rows for batch in batches) * 1000 <= reader.MAX_CELLS
+    assert max(batch.batch.num_rows for batch in batches) * 1000 <= decoder.MAX_CELLS
 
 
 def test_names_beyond_the_limit_are_counted_together():

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from blizzard.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
-from blizzard.values import TAKE, Cell, JsonValue, Nested, Number, Refused
+from blizzard.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
+from blizzard.ndjson.values import TAKE, Cell, JsonValue, Nested, Number, Refused
 from lake.schema import Field, FieldType, Schema
 
 # Far below what Python's own parser bears, so that the answer never depends on who is calling.

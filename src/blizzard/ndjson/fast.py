@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from blizzard.guard import tame
-from blizzard.lines import Block, Decoded
-from blizzard.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, Refused, binary
+from blizzard.ndjson.guard import tame
+from blizzard.ndjson.lines import Block, Decoded
+from blizzard.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, Refused, binary
 from lake.schema import ARROW, Field, FieldType, Schema
 
 # How much is parsed at once while there are unknown names: each one becomes a column.

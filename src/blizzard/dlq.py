@@ -1,0 +1,182 @@
+"""The dead letter queue: one NDJSON object per batch that had failures, one line per failure.
+
+The object is written before the batch's journal entry, under a name that is used once, and it
+counts only if that entry names it. So a crash in between leaves an object that nobody counts, and
+never a failure without its record. If it cannot be written, the batch is not journaled.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from pydantic import TypeAdapter, ValidationError
+
+from blizzard.flow import Location
+from lake import layout
+from lake.clock import Clock
+from lake.entry import Entry, SourceRecord, Stage
+from lake.errors import DocumentUnreadable, LakeError, ObjectMissing, StoreUnavailable
+from lake.options import StorageOptions
+from lake.retry import Backoff
+from lake.storage import AlreadyThere, Reader, Store
+
+TRIES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """One failed source file; a line of the queue holds these fields, in this order."""
+
+    path: str
+    """The file's full URI."""
+    error: str
+    stage: Stage
+    timestamp: str
+    retry_count: int
+    """How often it had been tried before; 0 at the first failure."""
+    code: str
+    line: int | None
+    field: str | None
+    pipeline: str
+    source: str
+    batch: int
+    """The journal entry that names the object."""
+    size: int
+    etag: str | None
+
+
+def letters(
+    records: Iterable[SourceRecord],
+    *,
+    pipeline: str,
+    batch: int,
+    source_uris: Mapping[str, str],
+    at: datetime,
+) -> tuple[DeadLetter, ...]:
+    """Give a letter for each failed file of a batch. Pure."""
+    return tuple(
+        DeadLetter(
+            path=f"{source_uris[record.source].rstrip('/')}/{record.path}",
+            error=record.failure.message,
+            stage=record.failure.stage,
+            timestamp=at.isoformat(),
+            retry_count=record.failure.attempts - 1,
+            code=record.failure.code,
+            line=record.failure.line,
+            field=record.failure.field,
+            pipeline=pipeline,
+            source=record.source,
+            batch=batch,
+            size=record.size,
+            etag=record.etag,
+        )
+        for record in records
+        if record.failure is not None
+    )
+
+
+def encode(found: Iterable[DeadLetter]) -> bytes:
+    """Write letters as NDJSON."""
+    lines = (json.dumps(asdict(letter), ensure_ascii=False) for letter in found)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def decode(body: bytes, path: str) -> tuple[DeadLetter, ...]:
+    """Read an object of the queue; one that is not as it was written is an error."""
+    try:
+        return tuple(_LETTER.validate_json(line) for line in body.split(b"\n") if line)
+    except ValidationError as invalid:
+        raise DocumentUnreadable(
+            f"this is no dead letter queue: {invalid.errors()[0]['msg']}", path=path
+        ) from invalid
+
+
+_LETTER = TypeAdapter(DeadLetter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a pipeline's letters go: a store, and a folder in it."""
+
+    location: Location
+    folder: str
+
+
+def place(pipeline: str, *, sink: Location, configured: str | None) -> Place:
+    """Say where a queue is: at the configured path or, without one, below the table directory."""
+    if configured is None:
+        return Place(location=sink, folder=layout.dead_letter_folder(pipeline))
+    return Place(location=beside(sink, configured), folder="")
+
+
+def beside(sink: Location, uri: str) -> Location:
+    """Say how a place is reached: as the sink is, if it is of the same kind; else by itself."""
+    same = _scheme(uri) == _scheme(sink.uri)
+    return Location(uri=uri, options=sink.options if same else StorageOptions())
+
+
+def write(
+    store: Store,
+    folder: str,
+    body: bytes,
+    *,
+    clock: Clock,
+    pause: Callable[[float], None] = time.sleep,
+) -> str:
+    """Store one object of the queue under a fresh name and give its URI; nothing is replaced."""
+    for attempt in range(1, TRIES + 1):
+        name = layout.dead_letters(clock.now(), clock.fresh_id())
+        path = f"{folder}/{name}" if folder else name
+        try:
+            # A name that is used once and is taken all the same: our write, its answer lost.
+            if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
+                raise StoreUnavailable("a fresh name is taken", path=store.describe(path))
+            break
+        except LakeError as error:
+            if attempt == TRIES or not error.retryable:
+                raise
+            pause(Backoff(limit_secs=10).wait(attempt, random.random))
+    return store.describe(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """What the queue of one pipeline holds."""
+
+    pipeline: str
+    letters: tuple[DeadLetter, ...]
+    """The newest first."""
+    gone: tuple[str, ...]
+    """Objects that entries name and that are not there any more."""
+
+
+def read(
+    entries: Iterable[Entry], *, pipeline: str, open_folder: Callable[[str], Reader]
+) -> Queue:
+    """Read the objects that journal entries name; any other object is none of the queue's.
+
+    The objects may be in several places, since `dlq_path` may have been another one before.
+    """
+    found: list[DeadLetter] = []
+    gone: list[str] = []
+    for uri in reversed([uri for entry in entries for uri in entry.dlq]):
+        folder, _slash, name = uri.rpartition("/")
+        if not layout.is_dead_letters(name):
+            raise DocumentUnreadable("an entry names this as dead letters", path=uri)
+        try:
+            body = open_folder(folder).get(name)
+        except ObjectMissing:
+            body = None  # The whole folder was cleared away.
+        if body is None:
+            gone.append(uri)
+        else:
+            found += decode(body, uri)
+    return Queue(pipeline=pipeline, letters=tuple(found), gone=tuple(gone))
+
+
+def _scheme(uri: str) -> str:
+    scheme, separator, _rest = uri.partition("://")
+    return scheme if separator else "file"

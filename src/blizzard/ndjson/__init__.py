@@ -1,0 +1,1 @@
+"""NDJSON bytes in, Arrow batches out: two decoders with one meaning (docs/adr/0003)."""

@@ -1,0 +1,70 @@
+"""The line between tasks and the driver."""
+
+import threading
+
+import pytest
+
+from blizzard.line import Address, Caller, Progress, Switchboard
+
+
+def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
+    heard: dict[str, Progress] = {}
+    told = threading.Event()
+    stop = threading.Event()
+
+    def hear(unit: str, progress: Progress) -> None:
+        heard[unit] = progress
+        told.set()
+
+    switchboard = Switchboard("127.0.0.1", stop_requested=stop.is_set, heard=hear)
+    with Caller(switchboard.address, "p/1") as line:
+        assert told.wait(30)
+        assert not line.stop_soon
+        line.progress.records = 7
+        stop.set()
+    switchboard.close()
+
+    assert heard["p/1"].records == 7, "the last word comes when the unit ends"
+    assert line.stop_soon
+
+
+def test_a_stop_is_known_before_a_unit_begins() -> None:
+    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+    with Caller(switchboard.address, "p/1") as line:
+        assert line.stop_soon
+    switchboard.close()
+
+
+@pytest.mark.parametrize("token", [b"wrong", b""])
+def test_a_caller_without_the_word_is_not_let_in_and_harms_nobody(token: bytes) -> None:
+    heard: list[str] = []
+    switchboard = Switchboard(
+        "127.0.0.1", stop_requested=lambda: True, heard=lambda unit, _progress: heard.append(unit)
+    )
+    stranger = Address(switchboard.address.host, switchboard.address.port, token)
+    with Caller(stranger, "stranger") as line:
+        assert not line.stop_soon
+    with Caller(switchboard.address, "friend") as line:
+        assert line.stop_soon
+    switchboard.close()
+
+    assert set(heard) == {"friend"}
+
+
+def test_a_driver_that_is_gone_is_no_trouble_of_the_task() -> None:
+    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None)
+    switchboard.close()
+    with Caller(switchboard.address, "p/1") as line:
+        line.progress.records = 1
+
+    assert not line.stop_soon
+
+
+def test_the_word_is_not_shown() -> None:
+    assert "secret" not in repr(Address("h", 1, b"secret"))
+
+
+def test_progress_adds_up() -> None:
+    total = sum([Progress(records=1, bytes_read=2), Progress(records=3)], Progress())
+
+    assert (total.records, total.bytes_read) == (4, 2)

@@ -1,0 +1,212 @@
+"""A stop in the middle: what is in hand comes to a good end, the rest is read by the next run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from blizzard import plan as planning
+from blizzard import worker
+from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.line import Progress
+from blizzard.ranges import cut
+from blizzard.worker import OpenedStores, run_unit
+from tests.support.builders import (
+    Bench,
+    gz,
+    listed,
+    ndjson,
+    pipeline_settings,
+    put,
+    rows,
+    unit,
+    work,
+)
+
+
+@dataclass
+class StopAfter:
+    """A line on which the driver asks for a stop once so many records are told."""
+
+    records: int
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def stop_soon(self) -> bool:
+        return self.progress.records >= self.records
+
+
+@dataclass
+class StoppingRunner:
+    """Runs units in this process; the stop comes after so many records of each."""
+
+    records: int
+    parallelism: int = 2
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        stores = OpenedStores(work)
+        return [run_unit(each, work, stores, StopAfter(self.records)) for each in units]
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Land a file of several blocks, and call every file large."""
+    monkeypatch.setattr(worker, "DECODED_BUDGET", 1)
+    put(tmp_path / "in", "large.ndjson.gz", gz(ndjson(rows(100_000))))
+    return tmp_path
+
+
+def ids(table: Path) -> list[int]:
+    found: list[Any] = []
+    for entry in Bench(pipeline_settings(table, table)).entries():
+        for file in entry.files:
+            found += pq.read_table(table / file.filename)["id"].to_pylist()
+    return sorted(found)
+
+
+def test_a_unit_that_starts_after_the_stop_reads_nothing(tmp_path: Path) -> None:
+    """The files stay for the next run: they are neither read nor failed."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    outcome = run_unit(
+        unit(listed(tmp_path / "in")),
+        (given := work(tmp_path / "in", tmp_path / "table")),
+        OpenedStores(given),
+        StopAfter(0),
+    )
+
+    assert (outcome.sources, outcome.files) == ((), ())
+
+
+def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(tmp_path: Path) -> None:
+    """A stop costs at most one small file."""
+    for name in ("a", "b", "c"):
+        put(tmp_path / "in", f"{name}.ndjson", ndjson(rows(3)))
+    given = work(tmp_path / "in", tmp_path / "table")
+    outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), StopAfter(4))
+
+    assert [(each.path, each.rows) for each in outcome.sources] == [
+        ("a.ndjson", 3),
+        ("b.ndjson", 3),
+    ]
+    assert sum(file.record_count for file in outcome.files) == 6
+
+
+def test_a_large_file_is_journaled_part_way_and_gone_on_with(large: Path) -> None:
+    """Records 1 to n are in, the next run skips n lines and reads the rest, once (L02)."""
+    bench = Bench(pipeline_settings(large / "in", large / "table"), runner=StoppingRunner(1))
+    bench.pipeline().step()
+    first = bench.entries()[1].sources[0]
+
+    assert not first.complete
+    assert 0 < first.rows < 100_000
+    assert first.lines == first.rows
+    assert bench.again(runner=StoppingRunner(10**9)).pipeline().step()
+    second = bench.entries()[2].sources[0]
+    assert second.complete
+    assert second.skipped == first.lines
+    assert first.rows + second.rows == 100_000
+    assert ids(large / "table") == list(range(100_000))
+    assert not bench.again().pipeline().step()
+
+
+def test_a_stop_in_every_run_still_comes_to_the_end(large: Path) -> None:
+    """Each run goes on where the last one stopped."""
+    bench = Bench(pipeline_settings(large / "in", large / "table"), runner=StoppingRunner(1))
+    runs = 0
+    while bench.again().pipeline().step():
+        runs += 1
+
+    assert runs > 2
+    assert ids(large / "table") == list(range(100_000))
+
+
+def test_when_the_rest_fails_the_journal_says_what_is_in_the_table(large: Path) -> None:
+    """The line is counted from the start of the file."""
+    body = ndjson(rows(100_000)) + b"{oops\n"
+    put(large / "in", "large.ndjson.gz", gz(body))
+    bench = Bench(pipeline_settings(large / "in", large / "table"), runner=StoppingRunner(1))
+    bench.pipeline().step()
+    done = bench.entries()[1].sources[0].rows
+    bench.again(runner=StoppingRunner(10**9)).pipeline().step()
+    failed = bench.entries()[2].sources[0].failure
+
+    assert failed is not None
+    assert failed.line == 100_001
+    assert f"its lines 1 to {done} are in the table" in failed.message
+    assert ids(large / "table") == list(range(done))
+
+
+def test_a_file_that_changed_after_a_stop_is_not_read_on(large: Path) -> None:
+    """Its first lines are in the table; others in their place would be wrong (D15, D17)."""
+    bench = Bench(pipeline_settings(large / "in", large / "table"), runner=StoppingRunner(1))
+    bench.pipeline().step()
+    put(large / "in", "large.ndjson.gz", gz(ndjson(rows(5))))
+    later = bench.again(runner=StoppingRunner(10**9))
+
+    assert not later.pipeline().step()
+    assert any("has changed since" in event.sentence() for event in later.events)
+
+
+@pytest.fixture
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "SMALLEST_UNIT", 20_000)
+
+
+@pytest.mark.usefixtures("cut_small")
+def test_a_large_plain_file_is_read_in_parts_each_line_once(tmp_path: Path) -> None:
+    """One record in the books, rows and lines added up (L15)."""
+    put(tmp_path / "in", "large.ndjson", ndjson(rows(20_000)) + b"\n\n")
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    bench.pipeline().step()
+    (record,) = bench.entries()[1].sources
+
+    assert len(bench.entries()[1].files) > 3
+    assert (record.lines, record.blank, record.rows) == (20_002, 2, 20_000)
+    assert {file.unit for file in bench.entries()[1].files} == {record.unit}
+    assert ids(tmp_path / "table") == list(range(20_000))
+
+
+@pytest.mark.usefixtures("cut_small")
+def test_one_bad_line_in_one_part_keeps_the_whole_file_out(tmp_path: Path) -> None:
+    """The line is counted from the start of the file, not of the part (L15)."""
+    put(tmp_path / "in", "large.ndjson", ndjson(rows(15_000)) + b"{oops\n" + ndjson(rows(5_000)))
+    put(tmp_path / "in", "small.ndjson", ndjson(rows(3)))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    bench.pipeline().step()
+    records = {each.path: each for each in bench.entries()[1].sources}
+
+    assert records["large.ndjson"].failure is not None
+    assert records["large.ndjson"].failure.line == 15_001
+    assert ids(tmp_path / "table") == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("cut_small")
+def test_a_part_that_a_stop_left_unread_leaves_the_whole_file_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts stop at places that do not fit together, so none of them counts (L02)."""
+    monkeypatch.setattr(worker, "DECODED_BUDGET", 1)
+    put(tmp_path / "in", "large.ndjson", ndjson(rows(20_000)))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=StoppingRunner(1))
+
+    assert not bench.pipeline().step()
+    assert len(bench.entries()) == 1
+    assert bench.again(runner=StoppingRunner(10**9)).pipeline().step()
+    assert ids(tmp_path / "table") == list(range(20_000))
+
+
+def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Path) -> None:
+    """Two byte ranges of two different objects never make one file (D17)."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3_000)))
+    (file,) = listed(tmp_path / "in")
+    parts = planning.plan([replace(file)], parallelism=1)[0]
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3_001)))
+    given = work(tmp_path / "in", tmp_path / "table")
+    whole = replace(parts, files=(replace(file, part=cut(file.size, 2)[1]),))
+    (record,) = run_unit(whole, given, OpenedStores(given)).sources
+
+    assert record.failure is not None
+    assert record.failure.code == "object_changed"

@@ -1,0 +1,86 @@
+"""When a batch starts."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from blizzard.settings import RollingPolicy
+from blizzard.trigger import Waiting, should_start
+from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows, source_file
+
+POLICY = RollingPolicy(file_size=1_000_000, rollover=300, inactivity=60)
+
+
+def waiting(*, age: float, quiet: float, size: int = 10, more: bool = False) -> Waiting:
+    return Waiting(
+        files=(source_file(size=size),),
+        oldest=NOON - timedelta(seconds=age),
+        newest=NOON - timedelta(seconds=quiet),
+        more=more,
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "starts"),
+    [
+        (waiting(age=10, quiet=10), False),
+        (waiting(age=59, quiet=59), False),
+        (waiting(age=60, quiet=60), True),
+        (waiting(age=299, quiet=1), False),
+        (waiting(age=300, quiet=1), True),
+        (waiting(age=1, quiet=1, size=20_000_000), True),
+        (waiting(age=1, quiet=1, size=9_000_000), False),
+        (waiting(age=1, quiet=1, more=True), True),
+    ],
+)
+def test_a_batch_starts_when_full_or_old_or_quiet(what: Waiting, starts: bool) -> None:
+    assert should_start(what, POLICY, parallelism=2, now=NOON) is starts
+
+
+def test_the_settings_decide_how_long_small_files_wait(tmp_path: Path) -> None:
+    """With a polling pipeline and a clock that a test moves."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
+    patient = replace(
+        settings, sink=replace(settings.sink, rolling=RollingPolicy(inactivity=100, rollover=1000))
+    )
+    bench = Bench(patient, once=False)
+    pipeline = bench.pipeline()
+
+    assert not pipeline.step()
+    bench.hands.at += 99
+    assert not pipeline.step()
+    bench.hands.at += 1
+    assert pipeline.step()
+
+
+def test_files_that_keep_coming_wait_no_longer_than_the_rollover(tmp_path: Path) -> None:
+    """Inactivity never comes, so age decides."""
+    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
+    busy = replace(
+        settings, sink=replace(settings.sink, rolling=RollingPolicy(inactivity=100, rollover=250))
+    )
+    bench = Bench(busy, once=False)
+    pipeline = bench.pipeline()
+    steps = []
+    for number in range(4):
+        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(1)))
+        steps.append(pipeline.step())
+        bench.hands.at += 90
+
+    assert steps == [False, False, False, True]
+
+
+def test_a_store_whose_clock_is_ahead_delays_nothing_for_ever(tmp_path: Path) -> None:
+    """A file from the future has arrived when we first saw it (L22)."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(1)))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), once=False)
+    # The test's clock stands in 2024; the file's time is that of the machine, years later.
+    assert datetime.fromtimestamp((tmp_path / "in/a.ndjson").stat().st_mtime, NOON.tzinfo) > NOON
+    pipeline = bench.pipeline()
+
+    assert not pipeline.step()
+    bench.hands.at += 60
+    assert pipeline.step()
