@@ -8,7 +8,7 @@ rest goes on.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blizzard.events import JobSplit
+from blizzard.events import JobSplit, UnitsEnded
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.outcome import Settled, settle
 from blizzard.runner import Runner, WorkersDied
@@ -18,7 +18,10 @@ from lake.telemetry.events import Emit
 
 def run_units(units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit) -> Settled:
     """Run all units, splitting where the workers die, and settle what came of them."""
-    ran, outcomes = _run(list(units), work, runner, emit)
+    try:
+        ran, outcomes = _run(list(units), work, runner, emit)
+    finally:
+        emit(UnitsEnded(pipeline=work.marks["pipeline"]))
     return settle(ran, outcomes)
 
 

@@ -153,9 +153,7 @@ class Queue:
     """Objects that entries name and that are not there any more."""
 
 
-def read(
-    entries: Iterable[Entry], *, pipeline: str, open_folder: Callable[[str], Reader]
-) -> Queue:
+def read(entries: Iterable[Entry], *, pipeline: str, open_folder: Callable[[str], Reader]) -> Queue:
     """Read the objects that journal entries name; any other object is none of the queue's.
 
     The objects may be in several places, since `dlq_path` may have been another one before.

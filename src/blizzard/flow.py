@@ -4,7 +4,7 @@ They cross from the driver to Spark's executors and back, so they are frozen and
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -83,6 +83,8 @@ class Work:
     marks: Mapping[str, str]
     """What every footer carries: the pipeline and the journal's id."""
     clock: Clock
+    outbox: str | None = None
+    """The pipeline in whose outbox files wait for their entry; None where they need not."""
     line: Address | None = None
     """Where running units tell the driver how far they are."""
 
@@ -97,6 +99,17 @@ class ClosedFile:
     rows: int
     sources: tuple[str, ...]
     statistics: Mapping[str, ColumnStatistics]
+    seconds: float = 0.0
+    """How long it took to encode and write it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What the work took. It is for metrics alone: nothing is decided by it."""
+
+    write_seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long each data file took to be encoded and written, by its name."""
+    upload_retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +123,4 @@ class UnitOutcome:
     unit: str
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
+    effort: Effort = field(default_factory=Effort)

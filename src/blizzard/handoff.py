@@ -1,30 +1,140 @@
-"""What happens to a journaled batch next. Doing it again changes nothing."""
+"""What happens to a journaled batch next. Doing it again changes nothing.
 
-from collections.abc import Callable
-from typing import Protocol
+A batch is in the journal before it is handed on, and handed on before the next one is appended.
+So after a crash at most the last entry has to be handed on again.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol, assert_never
+
+from lake import layout
+from lake.datafile import FinishedFile
+from lake.entry import Entry, Handoff
+from lake.meta import Meta, encode_meta
+from lake.storage import Store
+
+CONCURRENT = 16
+"""Metas that are written, or files that are moved, at a time."""
+
+IsCommitted = Callable[[Entry], bool]
+"""Asks the Delta log whether an entry is committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOn:
+    """What handing on has done."""
+
+    delta_commits: int = 0
+    """Commits that this process made."""
+    files: int = 0
+    """Data files that were handed off, be it by an entry, by a meta or by their final name."""
 
 
 class Publisher(Protocol):
-    """Hands journaled batches on; says how many Delta commits this process made for it."""
+    """Hands journaled batches on."""
 
-    def publish(self) -> int:
-        """Hand on whatever is journaled and not yet handed on."""
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
+        """Hand on the last entry; `redo` where an earlier run has appended it."""
+
+
+def publisher_of(handoff: Handoff, is_committed: IsCommitted) -> Publisher:
+    """Give the publisher of a hand-off."""
+    match handoff:
+        case Handoff.JOURNAL:
+            return LeaveToPenguin()
+        case Handoff.STAGING:
+            return StageMetas(is_committed)
+        case Handoff.DIRECT:
+            return MoveFromOutbox(is_committed)
+        case _:
+            assert_never(handoff)
 
 
 class LeaveToPenguin:
     """The journal is the hand-off: penguin reads the entries past the one it committed last."""
 
-    def publish(self) -> int:
-        """Do nothing: the entry says it all."""
-        return 0
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:  # noqa: ARG002 - the entry says it all
+        """Do nothing: with its entry a file is handed off."""
+        return HandedOn(files=0 if redo else len(last.files))
 
 
+@dataclass(frozen=True, slots=True)
+class StageMetas:
+    """Each file gets a meta in `_staging/pending/`, which penguin deletes once it is committed."""
+
+    is_committed: IsCommitted
+
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
+        """Write the metas of an entry.
+
+        Those of a committed entry would do no harm, but penguin would have to clear them away.
+        """
+        if not last.files or (redo and self.is_committed(last)):
+            return HandedOn()
+
+        def write(file: FinishedFile) -> None:
+            # One that is there is ours, of the same bytes: the name is used once.
+            store.create(layout.pending_meta(file.filename), encode_meta(meta_of(file, last)))
+
+        return HandedOn(files=_for_all(last.files, write))
+
+
+@dataclass(frozen=True, slots=True)
+class MoveFromOutbox:
+    """Each file is moved from the outbox to its final name, where a scan may see it.
+
+    It comes after the entry, so no scan ever sees a file that no entry names.
+    """
+
+    is_committed: IsCommitted
+
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
+        """Move the files of an entry; of a committed one all were moved before."""
+        if not last.files or (redo and self.is_committed(last)):
+            return HandedOn()
+
+        def move(file: FinishedFile) -> None:
+            waiting = layout.outbox(last.pipeline, file.filename)
+            store.move(waiting, file.filename, size=file.size)
+
+        return HandedOn(files=_for_all(last.files, move))
+
+
+@dataclass(frozen=True, slots=True)
 class CommitInline:
-    """Commit each batch to the Delta log in this process, right after it is journaled."""
+    """Commit each batch to the Delta log in this process, right after it is handed off."""
 
-    def __init__(self, commit: Callable[[], int]) -> None:
-        self._commit = commit
+    commit: Callable[[], int]
+    before: Publisher = LeaveToPenguin()
 
-    def publish(self) -> int:
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
         """Commit every entry that is not committed yet, also those of an earlier run."""
-        return self._commit()
+        handed = self.before.publish(store, last, redo=redo)
+        return replace(handed, delta_commits=self.commit())
+
+
+def meta_of(file: FinishedFile, entry: Entry) -> Meta:
+    """Say in a meta what the entry says of a file."""
+    return Meta(
+        filename=file.filename,
+        size=file.size,
+        record_count=file.record_count,
+        partition_values=dict(file.partition_values),
+        source_file=file.source_file,
+        source_files=tuple(_uri_of(key, entry) for key in file.source_files),
+        pipeline=entry.pipeline,
+        journal=entry.journal,
+        entry=entry.sequence,
+    )
+
+
+def _uri_of(key: str, entry: Entry) -> str:
+    source, _, path = key.partition(":")
+    return f"{entry.source_uris[source].rstrip('/')}/{path}"
+
+
+def _for_all(files: Iterable[FinishedFile], act: Callable[[FinishedFile], None]) -> int:
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="hand-off") as pool:
+        return len(list(pool.map(act, files)))

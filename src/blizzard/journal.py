@@ -60,6 +60,7 @@ class History:
     journal: str | None = None
     sequence: int = -1
     digest: str | None = None
+    last: Entry | None = None
     known: dict[str, Known] = field(default_factory=dict)
 
     def learn(self, entry: Entry, body: bytes) -> None:
@@ -76,6 +77,7 @@ class History:
         self.journal = entry.journal
         self.sequence = entry.sequence
         self.digest = digest(body)
+        self.last = entry
         at = datetime.fromisoformat(entry.created)
         for record in entry.sources:
             self.known[record.key] = Known(record=record, at=at)
@@ -134,6 +136,17 @@ class Journal:
         """Say which entry is the last."""
         return self._history.sequence
 
+    @property
+    def last(self) -> Entry:
+        """Give the last entry: the only one that may have to be handed off again."""
+        if self._history.last is None:
+            raise AssertionError("an open journal has an entry")
+        return self._history.last
+
+    def check_protocol(self) -> None:
+        """See that the table's hand-off is still ours: somebody may have changed it meanwhile."""
+        agree_on_protocol(self._store, self._identity.handoff)
+
     def known(self, key: str) -> Known | None:
         """Say what the journal knows of a source file."""
         return self._history.known.get(key)
@@ -163,7 +176,25 @@ class Journal:
                 "folder back from a backup, or write to a new table",
                 path=self._store.describe(layout.journal_folder(pipeline)),
             )
+        self._refuse_another_name()
         self._append("open", (), (), ())
+
+    def _refuse_another_name(self) -> None:
+        """Notice a pipeline that was renamed: its sources are in this table under the old name."""
+        ours = set(self._identity.source_uris.values())
+        for other in layout.pipelines(self._store.folders(layout.OURS)):
+            path = layout.journal_entry(other, 0)
+            body = self._store.get(path)
+            if body is None:
+                continue
+            taken = ours & set(decode_entry(body, path).source_uris.values())
+            if taken:
+                raise JournalLost(
+                    f"pipeline {other!r} of this table reads {min(taken)} already, so "
+                    f"{self._identity.pipeline!r} would ingest it a second time; "
+                    f"call the pipeline {other!r}, or write to another table",
+                    path=self._store.describe(path),
+                )
 
     def append(
         self,
@@ -279,13 +310,15 @@ def agree_on_protocol(store: Store, handoff: Handoff) -> None:
 
 def latest_protocol(store: Reader) -> Protocol | None:
     """Read the protocol in force: the document with the highest number."""
-    numbers = [
-        int(stem)
-        for facts in store.objects(layout.PROTOCOL)
-        if (stem := facts.path.rpartition("/")[2].removesuffix(".json")).isdigit()
-    ]
-    if not numbers:
+    number = latest_protocol_number(store)
+    if number is None:
         return None
-    path = layout.protocol(max(numbers))
+    path = layout.protocol(number)
     body = store.get(path)
     return None if body is None else decode_protocol(body, path)
+
+
+def latest_protocol_number(store: Reader) -> int | None:
+    """Give the highest number of a protocol document; None where there is none yet."""
+    listed = (layout.protocol_number(facts.path) for facts in store.objects(layout.PROTOCOL))
+    return max((number for number in listed if number is not None), default=None)

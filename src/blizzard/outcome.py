@@ -6,10 +6,10 @@ part is forgotten; if one part was not read, because a stop was asked for, the f
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from blizzard.flow import UnitOutcome, WorkUnit
+from blizzard.flow import Effort, UnitOutcome, WorkUnit
 from lake.datafile import FinishedFile
 from lake.entry import SourceRecord
 
@@ -20,6 +20,7 @@ class Settled:
 
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
+    effort: Effort = field(default_factory=Effort)
 
 
 def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settled:
@@ -42,7 +43,20 @@ def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settle
             if record.failure is None and record.unit is not None:
                 written = chain.from_iterable(part.files for part in parts)
                 files += [replace(file, unit=record.unit) for file in written]
-    return Settled(sources=tuple(sources), files=tuple(files))
+    return Settled(
+        sources=tuple(sources), files=tuple(files), effort=_together(outcomes, files)
+    )
+
+
+def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:
+    """Add up what all units took; a file that was forgotten does not count."""
+    written = {name: took for one in outcomes for name, took in one.effort.write_seconds.items()}
+    return Effort(
+        write_seconds={
+            file.filename: written[file.filename] for file in files if file.filename in written
+        },
+        upload_retries=sum(one.effort.upload_retries for one in outcomes),
+    )
 
 
 def _whole(parts: Iterable[UnitOutcome]) -> SourceRecord | None:

@@ -16,7 +16,7 @@ from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
-from lake.entry import Entry, SourceRecord
+from lake.entry import Entry, Handoff, SourceRecord
 from lake.errors import LakeError, ObjectMissing, Whose
 from lake.partition import table_schema
 from lake.storage import Reader, Store
@@ -82,6 +82,7 @@ class Pipeline:
     open_source: OpenReader
     open_sink: OpenStore
     statistics: Statistics = field(default_factory=Statistics)
+    _sink: Store | None = None
     _journal: Journal | None = None
     _tried: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
@@ -104,6 +105,7 @@ class Pipeline:
             return False
         if files and not misplaced and not self._is_time(findings, files):
             return False
+        journal.check_protocol()
         started = self.clock.seconds()
         units = plan(files, parallelism=self.runner.parallelism) if files else ()
         self._tell_start(journal.sequence + 1, files, units)
@@ -122,7 +124,7 @@ class Pipeline:
     def _open_journal(self) -> Journal:
         """Open the journal at the first step, whatever state an earlier run left it in."""
         if self._journal is None:
-            store = self.open_sink(sink_location(self.settings))
+            store = self._sink = self.open_sink(sink_location(self.settings))
             history = read_history(store, self.settings.name)
             journal = Journal(store, identity_of(self.settings, self.run_id), history, self.clock)
             journal.open_with(self.log_knows_pipeline)
@@ -176,11 +178,10 @@ class Pipeline:
             batch_size=min(source.batch_size for source in settings.sources),
             marks={"pipeline": settings.name, "journal": journal.id},
             clock=self.clock,
+            outbox=settings.name if settings.sink.handoff is Handoff.DIRECT else None,
         )
 
-    def _write_dead_letters(
-        self, entry: int, sources: tuple[SourceRecord, ...]
-    ) -> tuple[str, ...]:
+    def _write_dead_letters(self, entry: int, sources: tuple[SourceRecord, ...]) -> tuple[str, ...]:
         """Record the failures of a batch before its entry, which then names the object."""
         letters = dlq.letters(
             sources,
@@ -207,9 +208,21 @@ class Pipeline:
 
     def _publish(self) -> None:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""
-        if self._unpublished:
-            self.statistics.delta_commits += self.publisher.publish()
-            self._unpublished = False
+        if self._sink is None or self._journal is None or not self._unpublished:
+            return
+        last = self._journal.last
+        done = self.publisher.publish(self._sink, last, redo=last.run != self.run_id)
+        self.statistics.delta_commits += done.delta_commits
+        self._unpublished = False
+        if done.files:
+            self.emit(
+                events.FilesHandedOff(
+                    pipeline=self.settings.name,
+                    entry=last.sequence,
+                    handoff=last.handoff.value,
+                    files=done.files,
+                )
+            )
 
     def _check_failures(self) -> None:
         """Stop the pipeline once too many files have failed; what succeeded is handed on."""

@@ -81,6 +81,10 @@ class UploadSettings:
     max_concurrent_parts: int = 8
     max_concurrent_uploads: int = 4
 
+    def in_parts(self, size: int) -> bool:
+        """Say whether a file of this size is uploaded in parts."""
+        return size >= self.min_multipart_size
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSettings:

@@ -1,9 +1,9 @@
 """Results and plans, for a person or a machine, on standard output."""
 
 import json
-import os
 from dataclasses import asdict
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any
 
 from rich import box
@@ -87,7 +87,7 @@ def dead_letters(queue: Queue, output: Output) -> None:
         highlight=False,
         markup=False,
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("path", overflow="fold", ratio=2)
     table.add_column("stage", no_wrap=True)
     table.add_column("code", overflow="fold")
@@ -108,8 +108,9 @@ def dead_letters(queue: Queue, output: Output) -> None:
 
 def _common_folder(letters: tuple[DeadLetter, ...]) -> str:
     """Give the folder that all paths share, so that a table has room for what tells them apart."""
-    shared = os.path.commonprefix([letter.path for letter in letters])
-    return shared.rpartition("/")[0]
+    folders = [letter.path.split("/")[:-1] for letter in letters]
+    shared = takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
+    return "/".join(parts[0] for parts in shared)
 
 
 def _left_out(found: Explanation) -> list[tuple[str, str]]:

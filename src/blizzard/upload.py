@@ -13,7 +13,7 @@ from blizzard.line import Progress
 from blizzard.settings import UploadSettings
 from lake.datafile import FinishedFile
 from lake.errors import LakeError, StoreUnavailable
-from lake.layout import TablePath, data_file
+from lake.layout import TablePath, data_file, outbox
 from lake.retry import Backoff
 from lake.storage import ObjectFacts, Store
 
@@ -29,12 +29,16 @@ class Uploads:
         settings: UploadSettings,
         progress: Progress | None = None,
         *,
+        outbox: str | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
         self._settings = settings
         self._progress = progress or Progress()
+        self.retries = 0
+        """How often an upload was tried again."""
         self._lock = threading.Lock()
+        self._outbox = outbox
         self._pause = pause
         self._pool = ThreadPoolExecutor(
             settings.max_concurrent_uploads, thread_name_prefix="upload"
@@ -77,7 +81,8 @@ class Uploads:
         with self._lock:
             self._progress.active_uploads += 1
         try:
-            facts = self._put(name, file)
+            # The entry names the file as it will be called once it is moved out of the outbox.
+            facts = self._put(outbox(self._outbox, name) if self._outbox else name, file)
         finally:
             with self._lock:
                 self._progress.active_uploads -= 1
@@ -98,19 +103,16 @@ class Uploads:
         )
 
     def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
+        """Upload a file, and try again where that can help."""
         for attempt in range(1, TRIES + 1):
             try:
-                facts = self._store.upload(
-                    name,
-                    file.path,
-                    part_size=self._settings.part_size,
-                    multipart=file.size >= self._settings.min_multipart_size,
-                    max_parts=self._settings.max_concurrent_parts,
-                )
+                facts = self._put_once(name, file)
                 break
             except LakeError as error:
                 if attempt == TRIES or not error.retryable:
                     raise
+                with self._lock:
+                    self.retries += 1
                 self._pause(Backoff(limit_secs=10).wait(attempt, random.random))
         if facts.size != file.size:
             raise StoreUnavailable(
@@ -118,3 +120,30 @@ class Uploads:
                 path=self._store.describe(name),
             )
         return facts
+
+    def _put_once(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
+        """Upload a file, and count its parts as in flight, as many as may be, until it is there.
+
+        The store does not say when a part has arrived, so the count is the most it can be.
+        """
+        most, parts = self._settings.max_concurrent_parts, 0
+
+        def part_taken() -> None:
+            nonlocal parts
+            if parts < most:
+                parts += 1
+                with self._lock:
+                    self._progress.active_parts += 1
+
+        try:
+            return self._store.upload(
+                name,
+                file.path,
+                part_size=self._settings.part_size,
+                multipart=self._settings.in_parts(file.size),
+                max_parts=most,
+                part_taken=part_taken,
+            )
+        finally:
+            with self._lock:
+                self._progress.active_parts -= parts

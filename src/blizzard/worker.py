@@ -81,7 +81,7 @@ def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = Non
 
     with (
         tempfile.TemporaryDirectory(prefix="blizzard-") as folder,
-        Uploads(stores.sink(), work.upload, line.progress) as uploads,
+        Uploads(stores.sink(), work.upload, line.progress, outbox=work.outbox) as uploads,
         Downloads(unit.files, open_file, ahead=work.max_concurrent_files) as downloads,
     ):
         return _Unit(unit, work, Path(folder), downloads, uploads, line).run()

@@ -5,10 +5,11 @@ Memory is one row group: what is encoded already is on disk, where the uploader 
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blizzard.flow import ClosedFile
@@ -16,6 +17,10 @@ from blizzard.rolling import OpenFile, file_is_full, row_group_is_full
 from blizzard.settings import Codec, RollingPolicy
 from lake.clock import Clock
 from lake.footer import statistics
+
+SAMPLE_ROWS = 10_000
+MOST_DISTINCT = 0.5
+"""A column repeats if at most every second value of the sample is a new one."""
 
 PARQUET_CODEC: Mapping[Codec, Literal["snappy", "gzip", "zstd", "lz4", "none"]] = {
     Codec.SNAPPY: "snappy",
@@ -88,6 +93,7 @@ class RollingWriter:
         )
 
     def _close_row_group(self) -> None:
+        table = pa.Table.from_batches(self._buffered).cast(self._schema)
         if self._open is None:
             name = self._clock.fresh_id()
             file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
@@ -96,12 +102,12 @@ class RollingWriter:
                 self._schema,
                 compression=PARQUET_CODEC[self._policy.codec],
                 store_schema=False,
+                use_dictionary=repeating_columns(table),
                 write_statistics=True,
             )
             self._open = (name, file, writer)
         _name, file, writer = self._open
         before = file.tell()
-        table = pa.Table.from_batches(self._buffered).cast(self._schema)
         writer.write_table(table, row_group_size=table.num_rows)
         self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
         self._buffered, self._buffered_bytes = [], 0
@@ -125,3 +131,18 @@ class RollingWriter:
         self._open = None
         self._sources = []
         return closed
+
+
+def repeating_columns(table: pa.Table) -> Any:  # noqa: ANN401 - a list of names, for which pyarrow's stubs want a bool
+    """Name the columns whose values repeat: only there does a dictionary save time and space.
+
+    A look at the first rows of a file decides for the whole file. Parquet falls back by itself
+    where a dictionary grows too large, but only after the cost of building it.
+    """
+    sample = table.slice(0, SAMPLE_ROWS)
+    return [
+        name
+        for name in sample.column_names
+        if not pa.types.is_boolean(sample.schema.field(name).type)
+        and pc.count_distinct(sample[name], mode="all").as_py() <= sample.num_rows * MOST_DISTINCT
+    ]

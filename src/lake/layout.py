@@ -12,11 +12,19 @@ TablePath = NewType("TablePath", str)
 
 OURS = "_blizzard"
 PROTOCOL = f"{OURS}/protocol"
+STAGING = "_staging"
+PENDING = f"{STAGING}/pending"
+HELD = f"{STAGING}/held"
 DELTA_LOG = "_delta_log"
 LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 ENTRY_NAME = re.compile(r"(\d{20})\.json")
+PROTOCOL_NAME = re.compile(r"(\d+)\.json")
+FILE_NAME = re.compile(
+    r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\.parquet"
+)
+META_SUFFIX = ".meta.json"
 DEAD_LETTERS_NAME = re.compile(r"failures-\d{8}-\d{6}-[0-9a-f-]{36}\.ndjson")
 
 
@@ -26,9 +34,41 @@ def data_file(values: PartitionValues, fresh_id: UUID) -> TablePath:
     return TablePath(f"{folder(values)}/{name}" if values else name)
 
 
+def file_id(path: str) -> str | None:
+    """Give the UUIDv7 that a data file is named by; None for whatever else stands in a table.
+
+    Folders that start with `_` or `.` hold no data: Delta and VACUUM do not look into them either.
+    """
+    first, _, _ = path.partition("/")
+    found = FILE_NAME.fullmatch(path.rpartition("/")[2])
+    return found[1] if found and not first.startswith(("_", ".")) else None
+
+
+def outbox(pipeline: str, file: TablePath) -> TablePath:
+    """Name the place where a file waits, unseen, until its entry is in the journal."""
+    return TablePath(f"{OURS}/{pipeline}/outbox/{file}")
+
+
+def pending_meta(file: TablePath) -> TablePath:
+    """Name the meta that hands a data file over; it has the file's UUID."""
+    return TablePath(f"{PENDING}/{file.rpartition('/')[2].removesuffix('.parquet')}{META_SUFFIX}")
+
+
+def is_meta(path: str) -> bool:
+    """Say whether an object is a meta that waits, whoever wrote it."""
+    folder, _, name = path.rpartition("/")
+    return folder == PENDING and name.endswith(META_SUFFIX)
+
+
 def protocol(number: int) -> TablePath:
     """Name the k-th protocol document; the highest one counts."""
     return TablePath(f"{PROTOCOL}/{number}.json")
+
+
+def protocol_number(path: str) -> int | None:
+    """Give the k of a protocol document, or None for whatever else stands in its folder."""
+    found = PROTOCOL_NAME.fullmatch(path.rpartition("/")[2])
+    return int(found[1]) if found else None
 
 
 def journal_folder(pipeline: str) -> str:

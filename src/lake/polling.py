@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from lake.retry import Backoff, can_help, may_mend
-from lake.telemetry.events import Emit, StepFailed, StopRequested, code_of
+from lake.telemetry.events import (
+    Emit,
+    LastStepTaken,
+    StepFailed,
+    StepFinished,
+    StopRequested,
+    code_of,
+)
+from lake.telemetry.health import PartKind
 
 LEAVE_AT_ONCE = 130
 
@@ -59,6 +67,7 @@ def run_step(
     emit: Emit,
     once: bool,
     interval: Callable[[], float],
+    kind: PartKind = PartKind.PIPELINE,
     backoff: Backoff | None = None,
     max_tries: int = 5,
 ) -> BaseException | None:
@@ -80,14 +89,20 @@ def run_step(
                 (failures >= max_tries or not can_help(error)) if once else not may_mend(error)
             )
             pause = None if hopeless else policy.wait(failures, random.random)
-            emit(StepFailed(who=who, code=code_of(error), error=str(error), next_try_secs=pause))
+            emit(
+                StepFailed(
+                    kind=kind, who=who, code=code_of(error), error=str(error), next_try_secs=pause
+                )
+            )
             if pause is None:
                 return error
             stop.wait(pause)
             continue
+        emit(StepFinished(kind=kind, who=who, found=found))
         if found:
             continue
         if once:
-            return None
+            break
         stop.wait(interval())
+    emit(LastStepTaken(kind=kind, who=who))
     return None

@@ -6,7 +6,7 @@ folder, before it counts as done: obstore renames, but does not sync.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -199,14 +199,24 @@ class Store(Reader):
         self.sync(path)
 
     def upload(
-        self, path: str, file: Path, *, part_size: int, multipart: bool, max_parts: int
+        self,
+        path: str,
+        file: Path,
+        *,
+        part_size: int,
+        multipart: bool,
+        max_parts: int,
+        part_taken: Callable[[], None] = lambda: None,
     ) -> ObjectFacts:
-        """Bring a local file into the store, whole or not at all, and give the store's facts."""
+        """Bring a local file into the store, whole or not at all, and give the store's facts.
+
+        `part_taken` is called for each part of a multipart upload that is about to be sent.
+        """
         try:
             obstore.put(
                 self._store,
                 path,
-                file,
+                _parts(file, part_size, part_taken) if multipart else file,
                 use_multipart=multipart,
                 chunk_size=part_size,
                 max_concurrency=max_parts,
@@ -215,6 +225,27 @@ class Store(Reader):
             return _facts(obstore.head(self._store, path))
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
+
+    def move(self, source: str, target: str, *, size: int) -> None:
+        """Give an object another name; doing so again changes nothing.
+
+        Where the source is gone and the target is there with the right size, it has been done
+        before. Some stores copy and delete: a crash in between leaves both, and the copy is made
+        again, of the same bytes.
+        """
+        try:
+            obstore.rename(self._store, source, target)
+        except FileNotFoundError as cause:
+            found = self.head(target)
+            if found is None or found.size != size:
+                raise ObjectMissing(
+                    "a file is neither where it waited nor, whole, where it belongs",
+                    waited=self.describe(source),
+                    belongs=self.describe(target),
+                ) from cause
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, source) from cause
+        self.sync(target)
 
     def delete(self, path: str) -> None:
         """Remove an object; one that is gone already is no error."""
@@ -279,6 +310,14 @@ def _check_readable(folder: Path) -> None:
         raise ObjectMissing("the folder does not exist", path=folder) from cause
     except PermissionError as cause:
         raise StoreDenied("the folder cannot be read: permission denied", path=folder) from cause
+
+
+def _parts(file: Path, size: int, taken: Callable[[], None]) -> Iterator[bytes]:
+    """Read a file part by part, as the store asks for them."""
+    with file.open("rb") as body:
+        while part := body.read(size):
+            taken()
+            yield part
 
 
 def _fsync(path: Path) -> None:

@@ -1,11 +1,15 @@
 """A table as its readers see it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
+
+from lake.entry import Entry
 
 
 def rows(table: Path, columns: list[str] | None = None, predicate: str | None = None) -> list[Any]:
@@ -27,3 +31,13 @@ def polars_ids(table: Path, condition: pl.Expr | None = None) -> list[int]:
     if condition is not None:
         frame = frame.filter(condition)
     return sorted(frame.select("id").collect()["id"].to_list())
+
+
+def parquet_ids(entries: Iterable[Entry], table: Path) -> list[int]:
+    """Give the ids of all rows in the data files that journal entries name."""
+    return sorted(
+        number
+        for entry in entries
+        for file in entry.files
+        for number in pq.read_table(table / file.filename, columns=["id"])["id"].to_pylist()
+    )

@@ -1,11 +1,17 @@
-"""What happened, as values. An event owns its log line; code that emits it knows no logger."""
+"""What happened, as values. An event owns its log line, its metrics and what it says of health.
 
-from collections.abc import Callable
+Code that emits it knows no logger, no metric and no page.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import ClassVar
 
 from lake.errors import LakeError
+from lake.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
+from lake.telemetry.measures import Count, Measure
 
 
 class Level(IntEnum):
@@ -32,9 +38,33 @@ class Event:
         """Give the fields, for a machine."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def measures(self) -> Iterable[Measure]:
+        """Say what it does to metrics."""
+        return ()
+
+    def signs(self) -> Iterable[Sign]:
+        """Say what it tells of the health of a pipeline or table."""
+        return ()
+
 
 Emit = Callable[[Event], None]
 """Where events go. It never raises and never blocks for long."""
+
+
+def shared(*listeners: Emit) -> Emit:
+    """Give an emitter that tells every listener; the trouble of one is none of anybody else's."""
+
+    def emit(event: Event) -> None:
+        for listener in listeners:
+            # To tell of a batch must never fail the batch.
+            with contextlib.suppress(Exception):
+                listener(event)
+
+    return emit
+
+
+PROGRAM = {PartKind.PIPELINE: "blizzard", PartKind.TABLE: "penguin"}
+"""Whose steps they are, as the names of metrics begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +76,7 @@ class StepFailed(Event):
     code: str
     error: str
     next_try_secs: float | None
+    kind: PartKind = PartKind.PIPELINE
 
     def sentence(self) -> str:
         """Say what went wrong and what happens next."""
@@ -55,6 +86,63 @@ class StepFailed(Event):
             else f"trying again in {self.next_try_secs:.1f} s"
         )
         return f"{self.who}: {self.error} [{self.code}]; {then}"
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it, by its code."""
+        labels = {self.kind.value: self.who, "code": self.code}
+        yield Count(f"{PROGRAM[self.kind]}_step_failures_total", 1, labels)
+
+    def signs(self) -> Iterable[Sign]:
+        """Say that the pipeline or table is not well."""
+        yield Ailing(
+            Part(self.kind, self.who), self.code, self.error, ended=self.next_try_secs is None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinished(Event):
+    """A pipeline or table came to the end of a step."""
+
+    level: ClassVar[Level] = Level.TRACE
+    who: str
+    found: bool
+    kind: PartKind = PartKind.PIPELINE
+
+    def sentence(self) -> str:
+        """Say whether there was anything to do."""
+        return f"{self.who}: a step has {'done its work' if self.found else 'found nothing to do'}"
+
+    def signs(self) -> Iterable[Sign]:
+        """Say that the pipeline or table is well."""
+        yield Well(Part(self.kind, self.who))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastStepTaken(Event):
+    """A pipeline or table takes no more steps, as it was asked to."""
+
+    level: ClassVar[Level] = Level.TRACE
+    who: str
+    kind: PartKind = PartKind.PIPELINE
+
+    def sentence(self) -> str:
+        """Say so."""
+        return f"{self.who}: the last step is taken"
+
+    def signs(self) -> Iterable[Sign]:
+        """Say that nothing more is to be waited for."""
+        yield Over(Part(self.kind, self.who))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsServed(Event):
+    """Metrics and health can be asked for."""
+
+    url: str
+
+    def sentence(self) -> str:
+        """Say where."""
+        return f"metrics are at {self.url}/metrics, health is at {self.url}/health"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

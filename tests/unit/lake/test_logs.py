@@ -45,6 +45,7 @@ def test_a_json_line_is_an_object_with_the_facts():
         "code": "store_full",
         "error": "no space\nis left",
         "next_try_secs": 1.5,
+        "kind": "pipeline",
     }
 
 

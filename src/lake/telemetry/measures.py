@@ -1,0 +1,75 @@
+"""What events do to metrics, as plain values, and how a program declares the metrics it has.
+
+Nothing here knows who shows the metrics: `lake.telemetry.prometheus` does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """So many more have happened."""
+
+    name: str
+    amount: float
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """It took so many seconds this time."""
+
+    name: str
+    seconds: float
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """It is this much now."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """It has been so since then, and grows older while nobody looks; None where it is not so."""
+
+    name: str
+    since: float | None
+    """Seconds since the epoch."""
+    labels: Mapping[str, str]
+
+
+Measure = Count | Observe | Reading | Age
+
+
+class Kind(StrEnum):
+    """The types of metrics."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One metric of a program: its name, what it says, and the labels it has, no more, no less."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...]
+    buckets: tuple[float, ...] = ()
+    """The upper bounds of a histogram, in seconds."""
+
+
+QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+"""Bounds for what should take no longer than a minute."""
+
+LONG = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+"""Bounds for what may take an hour."""

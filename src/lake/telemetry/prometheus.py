@@ -1,0 +1,84 @@
+"""The only door to prometheus_client: measures of events, shown as Prometheus metrics.
+
+The metrics of a program are a closed table. A measure that does not fit it is a mistake in the
+code, and an error here; tests walk all events, so that none reaches a running program.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import choose_encoder
+
+from lake.telemetry.measures import Age, Count, Kind, Measure, Observe, Reading, Spec
+
+Metric = Counter | Gauge | Histogram
+
+
+class Metrics:
+    """The metrics of one process, in a registry of its own."""
+
+    def __init__(self, specs: Iterable[Spec], *, seconds: Callable[[], float] = time.time) -> None:
+        # A second series per counter that tells when it began would double every page.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._seconds = seconds
+        self._registry = CollectorRegistry()
+        self._specs = {spec.name: spec for spec in specs}
+        self._metrics = {spec.name: self._make(spec) for spec in self._specs.values()}
+
+    def begin(self, **labels: str) -> None:
+        """Show at zero every metric with just these labels: a rise from nothing is no rise."""
+        for name, spec in self._specs.items():
+            if set(spec.labels) == set(labels):
+                self._metrics[name].labels(**labels)
+
+    def record(self, measure: Measure) -> None:
+        """Do to a metric what a measure says."""
+        metric = self._metrics[measure.name].labels(**measure.labels)
+        match measure:
+            case Count() if isinstance(metric, Counter):
+                metric.inc(measure.amount)
+            case Observe() if isinstance(metric, Histogram):
+                metric.observe(measure.seconds)
+            case Reading() if isinstance(metric, Gauge):
+                metric.set(measure.value)
+            case Age() if isinstance(metric, Gauge):
+                metric.set_function(self._age(measure.since))
+            case Count() | Observe() | Reading() | Age():
+                raise TypeError(f"{measure.name} is no metric for a {type(measure).__name__}")
+            case _:
+                assert_never(measure)
+
+    def page(self, accept: str) -> tuple[str, bytes]:
+        """Give the content type and the text of all metrics, in the format that is asked for."""
+        encode, content_type = choose_encoder(accept)
+        return content_type, encode(self._registry)
+
+    def _make(self, spec: Spec) -> Metric:
+        match spec.kind:
+            case Kind.COUNTER:
+                return Counter(spec.name, spec.help, spec.labels, registry=self._registry)
+            case Kind.GAUGE:
+                return Gauge(spec.name, spec.help, spec.labels, registry=self._registry)
+            case Kind.HISTOGRAM:
+                return Histogram(
+                    spec.name,
+                    spec.help,
+                    spec.labels,
+                    registry=self._registry,
+                    buckets=spec.buckets,
+                )
+            case _:
+                assert_never(spec.kind)
+
+    def _age(self, since: float | None) -> Callable[[], float]:
+        if since is None:
+            return lambda: 0.0
+        return lambda: max(0.0, self._seconds() - since)
