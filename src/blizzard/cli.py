@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
@@ -15,18 +16,27 @@ from rich.console import Console
 from blizzard import config, demo, show
 from blizzard.events import SparkStarting
 from blizzard.flow import Location
-from blizzard.handoff import CommitInline, LeaveToPenguin, Publisher
+from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
+from blizzard.live import Running
+from blizzard.metrics import METRICS
 from blizzard.pipeline import Pipeline, dead_letter_queue, explain
-from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
+from blizzard.progress import Display
+from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
 from blizzard.spark.runner import SparkRunner
+from blizzard.switch import set_handoff
 from lake.clock import Clock
+from lake.config.models import same_place
+from lake.entry import Entry, Handoff
 from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
 from lake.polling import Stop, run_step, stop_on_signals
 from lake.storage import Reader, Store
-from lake.telemetry.events import Emit, SettingNotActedOn
+from lake.telemetry.events import Emit, SettingNotActedOn, StepFailed, code_of, shared
+from lake.telemetry.health import Part, PartKind
 from lake.telemetry.logs import LogFormat, LogLevel, log_events
+from lake.telemetry.server import observed
 from penguin import config as penguin_config
 from penguin import inline
+from penguin.metrics import METRICS as PENGUIN_METRICS
 
 DONE, FAILED, USAGE = 0, 1, 2
 
@@ -78,7 +88,7 @@ def run(
     """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once."""
     if context.invoked_subcommand is not None:
         return
-    emit = log_events(log_level, log_format)
+    emit = _log(log_level, log_format)
     try:
         settings = config.load(files or [], folders or [], os.environ)
     except ConfigInvalid as invalid:
@@ -88,7 +98,22 @@ def run(
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
         raise typer.Exit(_explain(settings, output))
-    raise typer.Exit(_run(settings, emit, once=once, output=output, config_files=(files, folders)))
+    try:
+        with observed(
+            emit,
+            address=settings.metrics_address if settings.metrics_enabled else None,
+            specs=METRICS + PENGUIN_METRICS,
+            parts={
+                Part(PartKind.PIPELINE, each.name): each.poll_interval
+                for each in settings.pipelines
+            },
+            seconds=time.time,
+        ) as told:
+            code = _run(settings, told, once=once, output=output, config_files=(files, folders))
+    except ConfigInvalid as invalid:
+        _complain(invalid)
+        raise typer.Exit(USAGE) from None
+    raise typer.Exit(code)
 
 
 @app.command(name="demo")
@@ -139,6 +164,55 @@ def dlq_list(
     raise typer.Exit(code)
 
 
+handoff_app = typer.Typer(no_args_is_help=True, help="How files are handed off to penguin.")
+app.add_typer(handoff_app, name="handoff")
+
+
+@handoff_app.command(name="set")
+def handoff_set(
+    handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="journal, staging or direct.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
+    ] = None,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
+    ] = None,
+) -> None:
+    """Change the hand-off of every table of a configuration, once all entries are committed."""
+    try:
+        settings = config.load(files or [], folders or [], os.environ)
+    except ConfigInvalid as invalid:
+        _complain(invalid)
+        raise typer.Exit(USAGE) from None
+    code = DONE
+    for sink in _tables(settings):
+        try:
+            switched = set_handoff(
+                Store(sink.table_uri, sink.storage_options, make_folder=True),
+                handoff,
+                lambda pipeline, journal, sink=sink: inline.last_committed(  # type: ignore[misc]
+                    sink.table_uri, sink.storage_options, pipeline, journal
+                ),
+            )
+        except LakeError as error:
+            _complain(error, who=sink.table_uri)
+            code = FAILED
+            continue
+        if not show.switched(sink.table_uri, handoff, switched):
+            code = FAILED
+        elif sink.handoff is not handoff:
+            typer.echo(f"  now set sink.handoff: {handoff.value} in the configuration")
+    raise typer.Exit(code)
+
+
+def _tables(settings: BlizzardSettings) -> list[SinkSettings]:
+    """Give the tables of a configuration, each once."""
+    sinks = [pipeline.sink for pipeline in settings.pipelines]
+    return list({same_place(sink.table_uri): sink for sink in sinks}.values())
+
+
 def _run(
     settings: BlizzardSettings,
     emit: Emit,
@@ -148,12 +222,15 @@ def _run(
     config_files: tuple[list[Path] | None, list[Path] | None],
 ) -> int:
     clock = Clock()
+    running = Running(emit)
+    emit = shared(emit, running.emit)
     stop = Stop()
     stop_on_signals(stop, emit)
     runner = SparkRunner(
         settings.spark,
         starting=lambda: emit(SparkStarting(master=settings.spark.master)),
         stop_requested=lambda: stop.requested,
+        heard=running.heard,
     )
     run_id = str(clock.fresh_id())
     pipelines = [
@@ -175,14 +252,20 @@ def _run(
 
     def poll(pipeline: Pipeline) -> None:
         name = pipeline.settings.name
-        error = run_step(
-            pipeline.step,
-            who=name,
-            stop=stop,
-            emit=emit,
-            once=once,
-            interval=lambda: min(source.poll_interval for source in pipeline.settings.sources),
-        )
+        try:
+            error = run_step(
+                pipeline.step,
+                who=name,
+                stop=stop,
+                emit=emit,
+                once=once,
+                interval=lambda: pipeline.settings.poll_interval,
+            )
+        except BaseException as fatal:
+            # A panic of a library is no Exception; the exit code must tell the truth all the same.
+            errors[name] = fatal
+            emit(StepFailed(who=name, code=code_of(fatal), error=repr(fatal), next_try_secs=None))
+            raise
         if error is not None:
             errors[name] = error
 
@@ -211,6 +294,14 @@ def _run(
     return FAILED if errors else DONE
 
 
+def _log(least: LogLevel, shape: LogFormat) -> Emit:
+    """Log to standard error; a person at a terminal also sees how far the batches are."""
+    if shape is LogFormat.JSON or not sys.stderr.isatty():
+        return log_events(least, shape)
+    display = Display(Console(stderr=True))
+    return shared(log_events(least, shape, write=display.write), display.emit)
+
+
 def _explain(settings: BlizzardSettings, output: show.Output) -> int:
     code = DONE
     for pipeline in settings.pipelines:
@@ -230,8 +321,9 @@ def _publisher(
     clock: Clock,
     config_files: tuple[list[Path] | None, list[Path] | None],
 ) -> Publisher:
+    handed_off = publisher_of(pipeline.sink.handoff, _asks_for_entry(pipeline))
     if pipeline.sink.commit is Commit.PENGUIN:
-        return LeaveToPenguin()
+        return handed_off
     table = None
     if (name := settings.tables.get(pipeline.name)) is not None:
         files, folders = config_files
@@ -245,8 +337,22 @@ def _publisher(
             emit=emit,
             clock=clock,
             pipeline=pipeline.name,
-        )
+        ),
+        before=handed_off,
     )
+
+
+def _asks_for_entry(pipeline: PipelineSettings) -> IsCommitted:
+    """Give the question to the log whether an entry is committed."""
+    sink = pipeline.sink
+
+    def ask(entry: Entry) -> bool:
+        last = inline.last_committed(
+            sink.table_uri, sink.storage_options, entry.pipeline, entry.journal
+        )
+        return last is not None and last >= entry.sequence
+
+    return ask
 
 
 def _asks_the_log(pipeline: PipelineSettings) -> Callable[[], bool]:

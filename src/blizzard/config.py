@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from blizzard.settings import (
+    METRICS_ADDRESS,
     BlizzardSettings,
     Codec,
     Commit,
@@ -46,17 +47,16 @@ NOT_YET: Mapping[str, str] = {
     "schema.unknown_fields": "fields that are not declared are left out and counted",
     "global.total_concurrency": "the limits of each source and sink hold",
     "global.poll_jitter_secs": "polls start without jitter",
-    "metrics.enabled": "no metrics are served",
-    "metrics.address": "no metrics are served",
 }
 """Keys that are read and do nothing so far, with what happens instead."""
 
 NOT_AVAILABLE: Mapping[str, Mapping[object, str]] = {
-    "sink.handoff": {"staging": "use journal", "direct": "use journal"},
     "schema.infer": {True: "declare the fields"},
     "error_handling.on_bad_record": {"quarantine": "use fail"},
 }
 """Values that are refused, because passing over them would do what nobody asked for."""
+
+SMALLEST_PART_ON_S3 = mebibytes(5)
 
 NO_PIPELINE = """\
 no pipeline is configured: blizzard needs sections like
@@ -83,6 +83,8 @@ def load(
             for pipeline in pipelines
             if same_place(pipeline.sink.table_uri) in tables
         },
+        metrics_enabled=document.metrics.enabled,
+        metrics_address=document.metrics.address or METRICS_ADDRESS,
         warnings=tuple(warnings(document)),
     )
 
@@ -103,6 +105,8 @@ def _check(document: Document) -> Iterator[Fault]:
             yield Fault(path, "this name is taken by the table directory itself; choose another")
         for name_path, source_name, _ in pipeline.named_sources():
             yield from _check_name((*path, *name_path), source_name)
+        if pipeline.sink:
+            yield from _check_parts(path, pipeline.sink)
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
             yield from _check_partition(path, by, schema.fields_ if schema else [])
@@ -116,6 +120,16 @@ def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
             path,
             "a name starts with a letter or digit and has at most 100 letters, digits, _ . or -",
             near=(),
+        )
+
+
+def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
+    """Refuse parts that S3 would refuse, at the end of the first upload that has two of them."""
+    on_s3 = (sink.uri or "").startswith("s3://")
+    if on_s3 and mebibytes(sink.part_size_mb) < SMALLEST_PART_ON_S3:
+        yield Fault(
+            (*path, "sink", "part_size_mb"),
+            "S3 takes no part below 5 MB, other than the last; it must be at least 5",
         )
 
 

@@ -1,10 +1,23 @@
 """What happens in blizzard, told as events."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar
 
 from lake.telemetry.events import Event, Level
+from lake.telemetry.health import Part, PartKind, Sign, Working
+from lake.telemetry.measures import Age, Count, Measure, Observe, Reading
 from lake.units import in_words
+
+
+class Step(StrEnum):
+    """The parts of a batch that are timed at the driver."""
+
+    DISCOVER = "discover"
+    RUN = "run"
+    JOURNAL = "journal"
+    PUBLISH = "publish"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +37,50 @@ class BatchStarted(Event):
             f"({in_words(self.bytes)}) in {self.units} units"
         )
 
+    def signs(self) -> Iterable[Sign]:
+        """Say that the pipeline is at work, for as long as it takes."""
+        yield Working(Part(PartKind.PIPELINE, self.pipeline))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress(Event):
+    """What the running units of a batch have done so far, and what they are doing now."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    files_read: int = 0
+    records: int = 0
+    bytes_read: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    active_uploads: int = 0
+    active_parts: int = 0
+
+    def sentence(self) -> str:
+        """Say how far it is."""
+        return (
+            f"{self.pipeline}: {self.files_read} files read, {self.records} records, "
+            f"{self.parquet_files} Parquet files uploaded"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Give what is going on now; what was done counts once it is journaled."""
+        labels = {"pipeline": self.pipeline}
+        yield Reading("blizzard_active_uploads", self.active_uploads, labels)
+        yield Reading("blizzard_active_multipart_parts", self.active_parts, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitsEnded(Event):
+    """No unit of the batch runs any more, however that came."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+
+    def sentence(self) -> str:
+        """Say so."""
+        return f"{self.pipeline}: all units have ended"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJournaled(Event):
@@ -37,6 +94,38 @@ class BatchJournaled(Event):
     parquet_files: int
     bytes: int
     seconds: float
+    files_complete: int = 0
+    """Of the files, those that were read to their end."""
+    blank: int = 0
+    source_bytes: int = 0
+    failed_bytes: int = 0
+    multipart_uploads: int = 0
+    upload_retries: int = 0
+    write_seconds: tuple[float, ...] = ()
+    """How long each Parquet file took to be encoded and written."""
+
+    def facts(self) -> dict[str, object]:
+        """Give the fields; of many durations, their sum."""
+        return {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+
+    def measures(self) -> Iterable[Measure]:
+        """Count what was read and written: now it has happened, and it happens once."""
+        labels = {"pipeline": self.pipeline}
+        ingested, failed = ({**labels, "outcome": outcome} for outcome in ("ingested", "failed"))
+        yield Count("blizzard_source_files_total", self.files_complete, ingested)
+        yield Count("blizzard_source_files_total", self.failed, failed)
+        yield Count("blizzard_source_bytes_total", self.source_bytes, ingested)
+        yield Count("blizzard_source_bytes_total", self.failed_bytes, failed)
+        yield Count("blizzard_records_total", self.rows, ingested)
+        yield Count("blizzard_records_total", self.blank, {**labels, "outcome": "blank"})
+        yield Count("blizzard_bytes_written_total", self.bytes, labels)
+        yield Count("blizzard_parquet_files_written_total", self.parquet_files, labels)
+        yield Count("blizzard_multipart_uploads_total", self.multipart_uploads, labels)
+        yield Count("blizzard_retries_total", self.upload_retries, {**labels, "stage": "upload"})
+        yield Observe("blizzard_batch_duration_seconds", self.seconds, labels)
+        yield Reading("blizzard_journal_entry", self.entry, labels)
+        for seconds in self.write_seconds:
+            yield Observe("blizzard_parquet_write_duration_seconds", seconds, labels)
 
     def sentence(self) -> str:
         """Say what the batch gave."""
@@ -46,6 +135,28 @@ class BatchJournaled(Event):
             f"in {self.parquet_files} Parquet files ({in_words(self.bytes)}) "
             f"in {self.seconds:.1f} s{failed}"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesHandedOff(Event):
+    """The files of a journaled batch are handed off: penguin may commit them."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    pipeline: str
+    entry: int
+    handoff: str
+    files: int
+
+    def sentence(self) -> str:
+        """Say how many, and in which way."""
+        return (
+            f"{self.pipeline}: batch {self.entry}: {self.files} files handed off ({self.handoff})"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them, whatever the hand-off."""
+        labels = {"pipeline": self.pipeline}
+        yield Count("blizzard_staging_file_written_total", self.files, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +180,11 @@ class SourceFileFailed(Event):
             f"{self.pipeline}: skipped {self.path}{line}{field}: {self.reason} "
             f"[{self.stage}/{self.code}]"
         )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it, by where and why."""
+        labels = {"pipeline": self.pipeline, "stage": self.stage, "code": self.code}
+        yield Count("blizzard_source_file_failures_total", 1, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +219,11 @@ class FieldsDropped(Event):
             f"{shown}{more}; declare them under schema.fields to keep them"
         )
 
+    def measures(self) -> Iterable[Measure]:
+        """Count the values; the names are no label, since anybody can send new ones."""
+        count = sum(self.fields.values())
+        yield Count("blizzard_values_dropped_total", count, {"pipeline": self.pipeline})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFileOverwritten(Event):
@@ -118,6 +239,53 @@ class SourceFileOverwritten(Event):
             f"{self.pipeline}: {self.path} was ingested before and has changed since; "
             "its new content is not read. Give new data a new name"
         )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("blizzard_source_files_overwritten_total", 1, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcesListed(Event):
+    """The sources were looked at; so much waits to be read."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    pending: int
+    oldest: float | None
+    """When the first of the pending files was written, in seconds since the epoch."""
+    resting: int
+    """Files that failed, and are tried again later or not at all."""
+
+    def sentence(self) -> str:
+        """Say how much."""
+        return f"{self.pipeline}: {self.pending} source files wait, {self.resting} failed ones rest"
+
+    def measures(self) -> Iterable[Measure]:
+        """Give the backlog."""
+        labels = {"pipeline": self.pipeline}
+        yield Reading("blizzard_pending_files", self.pending, labels)
+        yield Age("blizzard_oldest_pending_file_age_seconds", self.oldest, labels)
+        yield Reading("blizzard_resting_files", self.resting, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageFinished(Event):
+    """A part of a batch is done."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    stage: Step
+    seconds: float
+
+    def sentence(self) -> str:
+        """Say how long it took."""
+        return f"{self.pipeline}: {self.stage} took {self.seconds:.3f} s"
+
+    def measures(self) -> Iterable[Measure]:
+        """Give the time it took."""
+        labels = {"pipeline": self.pipeline, "stage": self.stage.value}
+        yield Observe("blizzard_stage_duration_seconds", self.seconds, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,3 +328,7 @@ class JobSplit(Event):
             f"{self.pipeline}: {self.reason}; its {self.units} units are run again in halves, "
             "to find the file that does it"
         )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("blizzard_jobs_split_total", 1, {"pipeline": self.pipeline})

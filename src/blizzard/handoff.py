@@ -4,16 +4,16 @@ A batch is in the journal before it is handed on, and handed on before the next 
 So after a crash at most the last entry has to be handed on again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
 from lake import layout
 from lake.datafile import FinishedFile
 from lake.entry import Entry, Handoff
 from lake.meta import Meta, encode_meta
-from lake.storage import Store
+from lake.storage import Created, Store
 
 CONCURRENT = 16
 """Metas that are written, or files that are moved, at a time."""
@@ -36,7 +36,7 @@ class Publisher(Protocol):
     """Hands journaled batches on."""
 
     def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
-        """Hand on the last entry; `redo` where an earlier run has appended it."""
+        """Hand on the last entry; `redo` where an earlier step may have done so."""
 
 
 def publisher_of(handoff: Handoff, is_committed: IsCommitted) -> Publisher:
@@ -74,11 +74,12 @@ class StageMetas:
         if not last.files or (redo and self.is_committed(last)):
             return HandedOn()
 
-        def write(file: FinishedFile) -> None:
+        def write(file: FinishedFile) -> bool:
             # One that is there is ours, of the same bytes: the name is used once.
-            store.create(layout.pending_meta(file.filename), encode_meta(meta_of(file, last)))
+            meta = encode_meta(meta_of(file, last))
+            return isinstance(store.create(layout.pending_meta(file.filename), meta), Created)
 
-        return HandedOn(files=_for_all(last.files, write))
+        return _handed(last.files, write, redo=redo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +96,11 @@ class MoveFromOutbox:
         if not last.files or (redo and self.is_committed(last)):
             return HandedOn()
 
-        def move(file: FinishedFile) -> None:
+        def move(file: FinishedFile) -> bool:
             waiting = layout.outbox(last.pipeline, file.filename)
-            store.move(waiting, file.filename, size=file.size)
+            return store.move(waiting, file.filename, size=file.size)
 
-        return HandedOn(files=_for_all(last.files, move))
+        return _handed(last.files, move, redo=redo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class CommitInline:
     """Commit each batch to the Delta log in this process, right after it is handed off."""
 
     commit: Callable[[], int]
-    before: Publisher = LeaveToPenguin()
+    before: Publisher = field(default_factory=LeaveToPenguin)
 
     def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
         """Commit every entry that is not committed yet, also those of an earlier run."""
@@ -135,6 +136,10 @@ def _uri_of(key: str, entry: Entry) -> str:
     return f"{entry.source_uris[source].rstrip('/')}/{path}"
 
 
-def _for_all(files: Iterable[FinishedFile], act: Callable[[FinishedFile], None]) -> int:
+def _handed(
+    files: tuple[FinishedFile, ...], hand_off: Callable[[FinishedFile], bool], *, redo: bool
+) -> HandedOn:
+    """Hand off every file; of those of an earlier run only what was left to do counts."""
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="hand-off") as pool:
-        return len(list(pool.map(act, files)))
+        now = list(pool.map(hand_off, files))
+    return HandedOn(files=sum(now) if redo else len(files))

@@ -19,6 +19,7 @@ from lake.entry import (
     Entry,
     Handoff,
     Protocol,
+    Receipt,
     SourceRecord,
     decode_entry,
     decode_protocol,
@@ -57,11 +58,21 @@ class Identity:
 class History:
     """What the entries up to now say: who we are, where we are, which files are known."""
 
+    receipt: Receipt | None = None
+    """What penguin has committed last, read before the entries."""
     journal: str | None = None
     sequence: int = -1
-    digest: str | None = None
+    digests: list[str] = field(default_factory=list)
+    """The digest of every entry."""
+    source_names: dict[str, str] = field(default_factory=dict)
+    """Under which name each source has been read, by its URI."""
     last: Entry | None = None
     known: dict[str, Known] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str | None:
+        """Give the digest of the last entry, which the next one repeats."""
+        return self.digests[-1] if self.digests else None
 
     def learn(self, entry: Entry, body: bytes) -> None:
         """Move on by one entry; one that does not follow the last is an error."""
@@ -76,8 +87,10 @@ class History:
             raise DocumentUnreadable("this entry belongs to another journal", path=path)
         self.journal = entry.journal
         self.sequence = entry.sequence
-        self.digest = digest(body)
-        self.last = entry
+        self.digests.append(digest(body))
+        self.source_names |= {uri: name for name, uri in entry.source_uris.items()}
+        if entry.files or self.last is None:
+            self.last = entry
         at = datetime.fromisoformat(entry.created)
         for record in entry.sources:
             self.known[record.key] = Known(record=record, at=at)
@@ -85,7 +98,8 @@ class History:
 
 def read_history(store: Reader, pipeline: str) -> History:
     """Read every entry of a journal; a gap or an entry that cannot be read stops the run."""
-    history = History()
+    # The receipt first: the journal only grows, so what is in the receipt must be in it.
+    history = History(receipt=_read_receipt(store, pipeline))
     for entry, body in read_entries(store, pipeline):
         history.learn(entry, body)
     return history
@@ -138,14 +152,19 @@ class Journal:
 
     @property
     def last(self) -> Entry:
-        """Give the last entry: the only one that may have to be handed off again."""
+        """Give the last entry with files: the only one that may have to be handed off again.
+
+        Where there is none yet, it is the entry that opened the journal.
+        """
         if self._history.last is None:
             raise AssertionError("an open journal has an entry")
         return self._history.last
 
     def check_protocol(self) -> None:
         """See that the table's hand-off is still ours: somebody may have changed it meanwhile."""
-        agree_on_protocol(self._store, self._identity.handoff)
+        latest = latest_protocol(self._store)
+        if latest is not None:
+            _refuse_other_handoff(latest, self._identity.handoff, self._store)
 
     def known(self, key: str) -> Known | None:
         """Say what the journal knows of a source file."""
@@ -158,16 +177,18 @@ class Journal:
         source file would be ingested a second time.
         """
         agree_on_protocol(self._store, self._identity.handoff)
+        if self._in_doubt is not None:
+            self.settle()
         pipeline = self._identity.pipeline
-        receipt = self._store.get(layout.receipt(pipeline))
-        if receipt is not None:
-            last = decode_receipt(receipt, layout.receipt(pipeline))
-            if last.sequence > self.sequence or self._history.journal != last.journal:
-                raise JournalLost(
-                    f"entry {last.sequence} of journal {last.journal} is committed to the table, "
-                    "but the journal does not have it; put the folder back from a backup",
-                    path=self._store.describe(layout.journal_folder(pipeline)),
-                )
+        receipt = self._history.receipt
+        if receipt is not None and not self._has(receipt):
+            raise JournalLost(
+                f"entry {receipt.sequence} of journal {receipt.journal} is committed to the "
+                "table, but the journal does not have it as it was; put the folder back from a "
+                "backup",
+                path=self._store.describe(layout.journal_folder(pipeline)),
+            )
+        self._refuse_renamed_sources()
         if self.sequence >= 0:
             return
         if log_knows_pipeline():
@@ -179,10 +200,31 @@ class Journal:
         self._refuse_another_name()
         self._append("open", (), (), ())
 
+    def _has(self, receipt: Receipt) -> bool:
+        history = self._history
+        return (
+            history.journal == receipt.journal
+            and receipt.sequence <= history.sequence
+            and history.digests[receipt.sequence] == receipt.digest
+        )
+
+    def _refuse_renamed_sources(self) -> None:
+        """Notice a source that was renamed: files are known by their source's name."""
+        for name, uri in self._identity.source_uris.items():
+            before = self._history.source_names.get(uri, name)
+            if before != name:
+                raise JournalLost(
+                    f"the source {uri} has been read as {before!r} and is now called {name!r}, "
+                    f"so it would be ingested a second time; call it {before!r}",
+                    path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
+                )
+
     def _refuse_another_name(self) -> None:
         """Notice a pipeline that was renamed: its sources are in this table under the old name."""
         ours = set(self._identity.source_uris.values())
         for other in layout.pipelines(self._store.folders(layout.OURS)):
+            if other == self._identity.pipeline:
+                continue
             path = layout.journal_entry(other, 0)
             body = self._store.get(path)
             if body is None:
@@ -269,6 +311,8 @@ class Journal:
         """Tell our own write, whose answer was lost, from another run's."""
         stored = self._store.get(path)
         if stored == body:
+            # The answer may have been lost before the write was put on disk.
+            self._store.sync(path)
             return
         if stored is None:
             raise StoreUnavailable("an entry that exists cannot be read", path=path)
@@ -282,30 +326,45 @@ class Journal:
 
 
 def agree_on_protocol(store: Store, handoff: Handoff) -> None:
-    """Write down how files are handed off before any data file, or obey what is written.
-
-    The write doubles as a probe: a store that lets a second create-only write through has none.
-    """
-    wish = encode(Protocol(handoff=handoff))
+    """Write down how files are handed off before any data file, or obey what is written."""
+    if latest_protocol(store) is None:
+        store.create(layout.protocol(1), encode(Protocol(handoff=handoff)))
     latest = latest_protocol(store)
     if latest is None:
-        if isinstance(store.create(layout.protocol(1), wish), Created) and isinstance(
-            store.create(layout.protocol(1), wish), Created
-        ):
-            raise NoExclusiveCreate(
-                "this store overwrites on a create-only write, so nothing could be committed "
-                "exactly once; use one that has conditional writes",
-                path=store.uri,
-            )
-        latest = latest_protocol(store)
-    if latest is None:
         raise StoreUnavailable("the protocol that was written cannot be read", path=store.uri)
+    probe(store)
+    _refuse_other_handoff(latest, handoff, store)
+
+
+def _refuse_other_handoff(latest: Protocol, handoff: Handoff, store: Reader) -> None:
     if latest.handoff is not handoff:
         raise ProtocolConflict(
             f"this table is handed off by {latest.handoff.value!r}, the configuration says "
-            f"{handoff.value!r}; set sink.handoff: {latest.handoff.value}",
+            f"{handoff.value!r}; set sink.handoff: {latest.handoff.value}, or change the table's "
+            "with blizzard handoff set",
             path=store.uri,
         )
+
+
+def probe(store: Store) -> None:
+    """See that the store has create-only writes, by one that must be refused.
+
+    It writes what is there already, so that nothing changes where it is not refused.
+    """
+    path = layout.protocol(1)
+    body = store.get(path)
+    if body is not None and isinstance(store.create(path, body), Created):
+        raise NoExclusiveCreate(
+            "this store overwrites on a create-only write, so nothing could be committed exactly "
+            "once; use one that has conditional writes",
+            path=store.uri,
+        )
+
+
+def _read_receipt(store: Reader, pipeline: str) -> Receipt | None:
+    path = layout.receipt(pipeline)
+    body = store.get(path)
+    return None if body is None else decode_receipt(body, path)
 
 
 def latest_protocol(store: Reader) -> Protocol | None:

@@ -39,6 +39,14 @@ class Progress:
             }
         )
 
+    def __sub__(self, other: "Progress") -> "Progress":
+        return Progress(
+            **{
+                each.name: getattr(self, each.name) - getattr(other, each.name)
+                for each in fields(self)
+            }
+        )
+
 
 class Line(Protocol):
     """A unit's end of the line."""

@@ -43,9 +43,7 @@ def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settle
             if record.failure is None and record.unit is not None:
                 written = chain.from_iterable(part.files for part in parts)
                 files += [replace(file, unit=record.unit) for file in written]
-    return Settled(
-        sources=tuple(sources), files=tuple(files), effort=_together(outcomes, files)
-    )
+    return Settled(sources=tuple(sources), files=tuple(files), effort=_together(outcomes, files))
 
 
 def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:

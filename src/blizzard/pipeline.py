@@ -1,23 +1,30 @@
 """One pipeline: a batch as six sentences; `explain` stops after the plan."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from blizzard import dlq, events
 from blizzard.batch import run_units
 from blizzard.discovery import Finding, decide, list_source
-from blizzard.flow import Known, Location, SourceFile, Work, WorkUnit
+from blizzard.flow import Effort, Known, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
-from blizzard.journal import History, Identity, Journal, read_entries, read_history
+from blizzard.journal import (
+    History,
+    Identity,
+    Journal,
+    read_entries,
+    read_history,
+)
 from blizzard.plan import plan
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord
-from lake.errors import LakeError, ObjectMissing, Whose
+from lake.errors import LakeError, ObjectChanged, ObjectMissing, Whose
 from lake.partition import table_schema
 from lake.storage import Reader, Store
 from lake.telemetry.events import Emit
@@ -84,19 +91,27 @@ class Pipeline:
     statistics: Statistics = field(default_factory=Statistics)
     _sink: Store | None = None
     _journal: Journal | None = None
+    _opened: bool = False
     _tried: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
     _seen: dict[str, datetime] = field(default_factory=dict)
     _unpublished: bool = True
+    _fresh: Entry | None = None
+    _started: float = 0.0
+    _effort: Effort = field(default_factory=Effort)
 
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; say whether there was one."""
         journal = self._open_journal()
         if (earlier := journal.settle()) is not None:
+            self._tell_end(earlier)
             self._count(earlier)
         self._publish()
-        findings = self._discover(journal)
+        self._check_failures()
+        with self._timed(events.Step.DISCOVER):
+            findings = self._discover(journal)
+        self._tell_waiting(findings)
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
         if not files and not misplaced:
@@ -106,16 +121,19 @@ class Pipeline:
         if files and not misplaced and not self._is_time(findings, files):
             return False
         journal.check_protocol()
-        started = self.clock.seconds()
+        self._started = self.clock.seconds()
         units = plan(files, parallelism=self.runner.parallelism) if files else ()
         self._tell_start(journal.sequence + 1, files, units)
-        settled = run_units(units, self._work(journal), self.runner, self.emit)
+        with self._timed(events.Step.RUN):
+            settled = run_units(units, self._work(journal), self.runner, self.emit)
+        self._effort = settled.effort
         if not settled.sources and not misplaced:
             return False  # A stop was asked for before anything was read.
         sources = tuple(journal.with_attempts(each) for each in misplaced + settled.sources)
         dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
-        entry = journal.append(sources, settled.files, dead_letters)
-        self._tell_end(entry, self.clock.seconds() - started)
+        with self._timed(events.Step.JOURNAL):
+            entry = journal.append(sources, settled.files, dead_letters)
+        self._tell_end(entry)
         self._count(entry)
         self._publish()
         self._check_failures()
@@ -126,9 +144,11 @@ class Pipeline:
         if self._journal is None:
             store = self._sink = self.open_sink(sink_location(self.settings))
             history = read_history(store, self.settings.name)
-            journal = Journal(store, identity_of(self.settings, self.run_id), history, self.clock)
-            journal.open_with(self.log_knows_pipeline)
-            self._journal = journal
+            identity = identity_of(self.settings, self.run_id)
+            self._journal = Journal(store, identity, history, self.clock)
+        if not self._opened:
+            self._journal.open_with(self.log_knows_pipeline)
+            self._opened = True
         return self._journal
 
     def _discover(self, journal: Journal) -> dict[str, Finding]:
@@ -139,13 +159,13 @@ class Pipeline:
             tried=frozenset(self._tried),
             clock=self.clock,
         )
+        uris = {source.name: source.uri for source in self.settings.sources}
         for name, finding in findings.items():
             for facts in finding.overwritten:
                 if f"{name}:{facts.path}:{facts.etag}" not in self._told:
                     self._told.add(f"{name}:{facts.path}:{facts.etag}")
-                    self.emit(
-                        events.SourceFileOverwritten(pipeline=self.settings.name, path=facts.path)
-                    )
+                    path = f"{uris[name].rstrip('/')}/{facts.path}"
+                    self.emit(events.SourceFileOverwritten(pipeline=self.settings.name, path=path))
         return findings
 
     def _is_time(self, findings: Mapping[str, Finding], files: tuple[SourceFile, ...]) -> bool:
@@ -198,20 +218,25 @@ class Pipeline:
 
     def _count(self, entry: Entry) -> None:
         """Enter a journaled batch into the statistics; it has yet to be handed on."""
-        failed = {record.key for record in entry.sources if record.failure is not None}
-        self._failed |= failed
+        failed = {
+            record.key: record.failure for record in entry.sources if record.failure is not None
+        }
+        # A file that changed while it was read has not failed: it is left for a later batch.
+        self._failed |= {key for key in failed if failed[key].code != ObjectChanged.code}
         if self.once:
-            self._tried |= failed
+            self._tried |= failed.keys()
         self.statistics.count(entry)
         self.statistics.files_failed = len(self._failed)
         self._unpublished = True
+        self._fresh = entry
 
     def _publish(self) -> None:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""
         if self._sink is None or self._journal is None or not self._unpublished:
             return
         last = self._journal.last
-        done = self.publisher.publish(self._sink, last, redo=last.run != self.run_id)
+        with self._timed(events.Step.PUBLISH):
+            done = self.publisher.publish(self._sink, last, redo=last is not self._fresh)
         self.statistics.delta_commits += done.delta_commits
         self._unpublished = False
         if done.files:
@@ -246,7 +271,27 @@ class Pipeline:
             )
         )
 
-    def _tell_end(self, entry: Entry, seconds: float) -> None:
+    def _tell_waiting(self, findings: Mapping[str, Finding]) -> None:
+        """Say how much waits. What is beyond one batch counts; its age is not looked at."""
+        files = [file for finding in findings.values() for file in finding.take]
+        self.emit(
+            events.SourcesListed(
+                pipeline=self.settings.name,
+                pending=len(files) + sum(finding.left_over for finding in findings.values()),
+                oldest=min((file.modified.timestamp() for file in files), default=None),
+                resting=sum(len(finding.resting) for finding in findings.values()),
+            )
+        )
+
+    @contextmanager
+    def _timed(self, stage: events.Step) -> Iterator[None]:
+        """Tell how long a part of a batch took, if it came to a good end."""
+        started = self.clock.seconds()
+        yield
+        seconds = self.clock.seconds() - started
+        self.emit(events.StageFinished(pipeline=self.settings.name, stage=stage, seconds=seconds))
+
+    def _tell_end(self, entry: Entry) -> None:
         name = self.settings.name
         for record in entry.sources:
             if record.failure is not None:
@@ -270,7 +315,16 @@ class Pipeline:
                 rows=sum(record.rows for record in done),
                 parquet_files=len(entry.files),
                 bytes=sum(file.size for file in entry.files),
-                seconds=seconds,
+                seconds=self.clock.seconds() - self._started,
+                files_complete=sum(record.complete for record in done),
+                blank=sum(record.blank for record in done),
+                source_bytes=sum(record.size for record in done if record.complete),
+                failed_bytes=sum(record.size for record in entry.sources if record.failure),
+                multipart_uploads=sum(
+                    self.settings.sink.upload.in_parts(file.size) for file in entry.files
+                ),
+                upload_retries=self._effort.upload_retries,
+                write_seconds=tuple(self._effort.write_seconds.values()),
             )
         )
 

@@ -13,6 +13,8 @@ from lake.partition import Template
 from lake.schema import Schema
 from lake.units import mebibytes
 
+METRICS_ADDRESS = "127.0.0.1:9090"
+
 
 class Compression(StrEnum):
     """How source files are compressed; AUTO goes by the file itself."""
@@ -112,6 +114,11 @@ class PipelineSettings:
     dlq_path: str | None = None
     """The dead letter queue; None where it is below the table directory."""
 
+    @property
+    def poll_interval(self) -> float:
+        """Give the seconds between two looks at the sources."""
+        return min(source.poll_interval for source in self.sources)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
@@ -129,5 +136,7 @@ class BlizzardSettings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     tables: Mapping[str, str] = field(default_factory=dict)
     """Names under `tables:` by pipeline: the entry that holds the settings of inline commits."""
+    metrics_enabled: bool = False
+    metrics_address: str = METRICS_ADDRESS
     warnings: tuple[str, ...] = ()
     """One line for each key that is present and not acted on yet."""

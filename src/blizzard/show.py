@@ -1,19 +1,24 @@
 """Results and plans, for a person or a machine, on standard output."""
 
 import json
+from collections import Counter
 from dataclasses import asdict
 from enum import StrEnum
 from itertools import takewhile
-from typing import Any
+from typing import Any, assert_never
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from blizzard.dlq import DeadLetter, Queue
+from blizzard.flow import SourceFile
 from blizzard.pipeline import Explanation
-from lake.entry import SourceRecord
+from blizzard.plan import can_be_cut, weight
+from blizzard.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
+from lake.entry import Handoff, SourceRecord
 from lake.units import in_words
 
 
@@ -25,6 +30,7 @@ class Output(StrEnum):
 
 
 CHANGED = "ingested before, changed since; its new content is not read"
+LARGE = 512 * 1024 * 1024
 FEW = 20
 """How many files a person wants to see of a long list."""
 
@@ -35,13 +41,13 @@ def results(rows: list[dict[str, Any]], output: Output) -> None:
         for row in rows:
             print(json.dumps(row, ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
         return
-    console = Console()
+    console = _console()
     for row in rows:
         table = Table(title=f"pipeline {row['pipeline']}", title_justify="left", show_header=False)
         for key, value in row.items():
             if key != "pipeline" and value is not None:
                 shown = in_words(value) if key == "bytes_written" else str(value)
-                table.add_row(key, shown)
+                table.add_row(key, Text(shown))
         console.print(table)
 
 
@@ -50,8 +56,9 @@ def explanation(found: Explanation, output: Output) -> None:
     if output is Output.JSON:
         print(json.dumps(_as_document(found), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
         return
-    console = Console()
-    files = [file for unit in found.units for file in unit.files]
+    console = _console()
+    parts = Counter(file.key for unit in found.units for file in unit.files)
+    files = list({file.key: file for unit in found.units for file in unit.files}.values())
     console.print(
         f"pipeline {found.pipeline}: batch {found.entry} would read {len(files)} files "
         f"({in_words(sum(file.size for file in files))}) in {len(found.units)} units "
@@ -59,7 +66,10 @@ def explanation(found: Explanation, output: Output) -> None:
         soft_wrap=True,
     )
     for file in files[:FEW]:
-        console.print(f"  read   {file.key}  {in_words(file.size)}", soft_wrap=True)
+        console.print(
+            f"  read   {file.key}  {in_words(file.size)}{_cut_note(file, parts[file.key])}",
+            soft_wrap=True,
+        )
     if len(files) > FEW:
         console.print(f"  … and {len(files) - FEW} more")
     for path, reason in _left_out(found)[:FEW]:
@@ -75,7 +85,7 @@ def dead_letters(queue: Queue, output: Output) -> None:
         for letter in queue.letters:
             print(json.dumps(asdict(letter), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
         return
-    console = Console()
+    console = _console()
     if not queue.letters:
         console.print(f"pipeline {queue.pipeline}: no failures", soft_wrap=True)
         return
@@ -113,6 +123,20 @@ def _common_folder(letters: tuple[DeadLetter, ...]) -> str:
     return "/".join(parts[0] for parts in shared)
 
 
+def _console() -> Console:
+    """Print names and messages as they are: a file may be called `a[/b].ndjson`."""
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def _cut_note(file: SourceFile, parts: int) -> str:
+    """Say how many tasks share a large file, or why they cannot."""
+    if parts > 1:
+        return f"  in {parts} parts"
+    if weight(file) > LARGE and not can_be_cut(file):
+        return f"  in one part: {file.codec} cannot be cut"
+    return ""
+
+
 def _left_out(found: Explanation) -> list[tuple[str, str]]:
     return [
         pair
@@ -138,10 +162,43 @@ def _as_document(found: Explanation) -> dict[str, Any]:
             {
                 "unit": unit.name,
                 "partition_values": dict(unit.partition_values),
-                "files": [{"path": file.key, "size": file.size} for file in unit.files],
+                "files": [
+                    {
+                        "path": file.key,
+                        "size": file.size,
+                        "bytes": [file.part.start, file.part.end] if file.part else None,
+                    }
+                    for file in unit.files
+                ],
             }
             for unit in found.units
         ],
         "left_out": [{"path": path, "reason": reason} for path, reason in _left_out(found)],
         "left_for_later": sum(finding.left_over for finding in found.findings.values()),
     }
+
+
+def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
+    """Print what became of a change of the hand-off, and say whether the table has it now."""
+    match found:
+        case Changed():
+            told = f"{table_uri}: files are handed off by {handoff.value} from now on"
+        case Unchanged():
+            told = f"{table_uri}: files are handed off by {handoff.value} already"
+        case TooEarly(waiting):
+            first = (
+                f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
+                "let penguin commit them and try again"
+            )
+            lines = (f"  pipeline {one.pipeline}: {_entries(one)}" for one in waiting)
+            told = "\n".join((first, *lines))
+        case _:
+            assert_never(found)
+    print(told, flush=True)  # noqa: T201 - this is the program's output
+    return not isinstance(found, TooEarly)
+
+
+def _entries(waiting: Uncommitted) -> str:
+    if waiting.first == waiting.last:
+        return f"entry {waiting.first}"
+    return f"entries {waiting.first} to {waiting.last}"

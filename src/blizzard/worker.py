@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from blizzard.compression import CorruptStream, decompress
 from blizzard.download import Downloads
-from blizzard.flow import ClosedFile, SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.flow import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.line import Line, Silence
 from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
-from blizzard.ranges import ByteRange, lines_of, without_first_lines
+from blizzard.ranges import lines_of, without_first_lines
 from blizzard.upload import Uploads
 from blizzard.writer import RollingWriter
 from lake.datafile import FinishedFile
@@ -73,25 +73,18 @@ def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = Non
     if line.stop_soon:
         return UnitOutcome(unit=unit.name, sources=(), files=())
 
-    def open_file(file: SourceFile) -> Iterator[bytes]:
-        store = stores.source(file.source)
-        if file.part is None:
-            return store.stream(file.path, size=file.size, etag=file.etag)
-        return stream_part(store, file, file.part)
+    def open_at(file: SourceFile, place: int) -> Iterator[bytes]:
+        begin = file.part.read_from if file.part is not None else 0
+        return stores.source(file.source).stream(
+            file.path, size=file.size, etag=file.etag, start=begin + place
+        )
 
     with (
         tempfile.TemporaryDirectory(prefix="blizzard-") as folder,
         Uploads(stores.sink(), work.upload, line.progress, outbox=work.outbox) as uploads,
-        Downloads(unit.files, open_file, ahead=work.max_concurrent_files) as downloads,
+        Downloads(unit.files, open_at, ahead=work.max_concurrent_files) as downloads,
     ):
-        return _Unit(unit, work, Path(folder), downloads, uploads, line).run()
-
-
-def stream_part(store: Reader, file: SourceFile, part: ByteRange) -> Iterator[bytes]:
-    """Give the lines that start in a part of a file, and see that it is still the same file."""
-    pieces = store.stream(file.path, size=file.size, etag=file.etag, start=part.read_from)
-    yield from lines_of(pieces, part)
-    store.require_unchanged(file.path, file.etag)
+        return _Unit(unit, work, Path(folder), downloads, uploads, stores, line).run()
 
 
 @dataclass(slots=True)
@@ -102,6 +95,8 @@ class _Group:
     writer: RollingWriter
     records: list[SourceRecord] = field(default_factory=list)
     uploads: list[Future[FinishedFile]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    """How long each of them took to be written."""
     broken: Exception | None = None
     """Why nothing more can be written to it, once something could not."""
 
@@ -132,9 +127,11 @@ class _Unit:
         folder: Path,
         downloads: Downloads,
         uploads: Uploads,
+        stores: Stores,
         line: Line,
     ) -> None:
         self.unit = unit
+        self.stores = stores
         self.line = line
         self.work = work
         self.folder = folder
@@ -143,6 +140,7 @@ class _Unit:
         self.decoder = Decoder(work.file_schema)
         self.groups: list[_Group] = []
         self.failed: list[SourceRecord] = []
+        self.write_seconds: dict[str, float] = {}
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
@@ -158,6 +156,7 @@ class _Unit:
             unit=self.unit.name,
             sources=tuple(sorted(records + self.failed, key=lambda record: order[record.key])),
             files=tuple(files),
+            effort=Effort(write_seconds=self.write_seconds, upload_retries=self.uploads.retries),
         )
 
     def _new_group(self) -> _Group:
@@ -209,12 +208,18 @@ class _Unit:
         self.line.progress.files_read += 1
 
     def _decoded(self, file: SourceFile) -> Iterator[Decoded]:
-        pieces = decompress(self._counted(self.downloads.pieces(file)), file.codec)
+        pieces = self._counted(self.downloads.pieces(file))
+        if file.part is not None:
+            pieces = lines_of(pieces, file.part)
+        pieces = decompress(pieces, file.codec)
         if file.skip:
             pieces = without_first_lines(pieces, file.skip)
         for decoded in self.decoder.decode(pieces):
             self.line.progress.records += decoded.batch.num_rows
             yield decoded
+        if file.part is not None:
+            # A part ends before its download does; a whole file is checked by the download.
+            self.stores.source(file.source).require_unchanged(file.path, file.etag)
 
     def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
@@ -243,6 +248,7 @@ class _Unit:
                         source_file=self._only_source(file),
                     )
                 )
+                group.seconds.append(file.seconds)
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
             group.broken = error
             group.writer.abandon()
@@ -267,6 +273,8 @@ class _Unit:
             except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
                 group.broken = group.broken or error
         if group.broken is None:
+            names = (file.filename for file in files)
+            self.write_seconds.update(zip(names, group.seconds, strict=True))
             return files
         failure = failure_of(group.broken, stage=Stage.UPLOAD)
         self.failed.extend(

@@ -3,6 +3,7 @@
 Memory is one row group: what is encoded already is on disk, where the uploader reads it from.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -43,7 +44,8 @@ class RollingWriter:
         folder: Path,
         clock: Clock,
     ) -> None:
-        self._schema = schema.with_metadata({f"blizzard.{key}": marks[key] for key in marks})
+        self._schema = schema
+        self._marks = {f"blizzard.{key}": value for key, value in marks.items()}
         self._policy = policy
         self._folder = folder
         self._clock = clock
@@ -53,6 +55,7 @@ class RollingWriter:
         self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
         self._buffered_bytes = 0
         self._since = 0.0
+        self._seconds = 0.0
 
     def write(self, batch: pa.RecordBatch, source: str) -> Iterator[ClosedFile]:
         """Take rows of a source file; give the file that they filled, if they did."""
@@ -78,11 +81,14 @@ class RollingWriter:
 
     def abandon(self) -> None:
         """Forget the file in hand; its bytes go with the folder."""
-        self._buffered, self._buffered_bytes = [], 0
+        self._buffered, self._buffered_bytes, self._seconds = [], 0, 0.0
         if self._open:
-            _name, file, _writer = self._open
+            _name, file, writer = self._open
             self._open = None
-            file.close()
+            with contextlib.suppress(Exception):
+                writer.close()
+            with contextlib.suppress(Exception):
+                file.close()
 
     def _state(self) -> OpenFile:
         return OpenFile(
@@ -93,6 +99,7 @@ class RollingWriter:
         )
 
     def _close_row_group(self) -> None:
+        started = self._clock.seconds()
         table = pa.Table.from_batches(self._buffered).cast(self._schema)
         if self._open is None:
             name = self._clock.fresh_id()
@@ -105,14 +112,17 @@ class RollingWriter:
                 use_dictionary=repeating_columns(table),
                 write_statistics=True,
             )
+            writer.add_key_value_metadata(self._marks)
             self._open = (name, file, writer)
         _name, file, writer = self._open
         before = file.tell()
         writer.write_table(table, row_group_size=table.num_rows)
         self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
         self._buffered, self._buffered_bytes = [], 0
+        self._seconds += self._clock.seconds() - started
 
     def _roll(self) -> ClosedFile:
+        started = self._clock.seconds()
         assert self._open is not None  # noqa: S101 - both callers have just closed a row group in it
         name, file, writer = self._open
         writer.close()
@@ -127,8 +137,9 @@ class RollingWriter:
             rows=metadata.num_rows,
             sources=tuple(dict.fromkeys(self._sources)),
             statistics=statistics(metadata),
+            seconds=self._seconds + self._clock.seconds() - started,
         )
-        self._open = None
+        self._open, self._seconds = None, 0.0
         self._sources = []
         return closed
 

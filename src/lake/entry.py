@@ -7,6 +7,7 @@ version; one that cannot be read stops the run, it is never taken for missing.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, TypeVar
 
@@ -146,7 +147,15 @@ def encode(document: Entry | Protocol | Receipt) -> bytes:
 
 def decode_entry(body: bytes, path: str) -> Entry:
     """Read an entry; whatever is wrong with it stops the run and names the object."""
-    return _decode(_ENTRY, body, path)
+    entry = _decode(_ENTRY, body, path)
+    try:
+        datetime.fromisoformat(entry.created)
+    except ValueError as invalid:
+        raise DocumentUnreadable(
+            f"this document cannot be read: created: {invalid}; put it back from a backup",
+            path=path,
+        ) from invalid
+    return entry
 
 
 def decode_protocol(body: bytes, path: str) -> Protocol:

@@ -24,7 +24,8 @@ class StorageOptions:
 
     def redact(self, text: str) -> str:
         """Blank the values out of somebody else's text: a library may quote what it was given."""
-        for _name, value in self._options:
+        # The longest first: a short value may be part of a long one and would hide its beginning.
+        for value in sorted((value for _name, value in self._options), key=len, reverse=True):
             if len(value) >= SHORTEST_SECRET:
                 text = text.replace(value, "***")
         return text

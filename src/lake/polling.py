@@ -94,9 +94,9 @@ def run_step(
                     kind=kind, who=who, code=code_of(error), error=str(error), next_try_secs=pause
                 )
             )
-            if pause is None:
+            if pause is None or stop.wait(pause):
+                # Also when a stop comes first: the work of this step is not done.
                 return error
-            stop.wait(pause)
             continue
         emit(StepFinished(kind=kind, who=who, found=found))
         if found:

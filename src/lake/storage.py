@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import obstore
 from obstore.exceptions import (
@@ -23,6 +23,7 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, from_url
 
+from lake import remote
 from lake.errors import (
     ConfigInvalid,
     LakeError,
@@ -36,6 +37,7 @@ from lake.options import StorageOptions
 
 REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl", "azure")
 DOWNLOAD_CHUNK = 1 << 20
+REFUSED = "access was refused; check permissions and credentials"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,19 +100,13 @@ class Reader:
         A replaced, growing or shortened object is an ObjectChanged, also when it changes while
         it is read: a part of a file is never taken for the whole. Leaving early is fine.
         """
-        options: Any = {"if_match": etag} if etag else {}
-        if start:
-            options["range"] = {"offset": start}
+        received = start
         try:
-            received = start
-            answer = obstore.get(self._store, path, options=options)
-            for piece in answer.stream(min_chunk_size=DOWNLOAD_CHUNK):
+            for piece in self._pieces(path, etag, start):
                 received += len(piece)
-                yield bytes(piece)
+                yield piece
         except FileNotFoundError as cause:
-            raise ObjectMissing(
-                "the source file is gone since it was listed", path=self.describe(path)
-            ) from cause
+            raise self._gone(path) from cause
         except PreconditionError as cause:
             raise self._changed(path) from cause
         except (BaseError, OSError) as cause:
@@ -119,11 +115,30 @@ class Reader:
             raise self._changed(path)
         self.require_unchanged(path, etag)
 
+    def _pieces(self, path: str, etag: str | None, start: int) -> Iterator[bytes]:
+        if self.local_root is not None:
+            # Read with Python: a file that is shortened while obstore streams it hangs for ever.
+            self.require_unchanged(path, etag)
+            with (self.local_root / path).open("rb") as file:
+                file.seek(start)
+                while piece := file.read(DOWNLOAD_CHUNK):
+                    yield piece
+            return
+        options: Any = {"if_match": etag} if etag else {}
+        if start:
+            options["range"] = {"offset": start}
+        for piece in obstore.get(self._store, path, options=options).stream(
+            min_chunk_size=DOWNLOAD_CHUNK
+        ):
+            yield bytes(piece)
+
     def require_unchanged(self, path: str, etag: str | None) -> None:
         """See that a local file is still the one that was listed; elsewhere objects are whole."""
         if self.local_root is not None:
-            after = self.head(path)
-            if after is None or after.etag != etag:
+            found = self.head(path)
+            if found is None:
+                raise self._gone(path)
+            if etag is not None and found.etag != etag:
                 raise self._changed(path)
 
     def objects(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectFacts]:
@@ -155,6 +170,11 @@ class Reader:
         except (BaseError, OSError) as cause:
             raise self._translated(cause, prefix) from cause
 
+    def _gone(self, path: str) -> ObjectMissing:
+        return ObjectMissing(
+            "the source file is gone since it was listed", path=self.describe(path)
+        )
+
     def _changed(self, path: str) -> ObjectChanged:
         return ObjectChanged(
             "the source file changed while it was read; it is left for a later batch",
@@ -166,14 +186,18 @@ class Reader:
         where = self.describe(path)
         text = str(cause)
         if isinstance(cause, PermissionError | PermissionDeniedError | UnauthenticatedError):
-            return StoreDenied("access was refused; check permissions and credentials", path=where)
+            return StoreDenied(REFUSED, path=where)
+        if "403 Forbidden" in text or "401 Unauthorized" in text:
+            return StoreDenied(REFUSED, path=where)  # The library says this only of some requests.
         if "os error 13" in text or "Permission denied" in text:
             return StoreDenied("permission denied", path=where)
         if "os error 28" in text or "No space left" in text:
             return StoreFull("no space is left on the device; free some and try again", path=where)
         if "os error 30" in text:
             return StoreDenied("the file system is read-only", path=where)
-        return StoreUnavailable(self.options.redact(_first_line(text)), path=where)
+        if isinstance(cause, FileNotFoundError) or "404 Not Found" in text:
+            return ObjectMissing("the bucket, container or folder does not exist", path=where)
+        return StoreUnavailable(_harmless(cause, self.options), path=where)
 
 
 class Store(Reader):
@@ -226,16 +250,18 @@ class Store(Reader):
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
 
-    def move(self, source: str, target: str, *, size: int) -> None:
-        """Give an object another name; doing so again changes nothing.
+    def move(self, source: str, target: str, *, size: int) -> bool:
+        """Give an object another name, and say if it was done now; once more changes nothing.
 
         Where the source is gone and the target is there with the right size, it has been done
         before. Some stores copy and delete: a crash in between leaves both, and the copy is made
         again, of the same bytes.
         """
+        moved = True
         try:
             obstore.rename(self._store, source, target)
         except FileNotFoundError as cause:
+            moved = False
             found = self.head(target)
             if found is None or found.size != size:
                 raise ObjectMissing(
@@ -246,6 +272,7 @@ class Store(Reader):
         except (BaseError, OSError) as cause:
             raise self._translated(cause, source) from cause
         self.sync(target)
+        return moved
 
     def delete(self, path: str) -> None:
         """Remove an object; one that is gone already is no error."""
@@ -261,18 +288,21 @@ class Store(Reader):
         if self.local_root is None:
             return
         target = self.local_root / path
-        _fsync(target)
-        for above in target.parents:
-            _fsync(above)
-            if above == self.local_root:
-                break
+        try:
+            _fsync(target)
+            for above in target.parents:
+                _fsync(above)
+                if above == self.local_root:
+                    break
+        except OSError as cause:
+            raise self._translated(cause, path) from cause
 
 
 def local_path(uri: str) -> Path | None:
     """Give the folder that a URI means on this machine, or None for a remote store."""
-    parts = urlsplit(uri)
-    if parts.scheme == "file":
-        return Path(unquote(parts.path))
+    if uri.startswith("file://"):
+        # Not by urlsplit: in a path, `#` and `?` are characters like any other.
+        return Path(unquote(uri.removeprefix("file://").removeprefix("localhost")))
     if "://" in uri:
         return None
     return Path(uri).expanduser()
@@ -284,19 +314,27 @@ def _open(uri: str, root: Path | None, options: StorageOptions, *, make_folder: 
             if not make_folder:
                 _check_readable(root)
             return LocalStore(root.absolute(), mkdir=make_folder)
-        if urlsplit(uri).scheme not in REMOTE_SCHEMES:
+        if uri.partition("://")[0] not in REMOTE_SCHEMES:
             raise ConfigInvalid(
                 [f"{uri}: cannot be opened; use a path, file://, s3://, gs:// or az://"]
             )
-        config: Any = options.plain()
-        insecure = config.pop("AWS_ALLOW_HTTP", config.pop("aws_allow_http", "false"))
-        # In the store's own options AWS_ALLOW_HTTP makes obstore panic; it is a client option.
-        client: Any = {"allow_http": True} if insecure.lower() == "true" else {}
-        return from_url(uri, config=config or None, client_options=client)
+        return _open_remote(uri, options)
     except PermissionError as cause:
         raise StoreDenied("permission denied", path=uri) from cause
     except (BaseError, OSError) as cause:
-        raise StoreUnavailable(options.redact(_first_line(str(cause))), path=uri) from cause
+        raise StoreUnavailable(_harmless(cause, options), path=uri) from cause
+
+
+def _open_remote(uri: str, options: StorageOptions) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+    """Open a store without asking it anything: what fails here is the configuration's fault."""
+    config: Any
+    client: Any
+    retry: Any = remote.RETRY
+    config, client = remote.split(options.plain(), uri=uri)
+    try:
+        return from_url(uri, config=config or None, client_options=client, retry_config=retry)
+    except (BaseError, ValueError) as cause:
+        raise ConfigInvalid([f"{uri}: storage_options: {_harmless(cause, options)}"]) from cause
 
 
 def _check_readable(folder: Path) -> None:
@@ -334,5 +372,7 @@ def _facts(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta is 
     )
 
 
-def _first_line(text: str) -> str:
-    return next(iter(text.splitlines()), "no reason given").strip()
+def _harmless(cause: Exception, options: StorageOptions) -> str:
+    """Give the first line of a library's text, without what may be secret in it."""
+    first = next(iter(str(cause).splitlines()), "no reason given").strip()
+    return options.redact(remote.without_urls(first))

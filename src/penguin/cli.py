@@ -11,12 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from lake.clock import Clock
-from lake.errors import ConfigInvalid, LakeError
+from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
 from lake.polling import Stop, run_step, stop_on_signals
 from lake.telemetry.events import Emit, SettingNotActedOn
 from lake.telemetry.logs import LogFormat, LogLevel, log_events
-from penguin import config, show
-from penguin.settings import PenguinSettings
+from penguin import config, report, show
+from penguin.settings import PenguinSettings, TableSettings
 
 DONE, FAILED, USAGE = 0, 1, 2
 
@@ -38,26 +38,30 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.command()
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
+]
+Folders = Annotated[
+    list[Path] | None,
+    typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
+]
+Shape = Annotated[show.Output, typer.Option(help="Shape of the result on standard output.")]
+
+
+@app.callback(invoke_without_command=True)
 def run(
+    context: typer.Context,
     *,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
-    ] = None,
-    folders: Annotated[
-        list[Path] | None,
-        typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
-    ] = None,
+    files: Files = None,
+    folders: Folders = None,
     once: Annotated[bool, typer.Option("--once", help="Commit what is there, then exit.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what the next commit would do.")
     ] = False,
     log_level: Annotated[LogLevel, typer.Option(help="Least level to log.")] = LogLevel.INFO,
     log_format: Annotated[LogFormat, typer.Option(help="Shape of log lines.")] = LogFormat.TEXT,
-    output: Annotated[
-        show.Output, typer.Option(help="Shape of the result on standard output.")
-    ] = show.Output.TEXT,
+    output: Shape = show.Output.TEXT,
     _version: Annotated[
         bool,
         typer.Option(
@@ -66,18 +70,134 @@ def run(
     ] = False,
 ) -> None:
     """Commit the Parquet files that blizzard wrote to the Delta log, exactly once."""
-    try:
-        settings = config.load(files or [], folders or [], os.environ)
-    except ConfigInvalid as invalid:
-        for fault in invalid.faults:
-            sys.stderr.write(f"error: {fault}\n")
-        raise typer.Exit(USAGE) from None
+    if context.invoked_subcommand is not None:
+        # `penguin -c FILE status` means the same as `penguin status -c FILE`.
+        context.obj = (files or [], folders or [])
+        return
+    settings = _load(files or [], folders or [])
     emit = log_events(log_level, log_format)
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
         raise typer.Exit(_explain(settings, output))
     raise typer.Exit(_run(settings, emit, once=once, output=output))
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = show.Output.TEXT,
+) -> None:
+    """Show what is committed, what waits and for how long, and what is held."""
+    from penguin.pipeline import open_reader  # noqa: PLC0415
+    from penguin.status import table_status  # noqa: PLC0415
+
+    rows = []
+    for table in _tables(context, files, folders):
+        found, error = None, None
+        try:
+            reader = open_reader(table)
+            found = None if reader is None else table_status(table, reader, Clock().now())
+        except LakeError as trouble:
+            error = _sentence(trouble)
+        rows.append(report.status_row(table.name, table.table_uri, found, error))
+    report.statuses(rows, output)
+    raise typer.Exit(FAILED if any(row["error"] or row["held"] for row in rows) else DONE)
+
+
+@app.command()
+def held(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = show.Output.TEXT,
+) -> None:
+    """Show which entries are held back, with every reason; exit 1 if any is."""
+    from penguin.pipeline import open_reader  # noqa: PLC0415
+    from penguin.status import table_status  # noqa: PLC0415
+
+    rows, failed = [], False
+    for table in _tables(context, files, folders):
+        try:
+            reader = open_reader(table)
+            found = None if reader is None else table_status(table, reader, Clock().now())
+        except LakeError as trouble:
+            failed = True
+            sys.stderr.write(f"error: {table.name}: {_sentence(trouble)}\n")
+            continue
+        pipelines = found.pipelines if found else ()
+        rows += report.held_rows(table.name, [one.held for one in pipelines if one.held])
+    report.held(rows, output)
+    raise typer.Exit(FAILED if rows or failed else DONE)
+
+
+@app.command()
+def plan(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = show.Output.TEXT,
+) -> None:
+    """Show what the next commit would do, and write nothing; the same as --dry-run."""
+    raise typer.Exit(_explain(_settings(context, files, folders), output))
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    count: Annotated[
+        int, typer.Argument(metavar="[N]", min=1, help="How many commits to show.")
+    ] = 10,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = show.Output.TEXT,
+) -> None:
+    """Show the last N commits of each table, with the entries, files and rows of each."""
+    from penguin.history import read_history  # noqa: PLC0415
+    from penguin.pipeline import open_reader  # noqa: PLC0415
+    from penguin.table import LogReader  # noqa: PLC0415
+
+    code = DONE
+    for table in _tables(context, files, folders):
+        try:
+            reader = open_reader(table)
+            snapshot = None if reader is None else LogReader(reader).look()
+            commits = (
+                []
+                if reader is None or snapshot is None
+                else read_history(reader, snapshot.version, count)
+            )
+        except LakeError as trouble:
+            code = FAILED
+            sys.stderr.write(f"error: {table.name}: {_sentence(trouble)}\n")
+            continue
+        report.history(table.name, report.commit_rows(table.name, commits), output)
+    raise typer.Exit(code)
+
+
+def _load(files: list[Path], folders: list[Path]) -> PenguinSettings:
+    try:
+        return config.load(files, folders, os.environ)
+    except ConfigInvalid as invalid:
+        for fault in invalid.faults:
+            sys.stderr.write(f"error: {fault}\n")
+        raise typer.Exit(USAGE) from None
+
+
+def _settings(
+    context: typer.Context, files: list[Path] | None, folders: list[Path] | None
+) -> PenguinSettings:
+    """Load what is named before the command and after it."""
+    early_files, early_folders = context.obj
+    return _load([*early_files, *(files or [])], [*early_folders, *(folders or [])])
+
+
+def _tables(
+    context: typer.Context, files: list[Path] | None, folders: list[Path] | None
+) -> tuple[TableSettings, ...]:
+    return _settings(context, files, folders).tables
 
 
 def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: show.Output) -> int:
@@ -133,6 +253,8 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: show.Outp
         ],
         output,
     )
+    if any(isinstance(error, ProtocolConflict) for error in errors.values()):
+        return USAGE
     return FAILED if errors else DONE
 
 

@@ -17,12 +17,14 @@ from lake.layout import log_version, receipt
 from lake.retry import Backoff
 from lake.storage import Reader, Store
 from penguin.errors import CommitFailed, FileMissing, TableExists
-from penguin.flow import Add, CommitPlan, DeltaField, Position, Stopped, TableFacts
+from penguin.flow import Add, CommitPlan, Position, Stopped, TableFacts, Waiting
 
 CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8
 BACKOFF = Backoff(first_secs=0.05, limit_secs=5.0)
 TOKEN_RANDOM_BITS = 16
+
+NOT_MOVED = "blizzard has not moved its files out of the outbox yet"
 
 Pairs = tuple[tuple[str, int], ...]
 
@@ -44,10 +46,8 @@ class OpenTable(Protocol):
     def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
         """Append files."""
 
-    def add_columns(
-        self, fields: tuple[DeltaField, ...], transactions: Pairs, metadata: object
-    ) -> None:
-        """Add nullable columns."""
+    def evolve(self, after: TableFacts, transactions: Pairs, metadata: object) -> None:
+        """Give the table another schema."""
 
 
 class TableLog(Protocol):
@@ -82,24 +82,27 @@ class Superseded:
 Outcome = Committed | AlreadyCommitted | Superseded
 
 
-def missing_files(store: Reader, plan: CommitPlan) -> tuple[Stopped, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lacking:
+    """The first entries, one of each pipeline at most, that lack a file."""
+
+    gone: tuple[Stopped, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    """Those of which a file is still in the outbox: blizzard has yet to move it."""
+
+
+def missing_files(store: Reader, plan: CommitPlan) -> Lacking:
     """Look at every file of a plan; name the first entry of each pipeline that lacks one."""
-
-    def trouble(add: Add) -> str | None:
-        facts = store.head(add.path)
-        if facts is None:
-            return "a data file is gone"
-        if facts.size != add.size:
-            return f"a data file has {facts.size} bytes, and was written with {add.size}"
-        return None
-
     with ThreadPoolExecutor(CONCURRENT_HEADS, thread_name_prefix="head") as pool:
-        answers = list(zip(plan.adds, pool.map(trouble, plan.adds), strict=True))
-    first: dict[str, Stopped] = {}
-    for add, why in answers:
-        known = first.get(add.pipeline)
-        if why and (known is None or add.sequence < (known.sequence or 0)):
-            first[add.pipeline] = Stopped(
+        answers = pool.map(lambda add: _trouble(store, add), plan.adds)
+        found = [(add, why) for add, why in zip(plan.adds, answers, strict=True) if why]
+    first: dict[str, tuple[Add, str]] = {}
+    # Of the troubles of one entry the outbox comes first: what it lacks may still come.
+    for add, why in sorted(found, key=lambda pair: (pair[0].sequence, pair[1] != NOT_MOVED)):
+        first.setdefault(add.pipeline, (add, why))
+    return Lacking(
+        gone=tuple(
+            Stopped(
                 pipeline=add.pipeline,
                 sequence=add.sequence,
                 error=FileMissing(
@@ -108,7 +111,28 @@ def missing_files(store: Reader, plan: CommitPlan) -> tuple[Stopped, ...]:
                     file=store.describe(add.path),
                 ),
             )
-    return tuple(first.values())
+            for add, why in first.values()
+            if why != NOT_MOVED
+        ),
+        waiting=tuple(
+            Waiting(pipeline=add.pipeline, sequence=add.sequence, reason=why)
+            for add, why in first.values()
+            if why == NOT_MOVED
+        ),
+    )
+
+
+def _trouble(store: Reader, add: Add) -> str | None:
+    facts = store.head(add.path)
+    if facts is None and add.outbox is not None:
+        if store.head(add.outbox) is not None:
+            return NOT_MOVED
+        facts = store.head(add.path)  # It may have been moved between the two looks.
+    if facts is None:
+        return "a data file is gone"
+    if facts.size != add.size:
+        return f"a data file has {facts.size} bytes, and was written with {add.size}"
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +172,9 @@ class Committer:
                 outcome = self._standing(plan, table, token)
                 if outcome is not None:
                     return outcome
-                if table.facts.schema != plan.schema_after:
+                if table.facts.shape() != plan.after.shape():
                     step = _metadata("columns", token, attempt)
-                    table.add_columns(plan.new_columns, plan.current_transactions(), step)
+                    table.evolve(plan.after, plan.current_transactions(), step)
                     continue
                 step = _metadata("commit", token, attempt) | {"entries": plan.metadata()}
                 table.commit(plan.adds, plan.transactions(), step)
@@ -181,10 +205,7 @@ class Committer:
         if now == [part.after for part in plan.advances]:
             ours = self._version_of(token, plan, table)
             return AlreadyCommitted(table.version) if ours is None else Committed(ours)
-        same_table = table.facts.shape() == plan.table.shape() and table.facts.schema in (
-            plan.table.schema,
-            plan.schema_after,
-        )
+        same_table = table.facts.shape() in (plan.table.shape(), plan.after.shape())
         untouched = now == [part.before for part in plan.advances]
         return None if untouched and same_table else Superseded()
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lake.config.loader import Fault, load_document, not_acted_on, not_available
+from lake.config.loader import Fault, load_document, not_acted_on
 from lake.config.models import Document, Table, storage_options, template_keys
-from penguin.settings import Evolution, PenguinSettings, TableSettings
+from penguin.settings import DiscoverBy, Evolution, PenguinSettings, TableSettings
 
 NOT_YET: Mapping[str, str] = {
     "tables.*.partition_by.timestamp_field": "partition values come from the files' folders",
@@ -18,12 +18,6 @@ NOT_YET: Mapping[str, str] = {
     "metrics.address": "no metrics are served",
 }
 """Keys that are read and do nothing so far, with what happens instead."""
-
-NOT_AVAILABLE: Mapping[str, Mapping[object, str]] = {
-    "tables.*.schema_evolution": {"strict": "use merge", "overwrite": "use merge"},
-    "tables.*.discovery": {"staging": "use auto or journal", "watermark": "use auto or journal"},
-}
-"""Values that are refused, because passing over them would commit what nobody asked for."""
 
 FORGETS = "delta.setTransactionRetentionDuration"
 
@@ -56,7 +50,6 @@ def warnings(document: Document) -> list[str]:
 def _check(document: Document) -> Iterator[Fault]:
     if not document.tables:
         yield Fault((), NO_TABLE, near=(("tables",),))
-    yield from not_available(document, NOT_AVAILABLE)
     for name, table in document.tables.items():
         if FORGETS in table.table_properties:
             yield Fault(
@@ -74,6 +67,7 @@ def _settings(name: str, table: Table) -> TableSettings:
         poll_interval=table.poll_interval_secs,
         checkpoint_interval=table.delta_checkpoint_interval,
         evolution=Evolution(table.schema_evolution),
+        discovery=DiscoverBy(table.discovery),
         max_files_per_commit=table.max_files_per_commit,
         partition_columns=None if template is None else template_keys(template),
         properties=dict(table.table_properties),

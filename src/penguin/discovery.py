@@ -19,7 +19,7 @@ from lake.entry import (
     digest,
     digest_number,
 )
-from lake.errors import JournalLost, LakeError, ObjectMissing
+from lake.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
 from lake.layout import (
     OURS,
     PIPELINE_NAME,
@@ -30,11 +30,19 @@ from lake.layout import (
     pipeline_transaction,
     pipelines,
     protocol,
+    protocol_number,
     receipt,
 )
 from lake.storage import Reader
-from penguin.errors import HandoffUnavailable, JournalBroken, LogRolledBack
+from penguin.errors import JournalBroken, LogRolledBack
 from penguin.flow import Backlog, Position, ReadyEntry, Stopped, Transactions
+from penguin.settings import DiscoverBy
+
+HANDOFF_OF = {
+    DiscoverBy.JOURNAL: Handoff.JOURNAL,
+    DiscoverBy.STAGING: Handoff.STAGING,
+    DiscoverBy.WATERMARK: Handoff.DIRECT,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +50,7 @@ class Survey:
     """The pipelines of a table directory and their receipts, read before the log."""
 
     receipts: Mapping[str, Receipt | None]
+    handoff: Handoff = Handoff.JOURNAL
     stopped: tuple[Stopped, ...] = ()
 
 
@@ -53,12 +62,10 @@ class Discovery:
     stopped: tuple[Stopped, ...]
 
 
-def survey(store: Reader) -> Survey:
+def survey(store: Reader, wish: DiscoverBy = DiscoverBy.AUTO) -> Survey:
     """List the pipelines, then read the protocol, then the receipts."""
     names = [name for name in pipelines(store.folders(OURS)) if PIPELINE_NAME.fullmatch(name)]
-    said = read_protocol(store)
-    if said is not None:
-        _check_handoff(said.handoff, store.describe(PROTOCOL))
+    handoff = handoff_in_force(store, wish)
     receipts: dict[str, Receipt | None] = {}
     stopped = []
     for name in names:
@@ -66,13 +73,29 @@ def survey(store: Reader) -> Survey:
             receipts[name] = _read_receipt(store, name)
         except LakeError as error:
             stopped.append(Stopped(pipeline=name, error=error))
-    return Survey(receipts=receipts, stopped=tuple(stopped))
+    return Survey(receipts=receipts, handoff=handoff, stopped=tuple(stopped))
+
+
+def handoff_in_force(store: Reader, wish: DiscoverBy) -> Handoff:
+    """Say how files are handed off: the table directory decides, and no setting contradicts it."""
+    wanted = HANDOFF_OF.get(wish)
+    said = read_protocol(store)
+    if said is None:
+        return wanted or Handoff.JOURNAL
+    if wanted not in (None, said.handoff):
+        fitting = next(one for one, handoff in HANDOFF_OF.items() if handoff is said.handoff)
+        raise ProtocolConflict(
+            f"this table is handed off by {said.handoff.value!r}, and discovery: {wish.value} does "
+            f"not find such files; set it to auto or {fitting.value}",
+            path=store.describe(PROTOCOL),
+        )
+    return said.handoff
 
 
 def read_protocol(store: Reader) -> Protocol | None:
     """Read the protocol document with the highest number; None before blizzard wrote one."""
-    names = (facts.path.rpartition("/")[2] for facts in store.objects(PROTOCOL))
-    numbers = [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
+    listed = (protocol_number(facts.path) for facts in store.objects(PROTOCOL))
+    numbers = [number for number in listed if number is not None]
     if not numbers:
         return None
     path = protocol(max(numbers))
@@ -207,7 +230,6 @@ class _Journal:
                     pipeline=self.pipeline,
                     path=ready.path,
                 )
-            _check_handoff(ready.entry.handoff, ready.path)
             yield ready
             last = ready
             # An entry without files costs a read, too.
@@ -266,14 +288,6 @@ def _read_receipt(store: Reader, pipeline: str) -> Receipt | None:
     path = receipt(pipeline)
     body = store.get(path)
     return None if body is None else decode_receipt(body, store.describe(path))
-
-
-def _check_handoff(handoff: Handoff, where: str) -> None:
-    if handoff is not Handoff.JOURNAL:
-        raise HandoffUnavailable(
-            f"the hand-off {handoff} is not available yet; only {Handoff.JOURNAL} is",
-            path=where,
-        )
 
 
 def _or_none(sequence: int | None) -> str:

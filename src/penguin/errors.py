@@ -47,18 +47,15 @@ class JournalBroken(LakeError):
     whose = Whose.USER
 
 
-class HandoffUnavailable(LakeError):
-    """Files are handed over in a way that penguin does not take yet."""
-
-    code = "handoff_unavailable"
-    whose = Whose.USER
-
-
 class SchemaRefused(LakeError):
-    """An entry's columns do not fit the table's."""
+    """An entry's columns do not fit the table's, for each of these reasons."""
 
     code = "schema_refused"
     whose = Whose.USER
+
+    def __init__(self, entry: int, reasons: tuple[str, ...], **facts: object) -> None:
+        super().__init__(f"entry {entry} does not fit the table: {'; '.join(reasons)}", **facts)
+        self.reasons = reasons
 
 
 class EntryInvalid(LakeError):

@@ -5,6 +5,9 @@ from typing import ClassVar
 
 from lake.telemetry.events import Event, Level
 
+FEW = 10
+"""How many of a long list are named."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWaiting(Event):
@@ -29,13 +32,20 @@ class EntriesCommitted(Event):
     files: int
     rows: int
     columns_added: tuple[str, ...]
+    columns_dropped: tuple[str, ...] = ()
+    columns_widened: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        """Say what became visible."""
-        added = f", new columns: {', '.join(self.columns_added)}" if self.columns_added else ""
+        """Say what became visible, and what no longer is."""
+        columns = (
+            ("new", self.columns_added),
+            ("dropped", self.columns_dropped),
+            ("wider", self.columns_widened),
+        )
+        changed = "".join(f", {how} columns: {', '.join(names)}" for how, names in columns if names)
         return (
             f"{self.table}: version {self.version}: {self.entries} entries, {self.files} files, "
-            f"{self.rows} rows{added}"
+            f"{self.rows} rows{changed}"
         )
 
 
@@ -98,6 +108,51 @@ class PipelineMended(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EntryNotHandedOff(Event):
+    """An entry is in the journal, and blizzard has yet to hand its files off."""
+
+    table: str
+    pipeline: str
+    entry: int
+    reason: str
+
+    def sentence(self) -> str:
+        """Say what is waited for."""
+        return f"{self.table}: entry {self.entry} of pipeline {self.pipeline} waits: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetasLeftAlone(Event):
+    """Metas that penguin neither commits nor deletes; it says so once."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    reason: str
+    paths: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Name them and the reason."""
+        return f"{self.table}: left alone: {_some(self.paths)}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesUnnamed(Event):
+    """Parquet files in the table's folders that no journal entry names; it says so once."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    files: int
+    some: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Count them and name some."""
+        return (
+            f"{self.table}: {self.files} Parquet files are named by no journal entry and are left "
+            f"alone: {_some(self.some)}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointWritten(Event):
     """A Delta checkpoint was written."""
 
@@ -125,3 +180,9 @@ class CheckpointFailed(Event):
             f"{self.table}: the checkpoint of version {self.version} could not be written, "
             f"the next step tries again: {self.error}"
         )
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    """Name the first of many."""
+    more = f" and {len(paths) - FEW} more" if len(paths) > FEW else ""
+    return f"{', '.join(paths[:FEW])}{more}"

@@ -1,21 +1,34 @@
-"""Table schema and entry schema → a decision. Pure.
+"""Table schema, entry schema and mode → a decision. Pure.
 
-The table's schema is the contract. A file may lack nullable columns and may bring new nullable
-ones; a type is never changed in place, and a narrower one is accepted only where every reader
-of Delta widens it.
+The table's schema is the contract, and every file that is in the table stays readable by every
+reader, whatever comes later. So a type changes only where all readers read the files of before as
+the new one, everything new is nullable, and a column that `overwrite` takes out of the schema is
+remembered in a table property: its files still hold it, so it may come back only as a type that
+reads them.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penguin.flow import AddColumns, Decision, DeltaField, DeltaSchema, Fits, Refused
+from penguin.flow import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
+from penguin.flow import TableFacts as Table
+from penguin.settings import Evolution
+
+DROPPED_PROPERTY = "penguin.droppedColumns"
+"""The table property that holds what files have and the schema does not show, as a schema."""
 
 READ_AS: dict[str, frozenset[str]] = {
     "long": frozenset({"integer", "short", "byte"}),
+    "integer": frozenset({"short", "byte"}),
+    "short": frozenset({"byte"}),
     "double": frozenset({"float"}),
 }
+"""For a table's type, the types of files that every reader reads as it."""
+
 ADDABLE = frozenset(
     {
         "string",
@@ -31,24 +44,28 @@ ADDABLE = frozenset(
         "binary",
     }
 )
-DECIMAL = re.compile(r"decimal\(\d+,\s*\d+\)")
+DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+DeltaType = Any
+"""A Delta type: a name, or an object for a struct, an array or a map."""
 
 
 def decide(
-    table: DeltaSchema,
-    table_partitions: tuple[str, ...],
-    entry: DeltaSchema,
-    entry_partitions: tuple[str, ...],
+    mode: Evolution, table: Table, entry: DeltaSchema, entry_partitions: tuple[str, ...]
 ) -> Decision:
     """Say whether a table can hold files of an entry's schema, and what it needs for that."""
-    reasons = [
-        *_partition_reasons(table_partitions, entry_partitions),
-        *_reasons(table, entry, inside="", exempt=frozenset(table_partitions)),
-    ]
+    hidden = _dropped(table)
+    if hidden is None:
+        return Refused((f"the table property {DROPPED_PROPERTY} cannot be read",))
+    walk = _Walk(mode, frozenset(table.partition_columns))
+    schema, hidden = walk.struct(table.schema, hidden, entry, inside="")
+    reasons = (*_partition_reasons(table.partition_columns, entry_partitions), *walk.reasons)
     if reasons:
-        return Refused(tuple(reasons))
-    after, changed = _merged(table, entry)
-    return AddColumns(tuple(changed), after) if changed else Fits()
+        return Refused(reasons)
+    after = replace(table, schema=schema, configuration=_remembering(table, hidden))
+    if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
+        return Fits()
+    return Evolves(after, walk.changes())
 
 
 def _partition_reasons(table: tuple[str, ...], entry: tuple[str, ...]) -> Iterator[str]:
@@ -59,83 +76,303 @@ def _partition_reasons(table: tuple[str, ...], entry: tuple[str, ...]) -> Iterat
         )
 
 
-def _reasons(
-    table: DeltaSchema, entry: DeltaSchema, *, inside: str, exempt: frozenset[str]
-) -> Iterator[str]:
-    """Give every reason why a struct cannot take another; `exempt` columns hold no nulls unseen."""
-    ours = {field["name"]: field for field in table["fields"]}
-    folded = {name.casefold(): name for name in ours}
-    seen: dict[str, str] = {}
-    for field in entry["fields"]:
-        name, shown = field["name"], inside + field["name"]
-        twin = seen.setdefault(name.casefold(), name)
-        known = folded.get(name.casefold())
-        if twin != name or (known is not None and known != name):
-            other = twin if twin != name else known
-            yield f"{shown}: differs from {inside}{other} only in case"
-        elif name not in ours:
-            yield from _reasons_against_adding(field, shown)
+@dataclass(slots=True)
+class _Walk:
+    """One walk through both schemas: the schema that holds both, or every reason against it."""
+
+    mode: Evolution
+    partitions: frozenset[str]
+    reasons: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    widened: list[str] = field(default_factory=list)
+
+    def changes(self) -> Changes:
+        return Changes(tuple(self.added), tuple(self.dropped), tuple(self.widened))
+
+    def struct(
+        self, table: DeltaSchema, hidden: DeltaSchema | None, entry: DeltaSchema, *, inside: str
+    ) -> tuple[DeltaSchema, DeltaSchema]:
+        """Give the struct that holds both, and what files hold beside it.
+
+        Fields keep the table's order; new ones come last. Values of partition columns stand in
+        paths: such a column is never missing, never dropped, and its nulls are judged one by one.
+        """
+        ours = _by_name(table)
+        ghosts = _by_name(hidden) if hidden else {}
+        theirs = _by_name(entry)
+        self._check_case([*ours, *ghosts], entry, inside)
+        kept, gone = [], dict(ghosts)
+        for name, mine in ours.items():
+            partition = not inside and name in self.partitions
+            if name in theirs:
+                known, ghost = self._field(
+                    mine, ghosts.get(name), theirs[name], inside + name, partition=partition
+                )
+                kept.append(known)
+                gone.pop(name, None)
+                if ghost is not None:
+                    gone[name] = ghost
+            elif partition or self._may_lack(mine, inside + name):
+                kept.append(mine)
+            else:
+                gone[name] = _hide(mine, ghosts.get(name))
+        for name, new in theirs.items():
+            if name in ours:
+                continue
+            made, ghost = self._new(new, ghosts.get(name), inside + name)
+            kept.append(made)
+            gone.pop(name, None)
+            if ghost is not None:
+                gone[name] = ghost
+        return _struct(kept), _struct(gone.values())
+
+    def _check_case(self, known: list[str], entry: DeltaSchema, inside: str) -> None:
+        """Refuse names that differ only in case: half of the readers take them for one."""
+        seen = {name.casefold(): name for name in known}
+        for one in entry["fields"]:
+            twin = seen.setdefault(one["name"].casefold(), one["name"])
+            if twin != one["name"]:
+                self.reasons.append(
+                    f"{inside}{one['name']}: differs from {inside}{twin} only in case"
+                )
+
+    def _may_lack(self, mine: DeltaField, shown: str) -> bool:
+        """Say whether a column that the files do not have stays in the table."""
+        kind = _type_name(mine["type"])
+        match self.mode:
+            case Evolution.OVERWRITE:
+                self.dropped.append(shown)
+                return False
+            case Evolution.STRICT:
+                self.reasons.append(
+                    f"{shown}: the table has type {kind}, the files do not have it, "
+                    "and strict accepts no difference"
+                )
+            case Evolution.MERGE if not mine["nullable"]:
+                self.reasons.append(
+                    f"{shown}: the table has type {kind} and requires it, the files do not have it"
+                )
+        return True
+
+    def _field(
+        self,
+        mine: DeltaField,
+        ghost: DeltaField | None,
+        theirs: DeltaField,
+        shown: str,
+        *,
+        partition: bool,
+    ) -> tuple[DeltaField, DeltaField | None]:
+        kind, hidden = self.kind(
+            mine["type"], ghost and ghost["type"], theirs["type"], shown, fixed=partition
+        )
+        nullable = mine["nullable"]
+        if theirs["nullable"] and not nullable and not partition:
+            nullable = self._may_relax(
+                shown,
+                f"{shown}: type {_type_name(theirs['type'])} may be null in the files, "
+                f"the table requires it",
+            )
+        return {**mine, "type": kind, "nullable": nullable}, _ghost(mine["name"], hidden)
+
+    def _may_relax(self, shown: str, reason: str) -> bool:
+        if self.mode is Evolution.OVERWRITE:
+            self.widened.append(shown)
+            return True
+        self.reasons.append(reason)
+        return False
+
+    def _new(
+        self, theirs: DeltaField, ghost: DeltaField | None, shown: str
+    ) -> tuple[DeltaField, DeltaField | None]:
+        """Add a field: nullable, whatever is in it, and able to read what files hold of it."""
+        name, kind = theirs["name"], theirs["type"]
+        hidden: DeltaType = None
+        if self.mode is Evolution.STRICT:
+            self.reasons.append(
+                f"{shown}: the table does not have it, the files have type {_type_name(kind)}, "
+                "and strict accepts no difference"
+            )
         else:
-            yield from _reasons_against_type(ours[name]["type"], field["type"], shown)
-            if field["nullable"] and not ours[name]["nullable"] and name not in exempt:
-                yield f"{shown}: may be null in the files, and the table requires it"
-    theirs = {field["name"] for field in entry["fields"]}
-    for name, field in ours.items():
-        if name not in theirs and not field["nullable"]:
-            yield f"{inside}{name}: the table requires it, and the files do not have it"
+            self.reasons += _reasons_against_adding(theirs, shown)
+        if ghost is not None:
+            again = _Walk(Evolution.OVERWRITE, frozenset())
+            kind, hidden = again.kind(ghost["type"], None, kind, shown, fixed=False)
+            self.reasons += [f"{reason} (it was dropped before)" for reason in again.reasons]
+        self.added.append(shown)
+        made = {"name": name, "type": _clean(kind), "nullable": True, "metadata": {}}
+        return made, _ghost(name, hidden)
+
+    def kind(
+        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *, fixed: bool
+    ) -> tuple[DeltaType, DeltaType]:
+        """Give the type that reads files of both, and what files hold beside it."""
+        match _kind(table), _kind(entry):
+            case "struct", "struct":
+                kind, rest = self.struct(table, hidden, entry, inside=f"{shown}.")
+                return kind, rest if rest["fields"] else None
+            case "array", "array":
+                return self._inside(table, hidden, entry, shown, "elementType", "containsNull")
+            case "map", "map" if _clean(table["keyType"]) == _clean(entry["keyType"]):
+                return self._inside(table, hidden, entry, shown, "valueType", "valueContainsNull")
+        if self._reads(table, entry):
+            return table, None
+        if self.mode is Evolution.OVERWRITE and not fixed and reads(entry, table):
+            self.widened.append(shown)
+            return _clean(entry), None
+        self.reasons.append(
+            f"{shown}: the table has type {_type_name(table)}, "
+            f"the files have type {_type_name(entry)}"
+        )
+        return table, None
+
+    def _inside(
+        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *keys: str
+    ) -> tuple[DeltaType, DeltaType]:
+        """Go on with the elements of two lists, or the values of two maps."""
+        inner, nullable = keys
+        kind, rest = self.kind(
+            table[inner], hidden and hidden[inner], entry[inner], f"{shown}[]", fixed=False
+        )
+        may = table[nullable]
+        if entry[nullable] and not may:
+            may = self._may_relax(
+                shown,
+                f"{shown}: type {_type_name(entry)} may hold nulls in the files, "
+                "the table allows none",
+            )
+        after = {**table, inner: kind, nullable: may}
+        return after, None if rest is None else {**table, inner: rest}
+
+    def _reads(self, table: DeltaType, entry: DeltaType) -> bool:
+        same = _clean(table) == _clean(entry)
+        return same or (self.mode is not Evolution.STRICT and reads(table, entry))
 
 
-def _reasons_against_adding(field: DeltaField, shown: str) -> Iterator[str]:
-    if not field["nullable"]:
-        yield f"{shown}: a new column must be nullable: the rows already there have no value for it"
-    if not _addable(field["type"]):
-        yield f"{shown}: a column of type {_type_name(field['type'])} cannot be added to a table"
+def reads(table: DeltaType, file: DeltaType) -> bool:
+    """Say whether every reader reads a file's plain type as the table's."""
+    if not isinstance(table, str) or not isinstance(file, str):
+        return False
+    ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(file)
+    if ours and theirs:
+        return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
+    return table == file or file in READ_AS.get(table, ())
 
 
-def _reasons_against_type(table: Any, entry: Any, shown: str) -> Iterator[str]:  # noqa: ANN401 - a Delta type is a string or an object
-    if table == entry or (isinstance(table, str) and entry in READ_AS.get(table, ())):
-        return
-    if _is_struct(table) and _is_struct(entry):
-        yield from _reasons(table, entry, inside=f"{shown}.", exempt=frozenset())
-        return
-    yield (
-        f"{shown}: the table has type {_type_name(table)}, the files have type {_type_name(entry)}"
-    )
+def _reasons_against_adding(new: DeltaField, shown: str) -> Iterator[str]:
+    kind = _type_name(new["type"])
+    if not new["nullable"]:
+        yield (
+            f"{shown}: the table does not have it, the files have type {kind} and require it; "
+            "a new column must be nullable: the rows already there have no value for it"
+        )
+    yield from _reasons_against_type(new["type"], shown)
 
 
-def _merged(table: DeltaSchema, entry: DeltaSchema) -> tuple[DeltaSchema, list[DeltaField]]:
-    """Give the schema with the entry's new fields at the end, and the top-level fields changed."""
-    after = deepcopy(table)
-    ours = {field["name"]: field for field in after["fields"]}
-    changed = []
-    for field in entry["fields"]:
-        mine = ours.get(field["name"])
-        if mine is None:
-            new = deepcopy(field)
-            after["fields"].append(new)
-            changed.append(new)
-        elif _is_struct(mine["type"]) and _is_struct(field["type"]):
-            mine["type"], inner = _merged(mine["type"], field["type"])
-            if inner:
-                changed.append(mine)
-    return after, changed
+def _reasons_against_type(kind: DeltaType, shown: str) -> Iterator[str]:
+    match _kind(kind):
+        case "struct":
+            twins: dict[str, str] = {}
+            for one in kind["fields"]:
+                inner = f"{shown}.{one['name']}"
+                if twins.setdefault(one["name"].casefold(), one["name"]) != one["name"]:
+                    yield f"{inner}: differs from another field only in case"
+                yield from _reasons_against_adding(one, inner)
+        case "array":
+            yield from _reasons_against_type(kind["elementType"], f"{shown}[]")
+        case "map":
+            yield from _reasons_against_type(kind["keyType"], f"{shown}[key]")
+            yield from _reasons_against_type(kind["valueType"], f"{shown}[]")
+        case _ if kind not in ADDABLE and DECIMAL.fullmatch(kind) is None:
+            yield f"{shown}: a column of type {kind} cannot be added to a table"
 
 
-def _addable(kind: Any) -> bool:  # noqa: ANN401
-    if isinstance(kind, str):
-        return kind in ADDABLE or DECIMAL.fullmatch(kind) is not None
-    if _is_struct(kind):
-        return all(_addable(field["type"]) for field in kind["fields"])
-    if kind["type"] == "array":
-        return _addable(kind["elementType"])
-    return _addable(kind["keyType"]) and _addable(kind["valueType"])
+def _dropped(table: Table) -> DeltaSchema | None:
+    """Read what the table remembers of dropped columns; None where it cannot be read."""
+    text = table.configuration.get(DROPPED_PROPERTY)
+    if text is None:
+        return _struct(())
+    try:
+        found = json.loads(text)
+        _by_name(found)
+    except (ValueError, TypeError, KeyError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
-def _is_struct(kind: Any) -> bool:  # noqa: ANN401
-    return isinstance(kind, dict) and kind["type"] == "struct"
+def _remembering(table: Table, hidden: DeltaSchema) -> dict[str, str]:
+    others = {name: text for name, text in table.configuration.items() if name != DROPPED_PROPERTY}
+    if not hidden["fields"]:
+        return others
+    text = json.dumps(hidden, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return {**others, DROPPED_PROPERTY: text}
 
 
-def _type_name(kind: Any) -> str:  # noqa: ANN401
+def _hide(mine: DeltaField, ghost: DeltaField | None) -> DeltaField:
+    """Remember a field that the schema no longer shows, with what was hidden in it before."""
+    kind = _clean(mine["type"])
+    return {
+        "name": mine["name"],
+        "type": kind if ghost is None else _united(kind, ghost["type"]),
+        "nullable": True,
+        "metadata": {},
+    }
+
+
+def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
+    """Put the hidden fields of a nested type back beside the shown ones."""
+    match _kind(shown):
+        case "struct":
+            both = {**_by_name(shown)}
+            for name, one in _by_name(hidden).items():
+                mine = both.get(name)
+                both[name] = (
+                    one if mine is None else {**mine, "type": _united(mine["type"], one["type"])}
+                )
+            return _struct(both.values())
+        case "array":
+            inner = _united(shown["elementType"], hidden["elementType"])
+            return {**shown, "elementType": inner}
+        case "map":
+            return {**shown, "valueType": _united(shown["valueType"], hidden["valueType"])}
+    return shown
+
+
+def _ghost(name: str, hidden: DeltaType) -> DeltaField | None:
+    if hidden is None:
+        return None
+    return {"name": name, "type": _clean(hidden), "nullable": True, "metadata": {}}
+
+
+def _clean(kind: DeltaType) -> DeltaType:
+    """Write a type in the one way that compares: no metadata of fields, no spaces in decimals."""
+    match _kind(kind):
+        case "struct":
+            return _struct(
+                {**one, "type": _clean(one["type"]), "metadata": {}} for one in kind["fields"]
+            )
+        case "array":
+            return {**kind, "elementType": _clean(kind["elementType"])}
+        case "map":
+            key, value = _clean(kind["keyType"]), _clean(kind["valueType"])
+            return {**kind, "keyType": key, "valueType": value}
+    return kind.replace(" ", "") if DECIMAL.fullmatch(kind) else kind
+
+
+def _by_name(struct: DeltaSchema) -> dict[str, DeltaField]:
+    return {one["name"]: one for one in struct["fields"]}
+
+
+def _struct(fields: Any) -> DeltaSchema:  # noqa: ANN401 - any iterable of fields
+    return {"type": "struct", "fields": deepcopy(list(fields))}
+
+
+def _kind(kind: DeltaType) -> str:
+    return "plain" if isinstance(kind, str) else str(kind["type"])
+
+
+def _type_name(kind: DeltaType) -> str:
     if isinstance(kind, str):
         return kind
     if kind["type"] == "struct":

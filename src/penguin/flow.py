@@ -5,9 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lake.datafile import FinishedFile
-from lake.entry import Entry, Receipt, digest_number
+from lake.entry import Entry, Handoff, Receipt, digest_number
 from lake.errors import LakeError
-from lake.layout import TablePath, digest_transaction, journal_transaction, pipeline_transaction
+from lake.layout import (
+    TablePath,
+    digest_transaction,
+    journal_transaction,
+    outbox,
+    pipeline_transaction,
+)
 
 DeltaSchema = dict[str, Any]
 """A schema as the Delta protocol writes it."""
@@ -30,7 +36,7 @@ class TableFacts:
 
     def shape(self) -> tuple[object, ...]:
         """Give what a plan depends on, so that a plan for another shape is noticed."""
-        return self.partition_columns, dict(self.configuration)
+        return self.schema, self.partition_columns, dict(self.configuration)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +105,11 @@ class Backlog:
         """Name the pipeline."""
         return self.position.pipeline
 
+    @property
+    def end(self) -> int:
+        """Give the last entry that was read: of those that wait, or else the committed one."""
+        return self.entries[-1].entry.sequence if self.entries else self.position.sequence or 0
+
     def before(self, sequence: int) -> "Backlog":
         """Leave out an entry and all that come after it."""
         return Backlog(
@@ -106,6 +117,15 @@ class Backlog:
             entries=tuple(one for one in self.entries if one.entry.sequence < sequence),
             overdue_receipt=self.overdue_receipt,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """An entry that blizzard has journaled and not yet handed off. Nobody has to do anything."""
+
+    pipeline: str
+    sequence: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +144,32 @@ class Fits:
 
 
 @dataclass(frozen=True, slots=True)
-class AddColumns:
-    """The table can hold the entry's files once these nullable fields are added."""
+class Changes:
+    """What becomes of a table's columns, each named with the structs it is in."""
 
-    fields: tuple[DeltaField, ...]
-    schema: DeltaSchema
-    """The table's schema afterwards."""
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    """Those that readers no longer see; their files still hold them."""
+    widened: tuple[str, ...] = ()
+    """Those that get a wider type, or may be null from now on."""
+
+    def then(self, later: "Changes") -> "Changes":
+        """Put two steps together; what the second undoes of the first is left out."""
+        added = dict.fromkeys((*self.added, *later.added))
+        dropped = dict.fromkeys((*self.dropped, *later.dropped))
+        return Changes(
+            added=tuple(name for name in added if name not in later.dropped),
+            dropped=tuple(name for name in dropped if name not in later.added),
+            widened=tuple(dict.fromkeys((*self.widened, *later.widened))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evolves:
+    """The table can hold the entry's files once it is this one."""
+
+    table: TableFacts
+    changes: Changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +179,7 @@ class Refused:
     reasons: tuple[str, ...]
 
 
-Decision = Fits | AddColumns | Refused
+Decision = Fits | Evolves | Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +193,8 @@ class Add:
     stats: str
     pipeline: str
     sequence: int
+    outbox: TablePath | None = None
+    """Where the file waits until it is moved; None where it had its final name from the start."""
 
     @classmethod
     def of(cls, file: FinishedFile, ready: ReadyEntry, stats: str) -> "Add":
@@ -165,6 +207,11 @@ class Add:
             stats=stats,
             pipeline=ready.entry.pipeline,
             sequence=ready.entry.sequence,
+            outbox=(
+                outbox(ready.entry.pipeline, file.filename)
+                if ready.entry.handoff is Handoff.DIRECT
+                else None
+            ),
         )
 
 
@@ -187,8 +234,9 @@ class CommitPlan:
 
     table: TableFacts
     """The table as the plan found it, or as it must be created."""
-    schema_after: DeltaSchema
-    new_columns: tuple[DeltaField, ...]
+    after: TableFacts
+    """The table as the entries' files need it."""
+    changes: Changes
     adds: tuple[Add, ...]
     advances: tuple[Advance, ...]
 
@@ -233,3 +281,5 @@ class Planned:
 
     commit: CommitPlan | None
     stopped: tuple[Stopped, ...] = field(default=())
+    waiting: tuple[Waiting, ...] = field(default=())
+    """Entries that are not handed off yet."""

@@ -38,3 +38,10 @@ def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
     from penguin import table  # noqa: PLC0415
 
     return table.pipeline_known(uri, options, pipeline)
+
+
+def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
+    """Give the last entry of a journal that a table's log has, None where it has none."""
+    from penguin import table  # noqa: PLC0415
+
+    return table.last_committed(uri, options, pipeline, journal)

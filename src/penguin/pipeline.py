@@ -1,14 +1,15 @@
 """One table's step: discover, plan, commit, checkpoint. `explain` stops after the plan."""
 
 import json
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from lake.clock import Clock
 from lake.datafile import FinishedFile
-from lake.entry import Entry, encode
+from lake.entry import Entry, Handoff, encode
 from lake.errors import LakeError
 from lake.layout import LAST_CHECKPOINT, log_version, receipt
 from lake.storage import Reader, Store, local_path
@@ -18,23 +19,39 @@ from penguin.committer import (
     AlreadyCommitted,
     Committed,
     Committer,
+    Lacking,
     Superseded,
     missing_files,
 )
-from penguin.discovery import Discovery, read_journals, survey
 from penguin.events import (
+    FEW,
     CheckpointFailed,
     CheckpointWritten,
     CommittedByOther,
     EntriesCommitted,
+    EntryNotHandedOff,
+    FilesUnnamed,
+    MetasLeftAlone,
     PipelineMended,
     PipelineStopped,
     PlanSuperseded,
     TableWaiting,
 )
-from penguin.flow import Backlog, CommitPlan, Planned, Stopped, TableFacts
+from penguin.flow import (
+    Backlog,
+    CommitPlan,
+    Decision,
+    Evolves,
+    Planned,
+    Stopped,
+    TableFacts,
+    Waiting,
+)
+from penguin.metas import Metas, delete_metas
 from penguin.plan import Rules, plan_commit, without
+from penguin.scan import unnamed_files
 from penguin.settings import TableSettings
+from penguin.sight import Sight, look
 from penguin.table import Log, LogReader, Snapshot
 
 CREATED_WITH = {
@@ -63,6 +80,8 @@ class Explanation:
 
     version: int | None
     planned: Planned
+    backlogs: tuple[Backlog, ...] = ()
+    """All that was read of the journals, also what the next commit leaves for later."""
 
 
 def commit_table(
@@ -97,13 +116,22 @@ def open_reader(settings: TableSettings) -> Reader | None:
     return Reader(settings.table_uri, settings.storage_options) if _is_there(settings) else None
 
 
-def explain(settings: TableSettings, store: Reader) -> Explanation:
-    """Say what the next commit would do. What it is handed cannot write."""
-    found, table = _look(settings, store, LogReader(store))
-    planned = _plan(settings, table, found.backlogs, store)
+def explain(settings: TableSettings, store: Reader, *, everything: bool = False) -> Explanation:
+    """Say what the next commit would do. What it is handed cannot write.
+
+    With `everything` the journals are read to their ends, not only up to a commit's worth.
+    """
+    bound = sys.maxsize if everything else settings.max_files_per_commit
+    sight = look(replace(settings, max_files_per_commit=bound), store, LogReader(store))
+    planned = _plan(settings, sight.table, sight.backlogs, store)
     return Explanation(
-        version=None if table is None else table.version,
-        planned=Planned(commit=planned.commit, stopped=(*found.stopped, *planned.stopped)),
+        version=None if sight.table is None else sight.table.version,
+        planned=Planned(
+            commit=planned.commit,
+            stopped=(*sight.stopped, *planned.stopped),
+            waiting=(*sight.waiting, *planned.waiting),
+        ),
+        backlogs=sight.backlogs,
     )
 
 
@@ -119,6 +147,10 @@ class TableRun:
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
     stopped: dict[str, Stopped] = field(default_factory=dict)
+    waiting: tuple[Waiting, ...] = ()
+    _metas: Metas | None = None
+    _told: set[str] = field(default_factory=set)
+    _scanned: bool = False
 
     def step(self) -> bool:
         """Make the next commit, if there is one, and say whether there was work.
@@ -131,15 +163,21 @@ class TableRun:
             self._wait()
             return False
         log = self.open_log(store)
-        found, table = _look(self.settings, store, log)
-        if not found.backlogs and not found.stopped:
+        sight = look(self.settings, store, log, known=self._metas)
+        self._metas = sight.metas
+        self._name_strays(sight.strays)
+        self._name_unnamed(store, sight)
+        if not sight.backlogs and not sight.stopped:
             self._wait()
             return False
-        self._heal_receipts(store, found.backlogs, table)
+        table = sight.table
+        self._heal_receipts(store, sight.backlogs, table)
+        delete_metas(store, sight.settled)
         if table is not None:
             self.totals.version = table.version
-        planned = _plan(self.settings, table, found.backlogs, store)
-        self._name_stopped((*found.stopped, *planned.stopped))
+        planned = _plan(self.settings, table, sight.backlogs, store)
+        self._name_stopped((*sight.stopped, *planned.stopped))
+        self._name_waiting((*sight.waiting, *planned.waiting))
         worked = planned.commit is not None and self._commit(planned.commit, log, store)
         self._checkpoint(log, store)
         if not worked:
@@ -150,6 +188,41 @@ class TableRun:
 
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
+
+    def _name_unnamed(self, store: Store, sight: Sight) -> None:
+        """Tell of data files that no entry names, once, where a scan is how files are found."""
+        if self._scanned or sight.handoff is not Handoff.DIRECT or sight.stopped:
+            return
+        self._scanned = True
+        left = sorted(unnamed_files(store))
+        if left:
+            self.emit(
+                FilesUnnamed(table=self.settings.name, files=len(left), some=tuple(left[:FEW]))
+            )
+
+    def _name_strays(self, strays: Mapping[str, str]) -> None:
+        """Tell of metas that are left alone once, those with the same reason together."""
+        by_reason: dict[str, list[str]] = {}
+        for path, reason in sorted(strays.items()):
+            if path not in self._told:
+                by_reason.setdefault(reason, []).append(path)
+        for reason, paths in by_reason.items():
+            self.emit(MetasLeftAlone(table=self.settings.name, reason=reason, paths=tuple(paths)))
+        self._told = set(strays)
+
+    def _name_waiting(self, now: tuple[Waiting, ...]) -> None:
+        """Tell of an entry that is not handed off yet, once."""
+        for one in now:
+            if one not in self.waiting:
+                self.emit(
+                    EntryNotHandedOff(
+                        table=self.settings.name,
+                        pipeline=one.pipeline,
+                        entry=one.sequence,
+                        reason=one.reason,
+                    )
+                )
+        self.waiting = now
 
     def _heal_receipts(
         self, store: Store, backlogs: tuple[Backlog, ...], table: Snapshot | None
@@ -197,7 +270,9 @@ class TableRun:
                         entries=plan.entries,
                         files=len(plan.adds),
                         rows=plan.rows,
-                        columns_added=tuple(one["name"] for one in plan.new_columns),
+                        columns_added=plan.changes.added,
+                        columns_dropped=plan.changes.dropped,
+                        columns_widened=plan.changes.widened,
                     )
                 )
             case AlreadyCommitted(version):
@@ -232,23 +307,6 @@ def _is_there(settings: TableSettings) -> bool:
     return folder is None or folder.exists()
 
 
-def _look(
-    settings: TableSettings, store: Reader, log: LogReader
-) -> tuple[Discovery, Snapshot | None]:
-    """Read receipts, then the log, then the journals."""
-    found = survey(store)
-    if not found.receipts and not found.stopped:
-        return Discovery(backlogs=(), stopped=()), None
-    table = log.open()
-    waiting = read_journals(
-        store,
-        found,
-        (lambda _app_id: None) if table is None else table.transaction,
-        max_files=settings.max_files_per_commit,
-    )
-    return waiting, table
-
-
 def _plan(
     settings: TableSettings,
     table: Snapshot | None,
@@ -257,22 +315,26 @@ def _plan(
 ) -> Planned:
     """Plan the next commit of files that are all there."""
     rules = Rules(
-        decide=evolution.decide,
+        decide=lambda table, entry: decide(table, entry, settings),
         new_table=lambda entry: new_table(entry, settings),
         statistics=file_statistics,
         partition_columns=settings.partition_columns,
         max_files=settings.max_files_per_commit,
     )
     stopped: tuple[Stopped, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
     while True:
         planned = plan_commit(None if table is None else table.facts, backlogs, rules)
         stopped += planned.stopped
         backlogs = without(backlogs, planned.stopped)
-        missing = missing_files(store, planned.commit) if planned.commit is not None else ()
-        if not missing:
-            return Planned(commit=planned.commit, stopped=stopped)
-        stopped = (*(one for one in stopped if one.pipeline not in _names(missing)), *missing)
-        backlogs = without(backlogs, missing)
+        lacking = missing_files(store, planned.commit) if planned.commit is not None else Lacking()
+        if not lacking.gone and not lacking.waiting:
+            return Planned(commit=planned.commit, stopped=stopped, waiting=waiting)
+        # What an earlier entry lacks comes before whatever was found of a later one.
+        cut = {stop.pipeline for stop in lacking.gone} | {one.pipeline for one in lacking.waiting}
+        stopped = (*(one for one in stopped if one.pipeline not in cut), *lacking.gone)
+        waiting = (*(one for one in waiting if one.pipeline not in cut), *lacking.waiting)
+        backlogs = without(without(backlogs, lacking.gone), lacking.waiting)
 
 
 def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
@@ -290,6 +352,15 @@ def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
     )
 
 
+def decide(table: TableFacts, entry: Entry, settings: TableSettings) -> Decision:
+    """Say whether a table can hold an entry's files, and what it must be for that."""
+    found = evolution.decide(settings.evolution, table, entry.table_schema, entry.partition_columns)
+    if not isinstance(found, Evolves):
+        return found
+    shown = stats.only_shown(found.table.configuration, found.table.schema)
+    return replace(found, table=replace(found.table, configuration=shown))
+
+
 def file_statistics(file: FinishedFile, entry: Entry, table: TableFacts) -> str:
     """Write a file's statistics for the columns that its table lists."""
     listed = stats.parse_columns(table.configuration.get(stats.SKIPPING_PROPERTY))
@@ -299,10 +370,6 @@ def file_statistics(file: FinishedFile, entry: Entry, table: TableFacts) -> str:
         columns=frozenset(one["name"] for one in entry.table_schema["fields"]),
         listed=None if listed is None else tuple(name for name in listed if name in names),
     )
-
-
-def _names(stopped: tuple[Stopped, ...]) -> set[str]:
-    return {one.pipeline for one in stopped}
 
 
 def _last_checkpoint(store: Reader) -> int:

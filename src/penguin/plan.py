@@ -11,25 +11,25 @@ from typing import assert_never
 from lake.datafile import FinishedFile
 from lake.entry import Entry
 from lake.errors import LakeError
-from lake.layout import DELTA_LOG, OURS
+from lake.layout import DELTA_LOG, OURS, STAGING
 from lake.partition import check_value
 from lake.schema import DELTA, Field, FieldType
 from penguin.errors import EntryInvalid, SchemaRefused
 from penguin.flow import (
     Add,
-    AddColumns,
     Advance,
     Backlog,
+    Changes,
     CommitPlan,
     Decision,
-    DeltaField,
-    DeltaSchema,
+    Evolves,
     Fits,
     Planned,
     ReadyEntry,
     Refused,
     Stopped,
     TableFacts,
+    Waiting,
 )
 
 FIELD_TYPES = {
@@ -37,14 +37,14 @@ FIELD_TYPES = {
     for kind, delta in DELTA.items()
     if kind is not FieldType.JSON  # a string, as far as Delta is told
 }
-RESERVED_FOLDERS = (DELTA_LOG, OURS, "_staging")
+RESERVED_FOLDERS = (DELTA_LOG, OURS, STAGING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The decisions that a plan asks for."""
 
-    decide: Callable[[DeltaSchema, tuple[str, ...], DeltaSchema, tuple[str, ...]], Decision]
+    decide: Callable[[TableFacts, Entry], Decision]
     new_table: Callable[[Entry], TableFacts]
     statistics: Callable[[FinishedFile, Entry, TableFacts], str]
     partition_columns: tuple[str, ...] | None
@@ -85,8 +85,8 @@ class _Draft:
     def __init__(self, rules: Rules, table: TableFacts | None) -> None:
         self.rules = rules
         self.table = table
-        self.schema: DeltaSchema | None = table.schema if table else None
-        self.changed: dict[str, DeltaField] = {}
+        self.after = table
+        self.changes = Changes()
         self.adds: dict[str, Add] = {}
         self.taken: dict[str, list[ReadyEntry]] = {}
 
@@ -98,42 +98,37 @@ class _Draft:
         entry = ready.entry
         _check_configured_partitions(self.rules.partition_columns, ready)
         table = self.table or self.rules.new_table(entry)
-        schema = self.schema or table.schema
-        decision = self.rules.decide(
-            schema, table.partition_columns, entry.table_schema, entry.partition_columns
-        )
+        after = self.after or table
+        decision = self.rules.decide(after, entry)
         match decision:
             case Fits():
-                changed: tuple[DeltaField, ...] = ()
-            case AddColumns(changed, schema):
+                changes = Changes()
+            case Evolves(after, changes):
                 pass
             case Refused(reasons):
-                raise SchemaRefused(
-                    f"entry {entry.sequence} does not fit the table: {'; '.join(reasons)}",
-                    path=ready.path,
-                )
+                raise SchemaRefused(entry.sequence, reasons, path=ready.path)
             case _:
                 assert_never(decision)
         _check_books(ready)
-        columns = _partition_fields(schema, table.partition_columns)
+        columns = _partition_fields(after, ready)
         adds: dict[str, Add] = {}
         for file in entry.files:
             _check_file(file, columns, ready)
             if file.filename in adds or file.filename in self.adds:
                 raise _invalid(ready, "this file is named twice", file)
-            adds[file.filename] = Add.of(file, ready, self.rules.statistics(file, entry, table))
-        self.table, self.schema = table, schema
-        self.changed |= {field["name"]: field for field in changed}
+            adds[file.filename] = Add.of(file, ready, self.rules.statistics(file, entry, after))
+        self.table, self.after = table, after
+        self.changes = self.changes.then(changes)
         self.adds |= adds
         self.taken.setdefault(entry.pipeline, []).append(ready)
 
     def commit(self, backlogs: tuple[Backlog, ...]) -> CommitPlan | None:
-        if not self.taken or self.table is None or self.schema is None:
+        if not self.taken or self.table is None or self.after is None:
             return None
         return CommitPlan(
             table=self.table,
-            schema_after=self.schema,
-            new_columns=tuple(self.changed.values()),
+            after=self.after,
+            changes=self.changes,
             adds=tuple(self.adds.values()),
             advances=tuple(
                 Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
@@ -145,10 +140,13 @@ class _Draft:
 
 def _check_configured_partitions(configured: tuple[str, ...] | None, ready: ReadyEntry) -> None:
     if configured is not None and configured != ready.entry.partition_columns:
+        why = (
+            f"partition_by names {', '.join(configured) or 'nothing'}, the files are "
+            f"partitioned by {', '.join(ready.entry.partition_columns) or 'nothing'}"
+        )
         raise SchemaRefused(
-            f"partition_by names {', '.join(configured) or 'nothing'}, entry "
-            f"{ready.entry.sequence} is partitioned by "
-            f"{', '.join(ready.entry.partition_columns) or 'nothing'}",
+            ready.entry.sequence,
+            (why,),
             path=ready.path,
         )
 
@@ -195,15 +193,14 @@ def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry
             raise _invalid(ready, f"its value of partition column {name}: {reason}", file) from None
 
 
-def _partition_fields(schema: DeltaSchema, names: tuple[str, ...]) -> dict[str, Field]:
-    fields = {field["name"]: field for field in schema["fields"]}
+def _partition_fields(table: TableFacts, ready: ReadyEntry) -> dict[str, Field]:
+    fields = {field["name"]: field for field in table.schema["fields"]}
     found = {}
-    for name in names:
+    for name in table.partition_columns:
         kind = fields[name]["type"] if name in fields else None
         if not isinstance(kind, str) or kind not in FIELD_TYPES:
-            raise SchemaRefused(
-                f"partition column {name} has type {kind}, of which values cannot be checked"
-            )
+            why = f"partition column {name} has type {kind}, of which values cannot be checked"
+            raise SchemaRefused(ready.entry.sequence, (why,), path=ready.path)
         found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
     return found
 
@@ -216,7 +213,9 @@ def _invalid(ready: ReadyEntry, why: str, file: FinishedFile) -> EntryInvalid:
     )
 
 
-def without(backlogs: tuple[Backlog, ...], stopped: tuple[Stopped, ...]) -> tuple[Backlog, ...]:
+def without(
+    backlogs: tuple[Backlog, ...], stopped: tuple[Stopped | Waiting, ...]
+) -> tuple[Backlog, ...]:
     """Leave out the entries that cannot be committed, and what comes after them."""
     places = {one.pipeline: one.sequence for one in stopped}
     return tuple(

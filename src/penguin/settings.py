@@ -15,6 +15,15 @@ class Evolution(StrEnum):
     OVERWRITE = "overwrite"
 
 
+class DiscoverBy(StrEnum):
+    """How new files are found; AUTO obeys what the table directory says of itself."""
+
+    AUTO = "auto"
+    JOURNAL = "journal"
+    STAGING = "staging"
+    WATERMARK = "watermark"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
     """One table, and how files are committed to it."""
@@ -27,6 +36,7 @@ class TableSettings:
     checkpoint_interval: int = 10
     """Commits between two Delta checkpoints."""
     evolution: Evolution = Evolution.MERGE
+    discovery: DiscoverBy = DiscoverBy.AUTO
     max_files_per_commit: int = 10_000
     """Entries share a commit up to this many files; one entry is never split."""
     partition_columns: tuple[str, ...] | None = None

@@ -26,7 +26,7 @@ NUMBERS = ("version", "commits", "entries", "files", "rows")
 def results(rows: list[dict[str, Any]], output: Output) -> None:
     """Print what was done for each table: a JSON object a line, or one table of all."""
     if output is Output.JSON:
-        _print_lines(rows)
+        print_lines(rows)
         return
     console = Console()
     shown = Table()
@@ -47,7 +47,7 @@ def results(rows: list[dict[str, Any]], output: Output) -> None:
 def explanations(rows: list[dict[str, Any]], output: Output) -> None:
     """Print what the next commit of each table would do, or why it would not."""
     if output is Output.JSON:
-        _print_lines(rows)
+        print_lines(rows)
         return
     console = Console()
     for row in rows:
@@ -58,12 +58,13 @@ def explanations(rows: list[dict[str, Any]], output: Output) -> None:
                 soft_wrap=True,
                 markup=False,
             )
-        if row["columns_added"]:
-            console.print(
-                f"  add     columns {', '.join(row['columns_added'])}",
-                soft_wrap=True,
-                markup=False,
-            )
+        for verb, key in (("add", "added"), ("drop", "dropped"), ("widen", "widened")):
+            if row[f"columns_{key}"]:
+                console.print(
+                    f"  {verb:<7} columns {', '.join(row[f'columns_{key}'])}",
+                    soft_wrap=True,
+                    markup=False,
+                )
         for one in row["stopped"]:
             console.print(
                 f"  leave   {one['pipeline']}: {one['error']} [{one['code']}]",
@@ -83,7 +84,9 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
         "entries": commit.entries if commit else 0,
         "files": len(commit.adds) if commit else 0,
         "rows": commit.rows if commit else 0,
-        "columns_added": [field["name"] for field in commit.new_columns] if commit else [],
+        "columns_added": list(commit.changes.added) if commit else [],
+        "columns_dropped": list(commit.changes.dropped) if commit else [],
+        "columns_widened": list(commit.changes.widened) if commit else [],
         "pipelines": [
             {"pipeline": pipeline, **told}
             for pipeline, told in (commit.metadata() if commit else {}).items()
@@ -109,6 +112,7 @@ def _sentence(row: dict[str, Any]) -> str:
     )
 
 
-def _print_lines(rows: list[dict[str, Any]]) -> None:
+def print_lines(rows: list[dict[str, Any]]) -> None:
+    """Print a JSON object a line."""
     for row in rows:
         print(json.dumps(row, ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output

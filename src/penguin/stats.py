@@ -7,7 +7,7 @@ lists for them has one, or is null in every row; otherwise the file carries coun
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lake.datafile import Bound, FinishedFile
 from penguin.flow import DeltaSchema
@@ -67,6 +67,16 @@ def columns_with_bounds(schema: DeltaSchema, partition_columns: Iterable[str]) -
         and "." not in field["name"]
         and field["name"].isprintable()
     )
+
+
+def only_shown(configuration: Mapping[str, str], schema: DeltaSchema) -> dict[str, str]:
+    """Take the columns that a schema does not have out of the table's list of bounded ones."""
+    listed = parse_columns(configuration.get(SKIPPING_PROPERTY))
+    if listed is None:
+        return dict(configuration)
+    shown = {field["name"] for field in schema["fields"]}
+    left = tuple(name for name in listed if name in shown)
+    return {**configuration, SKIPPING_PROPERTY: format_columns(left)}
 
 
 def format_columns(names: Iterable[str]) -> str:

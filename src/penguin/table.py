@@ -8,16 +8,16 @@ append is ignored. Never use this module in a forked process.
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version as version_of
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from deltalake import (
     CommitProperties,
     DeltaTable,
-    Field,
     PostCommitHookProperties,
     Schema,
     Transaction,
@@ -26,9 +26,15 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from lake.errors import LakeError, StoreDenied, StoreFull
-from lake.layout import DELTA_LOG, LAST_CHECKPOINT, pipeline_transaction
+from lake.layout import (
+    DELTA_LOG,
+    LAST_CHECKPOINT,
+    journal_transaction,
+    log_version,
+    pipeline_transaction,
+)
 from lake.options import StorageOptions
-from lake.storage import Reader, local_path
+from lake.storage import AlreadyThere, Created, Reader, Store, local_path
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, DeltaField, TableFacts
 
@@ -129,6 +135,10 @@ class Snapshot:
 class Table(Snapshot):
     """One version of a table that commits can be made against."""
 
+    def __init__(self, handle: DeltaTable, store: Store) -> None:
+        super().__init__(handle, store)
+        self._writable = store
+
     def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
         """Append files, if nobody advanced one of the transactions since this snapshot.
 
@@ -155,19 +165,53 @@ class Table(Snapshot):
                 post_commithook_properties=_no_hooks(),
             )
 
-    def add_columns(
-        self, fields: tuple[DeltaField, ...], transactions: Pairs, metadata: object
-    ) -> None:
-        """Add nullable columns in a commit of its own, which repeats transactions unchanged.
+    def evolve(self, after: TableFacts, transactions: Pairs, metadata: object) -> None:
+        """Change schema and properties in the very next version, or not at all.
 
-        A commit that was planned against an older snapshot then conflicts and looks again.
+        The library can only add columns, and not inside of lists. So the version is written here,
+        create-only: whoever commits first, wins. It repeats transactions unchanged, so that a
+        commit that was planned against an older snapshot conflicts and looks again.
         """
+        path = log_version(self.version + 1)
+        match self._writable.create(path, self._evolution(after, transactions, metadata)):
+            case Created():
+                pass
+            case AlreadyThere():
+                raise CommitFailed(
+                    "somebody else committed first", version=self.version + 1, table=self._store.uri
+                )
+
+    def _evolution(self, after: TableFacts, transactions: Pairs, metadata: object) -> bytes:
+        """Write a version that changes what the table is and touches no file."""
         with _translated(self._store):
-            self._handle.alter.add_columns(
-                [Field.from_json(json.dumps(field)) for field in fields],
-                commit_properties=_properties(transactions, metadata),
-                post_commithook_properties=_no_hooks(),
-            )
+            now = self._handle.metadata()
+        actions: list[dict[str, dict[str, object]]] = [
+            {
+                "commitInfo": {
+                    "timestamp": time.time_ns() // 1_000_000,
+                    "operation": "REPLACE COLUMNS",
+                    "operationParameters": {},
+                    "readVersion": self.version,
+                    "isBlindAppend": False,
+                    "engineInfo": WRITER,
+                    **_custom_metadata(metadata),
+                },
+            },
+            {
+                "metaData": {
+                    "id": str(now.id),
+                    "name": now.name,
+                    "description": now.description,
+                    "format": {"provider": "parquet", "options": {}},
+                    "schemaString": _json(after.schema),
+                    "partitionColumns": list(after.partition_columns),
+                    "createdTime": now.created_time,
+                    "configuration": dict(after.configuration),
+                }
+            },
+            *({"txn": {"appId": app_id, "version": number}} for app_id, number in transactions),
+        ]
+        return "".join(f"{_json(action)}\n" for action in actions).encode()
 
     def checkpoint(self) -> None:
         """Write a checkpoint of this version."""
@@ -214,6 +258,12 @@ class LogReader:
 class Log(LogReader):
     """A table's log."""
 
+    store: Store
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.store = store
+
     def open(self) -> Table | None:
         """Open the latest version, to commit against it."""
         handle = self._handle()
@@ -253,13 +303,20 @@ class Log(LogReader):
 
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
     """Say whether the log carries a transaction of a pipeline, of whichever journal."""
+    return _version_of(uri, options, pipeline_transaction(pipeline)) is not None
+
+
+def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
+    """Give the last entry of a journal that the log has; None where it has none."""
+    return _version_of(uri, options, journal_transaction(pipeline, journal))
+
+
+def _version_of(uri: str, options: StorageOptions, app_id: str) -> int | None:
     folder = local_path(uri)
     if folder is not None and not folder.exists():
-        return False
+        return None
     snapshot = LogReader(Reader(uri, options)).look()
-    return snapshot is not None and (
-        snapshot.transaction(pipeline_transaction(pipeline)) is not None
-    )
+    return None if snapshot is None else snapshot.transaction(app_id)
 
 
 class _NoTable(LakeError):
@@ -320,11 +377,20 @@ def _properties(
     transactions: Pairs, metadata: object, *, retries: int | None = None
 ) -> CommitProperties:
     return CommitProperties(
-        custom_metadata={"penguin": metadata, "penguin.writer": WRITER},
+        custom_metadata=_custom_metadata(metadata),
         # Without a time of its own a transaction never expires.
         app_transactions=[Transaction(app_id, number) for app_id, number in transactions],
         max_commit_retries=retries,
     )
+
+
+def _custom_metadata(metadata: object) -> dict[str, Any]:
+    return {"penguin": metadata, "penguin.writer": WRITER}
+
+
+def _json(value: object) -> str:
+    """Write JSON; an escaped character above U+FFFF would be read back as another one."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _no_hooks() -> PostCommitHookProperties:

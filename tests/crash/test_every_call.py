@@ -12,11 +12,15 @@ import pytest
 
 from blizzard import config as blizzard_config
 from blizzard.flow import Work
-from blizzard.settings import BlizzardSettings
+from blizzard.settings import BlizzardSettings, PipelineSettings
 from lake.clock import Clock
+from lake.entry import Entry, Handoff
+from lake.layout import outbox
 from lake.storage import Reader, Store
 from penguin import config as penguin_config
+from penguin.inline import last_committed
 from penguin.pipeline import commit_table
+from tests.support.builders import entries
 from tests.support.dying import Died, Fate, dying
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
@@ -24,6 +28,7 @@ from tests.support.readers import ids
 from tests.support.runner import InProcessRunner
 
 MOST_CALLS = 200
+LATE = "date=2024-01-01/late.ndjson"
 
 
 class WorkerStores:
@@ -47,9 +52,16 @@ def blizzard(settings: BlizzardSettings, fate: Fate) -> None:
             each,
             InProcessRunner(lambda work: WorkerStores(work, fate)),
             open_sink=lambda place: dying(Store(place.uri, place.options, make_folder=True), fate),
+            is_committed=partial(in_the_log, each),
         )
         while pipeline.step():
             pass
+
+
+def in_the_log(settings: PipelineSettings, entry: Entry) -> bool:
+    sink = settings.sink
+    last = last_committed(sink.table_uri, sink.storage_options, entry.pipeline, entry.journal)
+    return last is not None and last >= entry.sequence
 
 
 def penguin(file: Path, fate: Fate) -> None:
@@ -67,6 +79,54 @@ def both(file: Path, landing: Landing, fate: Fate) -> None:
         landing.land("late.ndjson", 5)
     blizzard(settings, fate)
     penguin(file, fate)
+
+
+def one_after_the_other(file: Path, landing: Landing, fate: Fate) -> None:
+    """One life: two batches of blizzard, handed off, then penguin."""
+    settings = blizzard_config.load([file], [], {})
+    blizzard(settings, fate)
+    if not (landing.folder / LATE).exists():
+        landing.land(LATE, 1)
+    blizzard(settings, fate)
+    penguin(file, fate)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("handoff", [Handoff.STAGING, Handoff.DIRECT])
+def test_death_at_any_call_of_a_hand_off_leaves_every_row_in_the_table_once(
+    tmp_path: Path, handoff: Handoff, after: bool
+) -> None:
+    """Over metas, moves and deletions, with two files to an entry (D02, D11, L07, L23)."""
+    deaths = 0
+    for number in range(1, MOST_CALLS):
+        folder = tmp_path / f"{number}"
+        table = folder / "table"
+        landing = Landing(folder / "landing")
+        for name in ("date=2024-01-01/a.ndjson", "date=2024-01-02/b.ndjson"):
+            landing.land(name, 1)
+        file = config(folder, sink=f"handoff: {handoff}", partitioned=True)
+        fates = [Fate(number, after=after)]
+        if number % 4 == 0:
+            # A second death comes during the recovery from the first.
+            fates.append(Fate(number // 2, after=after))
+        died = sum(not survives(partial(one_after_the_other, file, landing), fate) for fate in fates)
+        one_after_the_other(file, landing, Fate.none())
+
+        assert ids(table) == landing.ids, f"died at call {number}"
+        assert not list(table.glob("_staging/pending/*")), f"died at call {number}"
+        named = {name for entry in entries(table) for name in waiting_for(entry)}
+        assert not [name for name in named if (table / name).exists()], f"died at call {number}"
+        if not died:
+            break
+        deaths += died
+    else:
+        pytest.fail(f"a life makes more than {MOST_CALLS} calls")
+    assert deaths > 40, "the store really died, at many places"
+
+
+def waiting_for(entry: Entry) -> list[str]:
+    """Give the places of an entry's files in the outbox."""
+    return [outbox(entry.pipeline, file.filename) for file in entry.files]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -29,6 +30,12 @@ def facts(**configuration):
     return TableFacts(
         version=None, schema=SCHEMA, partition_columns=(), configuration=configuration
     )
+
+
+def wider(before, name="new"):
+    column = {"name": name, "type": "string", "nullable": True, "metadata": {}}
+    fields = [*before.schema["fields"], column]
+    return replace(before, schema={**before.schema, "fields": fields})
 
 
 def add(name="a.parquet"):
@@ -181,10 +188,42 @@ def test_a_stale_commit_conflicts_with_an_evolution_that_repeats_its_transaction
     log = Log(table.store)
     log.create(facts(), {})
     stale, now = opened(log), opened(log)
-    column = {"name": "new", "type": "string", "nullable": True, "metadata": {}}
-    now.add_columns((column,), (("blizzard/p/j", 1),), {})
+    now.evolve(wider(now.facts), (("blizzard/p/j", 1),), {})
     with pytest.raises(CommitFailed):
         stale.commit((add(),), (("blizzard/p/j", 2),), {})
+
+
+def test_an_evolution_is_the_very_next_version_or_nothing(table):
+    """D08: of two that evolve from one snapshot, the second is told to look again."""
+    log = Log(table.store)
+    log.create(facts(), {})
+    first, second = opened(log), opened(log)
+    first.evolve(wider(first.facts), (), {})
+    with pytest.raises(CommitFailed, match="first"):
+        second.evolve(wider(second.facts, "other"), (), {})
+    assert [one["name"] for one in opened(log).facts.schema["fields"]] == ["id", "new"]
+    assert table.versions() == 2
+
+
+def test_an_evolution_keeps_everything_else_that_the_table_is(table):
+    """Also a name that is more than two bytes a character, which an escape would garble."""
+    log = Log(table.store)
+    log.create(facts(**{"delta.checkpointInterval": "7"}), {})
+    before = table.delta().metadata()
+    now = opened(log)
+    after = wider(now.facts, "\U00020bb7\U0001f427")
+    now.evolve(after, (("blizzard/p/j", 5),), {"step": "columns"})
+    assert opened(log).facts.shape() == after.shape()
+    assert opened(log).transaction("blizzard/p/j") == 5
+    kept = table.delta().metadata()
+    assert (kept.id, kept.created_time, kept.configuration) == (
+        before.id,
+        before.created_time,
+        before.configuration,
+    )
+    opened(log).checkpoint()
+    assert opened(log).facts.shape() == after.shape()
+    assert table.delta().history(1)[0]["penguin"] == {"step": "columns"}
 
 
 def test_a_table_that_forgets_transactions_is_refused(table):

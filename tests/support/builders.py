@@ -270,8 +270,9 @@ def entries(table: Path, pipeline: str = "default") -> list[Entry]:
 
 
 def tree(root: Path) -> dict[str, tuple[int, int]]:
-    """Give everything below a folder with its size and time, to see whether it was written to."""
+    """Give every file below a folder with its size and time, to see whether it was written to."""
     return {
         str(path.relative_to(root)): (path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(root.rglob("*"))
+        if path.is_file()
     }

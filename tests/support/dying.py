@@ -5,7 +5,10 @@ from typing import Any
 
 from lake.storage import Store
 
-CALLS = ("get", "head", "objects", "folders", "create", "replace", "upload", "delete", "sync")
+CALLS = (
+    *("get", "head", "objects", "folders"),
+    *("create", "replace", "upload", "move", "delete", "sync"),
+)
 
 
 class Died(BaseException):

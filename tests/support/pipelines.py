@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from blizzard.handoff import LeaveToPenguin, Publisher
+from blizzard.handoff import IsCommitted, Publisher, publisher_of
 from blizzard.pipeline import OpenReader, OpenStore, Pipeline
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings
@@ -20,6 +20,7 @@ def pipeline_of(
     open_source: OpenReader = lambda place: Reader(place.uri, place.options),
     open_sink: OpenStore = lambda place: Store(place.uri, place.options, make_folder=True),
     log_knows_pipeline: Callable[[], bool] = lambda: False,
+    is_committed: IsCommitted = lambda _entry: False,
     clock: Clock | None = None,
 ) -> Pipeline:
     """Give a pipeline that drains what is there."""
@@ -27,7 +28,7 @@ def pipeline_of(
     return Pipeline(
         settings=settings,
         runner=runner,
-        publisher=publisher or LeaveToPenguin(),
+        publisher=publisher or publisher_of(settings.sink.handoff, is_committed),
         log_knows_pipeline=log_knows_pipeline,
         clock=clock,
         emit=emit,

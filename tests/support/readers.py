@@ -35,9 +35,8 @@ def polars_ids(table: Path, condition: pl.Expr | None = None) -> list[int]:
 
 def parquet_ids(entries: Iterable[Entry], table: Path) -> list[int]:
     """Give the ids of all rows in the data files that journal entries name."""
-    return sorted(
-        number
-        for entry in entries
-        for file in entry.files
-        for number in pq.read_table(table / file.filename, columns=["id"])["id"].to_pylist()
-    )
+    found: list[Any] = []
+    for entry in entries:
+        for file in entry.files:
+            found += pq.read_table(table / file.filename, columns=["id"])["id"].to_pylist()
+    return sorted(found)

@@ -64,12 +64,8 @@ class RefusesUploads(Store):
         self.when = when or (lambda _path, _file: True)
         self.tried: list[str] = []
 
-    def upload(
-        self, path: str, file: Path, *, part_size: int, multipart: bool, max_parts: int
-    ) -> ObjectFacts:
+    def upload(self, path: str, file: Path, **how: Any) -> ObjectFacts:
         self.tried.append(path)
         if self.when(path, file):
             raise self.error
-        return super().upload(
-            path, file, part_size=part_size, multipart=multipart, max_parts=max_parts
-        )
+        return super().upload(path, file, **how)

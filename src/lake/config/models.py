@@ -62,6 +62,8 @@ def location(text: str) -> str:
         raise ValueError(f"names no bucket or container after {scheme}://")
     if ":" in host.rpartition("@")[0]:
         raise ValueError("must not hold a password; put it into storage_options")
+    if scheme != "file" and ("?" in rest or "#" in rest):
+        raise ValueError("must not hold ? or #; put keys and signatures into storage_options")
     return f"{scheme}://{rest.rstrip('/') or ('/' if scheme == 'file' else '')}"
 
 
@@ -119,7 +121,7 @@ def _template(text: str) -> str:
 
 def _address(text: str) -> str:
     found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(\d{1,5})", text)
-    if not found or not 0 < int(found[1]) < 65_536:
+    if not found or not int(found[1]) < 65_536:
         raise ValueError("must be host:port, as in 127.0.0.1:9090")
     return text
 

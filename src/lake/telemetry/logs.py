@@ -1,8 +1,10 @@
 """Events as log lines on standard error, for a person (text) or a machine (json)."""
 
+import contextlib
 import json
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TextIO
@@ -32,19 +34,33 @@ class LogLevel(StrEnum):
         return Level[self.name]
 
 
-def log_events(least: LogLevel, shape: LogFormat, to: TextIO | None = None) -> Emit:
-    """Give an emitter that writes one line per event at or above a level; lines never mix."""
-    lock = threading.Lock()
+def log_events(
+    least: LogLevel,
+    shape: LogFormat,
+    to: TextIO | None = None,
+    *,
+    write: Callable[[str], None] | None = None,
+) -> Emit:
+    """Give an emitter that writes one line per event at or above a level; lines never mix.
+
+    `write` takes the lines where something else is drawn on the same terminal.
+    """
+    # A signal handler emits, too, and may interrupt the very line that is being written.
+    lock = threading.RLock()
+
+    def to_stream(line: str) -> None:
+        stream = to or sys.stderr
+        stream.write(line + "\n")
+        stream.flush()
 
     def emit(event: Event) -> None:
         if event.level < least.level:
             return
         now = datetime.now(UTC)
         line = _as_json(event, now) if shape is LogFormat.JSON else _as_text(event, now)
-        with lock:
-            stream = to or sys.stderr
-            stream.write(line + "\n")
-            stream.flush()
+        # Whoever read our log may be gone; the work goes on.
+        with lock, contextlib.suppress(OSError, ValueError):
+            (write or to_stream)(line)
 
     return emit
 

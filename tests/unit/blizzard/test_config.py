@@ -102,6 +102,8 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda s: s.spark.conf,
         {"spark.ui.enabled": "false", "spark.cores.max": "4"},
     ),
+    "metrics.enabled": (True, lambda s: s.metrics_enabled, True),
+    "metrics.address": ("0.0.0.0:9999", lambda s: s.metrics_address, "0.0.0.0:9999"),
 }
 """Each key that is acted on: a value, where it arrives, and as what."""
 
@@ -125,8 +127,6 @@ IGNORED: dict[str, Any] = {
     "schema.unknown_fields": "rescue",
     "global.total_concurrency": 8,
     "global.poll_jitter_secs": 2,
-    "metrics.enabled": True,
-    "metrics.address": "0.0.0.0:9090",
 }
 
 
@@ -216,6 +216,7 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
         ),
     )
     assert settings.spark == SparkSettings(master="local[*,4]", conf={})
+    assert (settings.metrics_enabled, settings.metrics_address) == (False, "127.0.0.1:9090")
     assert settings.warnings == ()
 
 
@@ -289,6 +290,27 @@ def test_a_warning_names_the_pipeline_and_the_source(tmp_path: Path) -> None:
         "pipelines.p.sources.web.min_age_secs",
         "pipelines.p.schema.unknown_fields",
     ]
+
+
+def test_parts_that_s3_would_refuse_are_refused_at_the_start(tmp_path: Path) -> None:
+    """W11."""
+    small = minimal(sink__path="s3://b/table", sink__part_size_mb=4.9)
+
+    assert faults_of(tmp_path, small) == [
+        "sink.part_size_mb: S3 takes no part below 5 MB, other than the last; it must be at least 5"
+    ]
+    assert settings_of(tmp_path, minimal(sink__path="s3://b/table", sink__part_size_mb=5))
+    assert settings_of(tmp_path, minimal(sink__path="gs://b/table", sink__part_size_mb=1))
+
+
+@pytest.mark.parametrize("path", ["az://c/in?sig=hunter2", "s3://b/in#hunter2"])
+def test_a_uri_may_not_carry_a_signature(tmp_path: Path, path: str) -> None:
+    """W17."""
+    (fault,) = faults_of(tmp_path, minimal(source__path=path))
+
+    assert fault == (
+        "source.path: must not hold ? or #; put keys and signatures into storage_options"
+    )
 
 
 def test_zero_failures_mean_no_limit(tmp_path: Path) -> None:

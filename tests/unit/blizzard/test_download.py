@@ -8,7 +8,7 @@ import pytest
 
 from blizzard.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.flow import SourceFile
-from lake.errors import ObjectMissing, StoreUnavailable
+from lake.errors import ObjectMissing, StoreDenied, StoreUnavailable
 from tests.support.builders import source_file
 
 LONG = 30.0
@@ -26,7 +26,7 @@ def threads() -> list[str]:
 def test_pieces_come_in_order_file_by_file():
     listed = files(20)
 
-    def open_file(file: SourceFile) -> Iterator[bytes]:
+    def open_file(file: SourceFile, _place: int) -> Iterator[bytes]:
         return (f"{file.path}/{piece}".encode() for piece in range(7))
 
     with Downloads(listed, open_file, ahead=4) as downloads:
@@ -40,17 +40,17 @@ def test_an_error_is_raised_in_its_place_and_the_other_files_go_on():
     """L05."""
     listed = files(3)
 
-    def open_file(file: SourceFile) -> Iterator[bytes]:
+    def open_file(file: SourceFile, _place: int) -> Iterator[bytes]:
         yield b"first"
         if file is listed[1]:
-            raise StoreUnavailable("the connection was reset")
+            raise StoreDenied("access was refused")
         yield b"second"
 
     with Downloads(listed, open_file, ahead=3) as downloads:
         assert list(downloads.pieces(listed[0])) == [b"first", b"second"]
         broken = downloads.pieces(listed[1])
         assert next(broken) == b"first"
-        with pytest.raises(StoreUnavailable, match="reset"):
+        with pytest.raises(StoreDenied, match="refused"):
             next(broken)
         assert list(downloads.pieces(listed[2])) == [b"first", b"second"]
 
@@ -59,7 +59,7 @@ def test_an_error_on_opening_is_raised_where_the_file_is_read():
     """L05."""
     (file,) = files(1)
 
-    def open_file(_file: SourceFile) -> Iterator[bytes]:
+    def open_file(_file: SourceFile, _place: int) -> Iterator[bytes]:
         raise ObjectMissing("gone")
 
     with (
@@ -72,7 +72,9 @@ def test_an_error_on_opening_is_raised_where_the_file_is_read():
 
 def test_two_hundred_files_come_through_three_threads():
     listed = files(200)
-    with Downloads(listed, lambda file: iter([file.path.encode()] * 30), ahead=3) as downloads:
+    with Downloads(
+        listed, lambda file, _place: iter([file.path.encode()] * 30), ahead=3
+    ) as downloads:
         counted = [len(list(downloads.pieces(file))) for file in listed]
     assert counted == [30] * 200
     assert threads() == []
@@ -85,7 +87,7 @@ def test_no_more_files_are_open_at_once_than_allowed(ahead):
     now: Counter[str] = Counter()
     most = 0
 
-    def open_file(_file: SourceFile) -> Iterator[bytes]:
+    def open_file(_file: SourceFile, _place: int) -> Iterator[bytes]:
         nonlocal most
         with lock:
             now["open"] += 1
@@ -108,7 +110,7 @@ def test_a_reader_that_stalls_stops_the_download_of_a_large_file():
     made = 0
     at_the_limit, beyond = threading.Event(), threading.Event()
 
-    def open_file(_file: SourceFile) -> Iterator[bytes]:
+    def open_file(_file: SourceFile, _place: int) -> Iterator[bytes]:
         nonlocal made
         while True:
             made += 1
@@ -130,7 +132,7 @@ def test_leaving_a_file_early_lets_its_download_go():
     listed = files(2)
     let_go = threading.Event()
 
-    def open_file(file: SourceFile) -> Iterator[bytes]:
+    def open_file(file: SourceFile, _place: int) -> Iterator[bytes]:
         if file is listed[1]:
             yield b"next"
             return
@@ -152,7 +154,7 @@ def test_leaving_a_file_early_lets_its_download_go():
 def test_leaving_with_an_error_ends_every_download():
     listed = files(50)
 
-    def open_file(_file: SourceFile) -> Iterator[bytes]:
+    def open_file(_file: SourceFile, _place: int) -> Iterator[bytes]:
         while True:
             yield b"endless"
 
@@ -164,3 +166,49 @@ def test_leaving_with_an_error_ends_every_download():
     with pytest.raises(RuntimeError, match="worker"):
         work()
     assert threads() == []
+
+
+def test_a_connection_that_breaks_is_gone_on_with_from_the_byte_where_it_broke():
+    """Every byte comes once, and in order, whatever the number of breaks (L14)."""
+    (file,) = files(1)
+    body = bytes(range(100))
+    waits: list[float] = []
+
+    def open_at(_file: SourceFile, place: int) -> Iterator[bytes]:
+        yield body[place : place + 40]
+        if place < 60:
+            raise StoreUnavailable("the connection was reset")
+
+    with Downloads([file], open_at, ahead=1, pause=waits.append) as downloads:
+        assert b"".join(downloads.pieces(file)) == body
+    assert len(waits) == 2
+
+
+def test_a_connection_that_breaks_every_time_is_given_up():
+    (file,) = files(1)
+    waits: list[float] = []
+
+    def open_at(_file: SourceFile, _place: int) -> Iterator[bytes]:
+        raise StoreUnavailable("no answer")
+
+    with (
+        Downloads([file], open_at, ahead=1, pause=waits.append) as downloads,
+        pytest.raises(StoreUnavailable),
+    ):
+        list(downloads.pieces(file))
+    assert len(waits) == 3
+
+
+def test_many_small_files_do_not_pile_up_behind_a_stalled_reader():
+    """W18: the window is a number of files, whatever their size."""
+    begun: list[str] = []
+
+    def open_at(file: SourceFile, _place: int) -> Iterator[bytes]:
+        begun.append(file.path)
+        yield b"x"
+
+    listed = files(1000)
+    with Downloads(listed, open_at, ahead=3) as downloads:
+        list(downloads.pieces(listed[0]))
+        next(downloads.pieces(listed[1]))
+    assert len(begun) <= 5

@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,20 +93,16 @@ class Gated(Store):
         self.now = self.most = 0
         self.multipart: list[bool] = []
 
-    def upload(
-        self, path: str, file: Path, *, part_size: int, multipart: bool, max_parts: int
-    ) -> ObjectFacts:
+    def upload(self, path: str, file: Path, **how: Any) -> ObjectFacts:
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
-            self.multipart.append(multipart)
+            self.multipart.append(how["multipart"])
         self.inside.release()
         assert self.gate.wait(LONG)
         with self.lock:
             self.now -= 1
-        return super().upload(
-            path, file, part_size=part_size, multipart=multipart, max_parts=max_parts
-        )
+        return super().upload(path, file, **how)
 
 
 def test_no_more_files_are_uploaded_at_once_than_allowed(tmp_path):

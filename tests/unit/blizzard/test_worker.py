@@ -154,7 +154,6 @@ def test_large_files_have_outputs_of_their_own(place):
 
 
 @pytest.mark.usefixtures("tiny_budget")
-@pytest.mark.filterwarnings("ignore:Exception ignored in.*ParquetWriter")
 def test_a_large_file_that_fails_forgets_its_own_outputs_only(place):
     """L15, D04: outputs that are in the store already are not named by the outcome."""
     put(place.source, "a.ndjson", ndjson(rows(100)))

@@ -115,7 +115,6 @@ def test_a_writer_goes_on_after_it_was_closed(tmp_path):
     assert [(file.rows, file.sources) for file in first + second] == [(1, ("s:a",)), (2, ("s:b",))]
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in.*ParquetWriter")
 def test_an_abandoned_file_is_not_left_open_and_what_was_buffered_is_gone(tmp_path):
     target = writer(tmp_path, RollingPolicy(row_group_size=1000))
     assert list(target.write(batch(100), "s:a")) == []

@@ -146,7 +146,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused_at_the_end(
     pieces = store.stream("a.ndjson", **listed_object(store, "a.ndjson"))
     next(pieces)
     change(root / "a.ndjson")
-    with pytest.raises(ObjectChanged, match="left for a later batch"):
+    with pytest.raises((ObjectChanged, ObjectMissing), match=r"left for a later batch|is gone"):
         list(pieces)
 
 
@@ -169,7 +169,7 @@ def test_a_connection_that_ends_early_or_gives_too_much_is_no_success(
     before = listed_object(store, "a.ndjson")
     monkeypatch.setattr(obstore, "get", lambda *_given, **_named: Pieces(*pieces))
     with pytest.raises(ObjectChanged):
-        list(store.stream("a.ndjson", **before))
+        list(remote(store).stream("a.ndjson", **before))
 
 
 def test_a_read_says_which_object_it_means(store, root, monkeypatch):
@@ -183,7 +183,7 @@ def test_a_read_says_which_object_it_means(store, root, monkeypatch):
         return Pieces(b"1234567890")
 
     monkeypatch.setattr(obstore, "get", get)
-    list(store.stream("a.ndjson", **before))
+    list(remote(store).stream("a.ndjson", **before))
     assert asked == [before["etag"]]
 
 
@@ -242,6 +242,12 @@ def test_a_listing_that_breaks_off_is_an_error_and_never_short(store, monkeypatc
 # ------------------------------------------------------------------------------ trouble
 
 
+def remote(store: Store) -> Store:
+    """Take a local store for a remote one, which is read through obstore."""
+    store.local_root = None
+    return store
+
+
 TROUBLES = [
     (GenericError("Unable to open: Permission denied (os error 13)"), StoreDenied),
     (PermissionDeniedError("403"), StoreDenied),
@@ -257,7 +263,7 @@ TROUBLES = [
 WAYS: dict[str, tuple[str, Callable[[Store, Path], object]]] = {
     "get": ("get", lambda store, _: store.get("x")),
     "head": ("head", lambda store, _: store.head("x")),
-    "stream": ("get", lambda store, _: list(store.stream("x", size=1, etag="e"))),
+    "stream": ("get", lambda store, _: list(remote(store).stream("x", size=1, etag="e"))),
     "list": ("list", lambda store, _: list(store.objects())),
     "folders": ("list_with_delimiter", lambda store, _: store.folders("x")),
     "create": ("put", lambda store, _: store.create("x", b"1")),

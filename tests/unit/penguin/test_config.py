@@ -10,7 +10,7 @@ import yaml
 
 from lake.config.models import Metrics, PartitionBy, Table
 from lake.errors import ConfigInvalid
-from penguin.config import NOT_AVAILABLE, NOT_YET, load
+from penguin.config import NOT_YET, load
 from penguin.settings import Evolution, TableSettings
 
 READ: dict[str, tuple[Any, Any, Any]] = {
@@ -18,7 +18,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "storage_options": ({"A": 1}, lambda t: t.storage_options.plain(), {"A": "1"}),
     "poll_interval_secs": (0.5, lambda t: t.poll_interval, 0.5),
     "delta_checkpoint_interval": (3, lambda t: t.checkpoint_interval, 3),
-    "schema_evolution": ("merge", lambda t: t.evolution, Evolution.MERGE),
+    "schema_evolution": ("strict", lambda t: t.evolution, Evolution.STRICT),
     "discovery": ("journal", lambda t: t.name, "events"),
     "partition_by": (
         {"prefix_template": "date=%Y-%m-%d/region=%s"},
@@ -107,13 +107,11 @@ def test_a_key_that_is_not_acted_on_yet_says_so(tmp_path: Path, key: str) -> Non
     assert settings.warnings == (f"{key.replace('*', 'events')}: not acted on yet; {NOT_YET[key]}",)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [(key, value) for key, values in NOT_AVAILABLE.items() for value in values]
-)
-def test_a_value_that_would_mislead_is_refused(tmp_path: Path, key: str, value: Any) -> None:
-    (fault,) = faults_of(tmp_path, changed(key, value))
+@pytest.mark.parametrize("mode", Evolution)
+def test_every_mode_of_schema_evolution_is_read(tmp_path: Path, mode: Evolution) -> None:
+    settings = settings_of(tmp_path, changed("tables.*.schema_evolution", mode.value))
 
-    assert fault.startswith(f"{key.replace('*', 'events')}: {value} is not available yet; use ")
+    assert settings.tables[0].evolution is mode
 
 
 def test_no_key_is_forgotten() -> None:
@@ -124,7 +122,6 @@ def test_no_key_is_forgotten() -> None:
 
     assert read | set(NOT_YET) == every
     assert set(IGNORED) == set(NOT_YET)
-    assert set(NOT_AVAILABLE) < read
 
 
 def test_a_table_may_not_be_told_to_forget_what_was_committed(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from lake.datafile import FinishedFile
 from lake.entry import Entry, Failure, Handoff, SourceRecord, Stage, digest_number
 from lake.layout import TablePath
 from lake.schema import Field, FieldType, Schema
-from penguin import evolution
 from penguin.flow import Backlog, Position, ReadyEntry, TableFacts
-from penguin.pipeline import file_statistics, new_table
+from penguin.pipeline import decide, file_statistics, new_table
 from penguin.plan import Rules, plan_commit
 from penguin.settings import TableSettings
 
@@ -76,7 +75,7 @@ def backlog(*entries, pipeline="p"):
 def planned(*backlogs, facts="table", max_files=100, partition_columns=None):
     settings = TableSettings(name="t", table_uri="/t")
     rules = Rules(
-        decide=evolution.decide,
+        decide=lambda table, entry: decide(table, entry, settings),
         new_table=lambda entry: new_table(entry, settings),
         statistics=file_statistics,
         partition_columns=partition_columns,
@@ -220,8 +219,8 @@ def test_a_new_table_is_what_its_first_entry_says():
 def test_a_column_that_a_later_entry_brings_is_added_with_the_commit():
     wider = Schema((*SCHEMA.fields, Field(name="extra", type=FieldType.STRING)))
     commit = planned(backlog(ready(1, file("a")), ready(2, file("b"), schema=wider))).commit
-    assert [one["name"] for one in commit.new_columns] == ["extra"]
-    assert commit.schema_after["fields"][-1]["name"] == "extra"
+    assert commit.changes.added == ("extra",)
+    assert commit.after.schema["fields"][-1]["name"] == "extra"
 
 
 def test_two_pipelines_that_disagree_on_a_new_column_do_not_both_get_it():
@@ -232,7 +231,7 @@ def test_two_pipelines_that_disagree_on_a_new_column_do_not_both_get_it():
         backlog(ready(1, file("a"), schema=bringing(FieldType.STRING))),
         backlog(ready(1, file("b"), schema=bringing(FieldType.DATE), pipeline="q"), pipeline="q"),
     )
-    assert found.commit.new_columns[0]["type"] == "string"
+    assert found.commit.after.schema["fields"][-1]["type"] == "string"
     assert [one.pipeline for one in found.stopped] == ["q"]
     assert "extra" in str(found.stopped[0].error)
 

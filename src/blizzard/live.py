@@ -1,0 +1,54 @@
+"""What running units say of themselves, added up while their batch runs."""
+
+import threading
+from dataclasses import asdict, dataclass, field
+
+from blizzard.events import BatchProgress, BatchStarted, UnitsEnded
+from blizzard.line import Progress
+from lake.telemetry.events import Emit, Event
+
+
+@dataclass(slots=True)
+class _Batch:
+    units: dict[str, Progress] = field(default_factory=dict)
+    total: Progress = field(default_factory=Progress)
+
+
+class Running:
+    """Hears every unit and tells of the batch; a batch that has ended is forgotten."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._batches: dict[str, _Batch] = {}
+
+    def heard(self, unit: str, progress: Progress) -> None:
+        """Take in what a unit (`pipeline/unit`) has done; it replaces what it said before.
+
+        So a unit that Spark runs again starts anew, and one that speaks late is not heard.
+        """
+        pipeline = unit.partition("/")[0]
+        with self._lock:
+            batch = self._batches.get(pipeline)
+            if batch is None:
+                return
+            batch.total = batch.total + progress - batch.units.get(unit, Progress())
+            batch.units[unit] = progress
+            # Told under the lock, so that the zeros of a batch's end come last.
+            self._tell(pipeline, batch.total)
+
+    def emit(self, event: Event) -> None:
+        """Learn that a batch begins or ends."""
+        match event:
+            case BatchStarted():
+                with self._lock:
+                    self._batches[event.pipeline] = _Batch()
+            case UnitsEnded():
+                with self._lock:
+                    self._batches.pop(event.pipeline, None)
+                    self._tell(event.pipeline, Progress())
+            case _:
+                pass
+
+    def _tell(self, pipeline: str, total: Progress) -> None:
+        self._emit(BatchProgress(pipeline=pipeline, **asdict(total)))

@@ -1,0 +1,105 @@
+"""What a Delta log says of its own versions: who committed what, and which entries."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lake.layout import log_version
+from lake.storage import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The entries of one pipeline that a commit settled."""
+
+    pipeline: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One version of the log. What it does not say of itself is None."""
+
+    version: int
+    at_ms: int | None = None
+    """Milliseconds since the epoch, by the clock of whoever committed."""
+    operation: str | None = None
+    writer: str | None = None
+    entries: tuple[Settled, ...] = ()
+    files_added: int = 0
+    files_removed: int = 0
+    rows_added: int | None = field(default=0)
+    """Rows of new data; None where a file was added without a count."""
+
+
+def read_history(store: Reader, newest: int, count: int) -> list[Commit]:
+    """Read the last versions, the newest first, as far back as the log still has them."""
+    found = []
+    for version in range(newest, max(newest - count, -1), -1):
+        body = store.get(log_version(version))
+        if body is None:
+            # Older ones were cleaned up after a checkpoint; nothing before them is left either.
+            break
+        found.append(read_commit(version, body))
+    return found
+
+
+def read_commit(version: int, body: bytes) -> Commit:
+    """Read one version. A line that is no action is passed over: this only shows things."""
+    told: Mapping[str, Any] = {}
+    added = removed = 0
+    rows: int | None = 0
+    for action in _actions(body):
+        match action:
+            case {"commitInfo": dict(info)}:
+                told = info
+            case {"add": dict(file)}:
+                added += 1
+                if file.get("dataChange", True):
+                    count = _rows(file.get("stats"))
+                    rows = None if rows is None or count is None else rows + count
+            case {"remove": dict()}:
+                removed += 1
+    return Commit(
+        version=version,
+        at_ms=_number(told.get("timestamp")),
+        operation=_text(told.get("operation")),
+        writer=_text(told.get("penguin.writer")) or _text(told.get("engineInfo")),
+        entries=tuple(_entries(told.get("penguin"))),
+        files_added=added,
+        files_removed=removed,
+        rows_added=rows,
+    )
+
+
+def _actions(body: bytes) -> Iterator[object]:
+    for line in body.splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def _rows(stats: object) -> int | None:
+    try:
+        return _number(json.loads(stats).get("numRecords")) if isinstance(stats, str) else None
+    except (ValueError, AttributeError):
+        return None
+
+
+def _entries(told: object) -> Iterator[Settled]:
+    entries = told.get("entries") if isinstance(told, dict) else None
+    for pipeline, part in entries.items() if isinstance(entries, dict) else ():
+        match part:
+            case {"first": int(first), "last": int(last)}:
+                yield Settled(pipeline=pipeline, first=first, last=last)
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,43 @@
+"""Every metric of penguin. An event may move these and no others."""
+
+from lake.telemetry.measures import QUICK, Kind, Spec
+
+TABLE = ("table",)
+
+
+def _counter(name: str, text: str, *more: str) -> Spec:
+    return Spec(name=name, kind=Kind.COUNTER, help=text, labels=TABLE + more)
+
+
+def _gauge(name: str, text: str, *more: str) -> Spec:
+    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=TABLE + more)
+
+
+METRICS = (
+    _counter("penguin_commits_total", "Delta commits made."),
+    Spec(
+        name="penguin_commit_duration_seconds",
+        kind=Kind.HISTOGRAM,
+        help="Time that a Delta commit took, attempts that failed included.",
+        labels=TABLE,
+        buckets=QUICK,
+    ),
+    _counter("penguin_entries_committed_total", "Journal entries committed."),
+    _counter("penguin_files_committed_total", "Parquet files committed."),
+    _counter("penguin_rows_committed_total", "Rows committed."),
+    _counter("penguin_columns_added_total", "Columns added to the table."),
+    _counter("penguin_conflicts_total", "Commits that somebody else made or made void.", "outcome"),
+    _counter("penguin_step_failures_total", "Steps of a table that failed.", "code"),
+    _counter("penguin_checkpoints_written_total", "Delta checkpoints written."),
+    _counter("penguin_checkpoints_failed_total", "Delta checkpoints that could not be written."),
+    _gauge("penguin_table_version", "Version of the Delta table, as last seen."),
+    _gauge("penguin_pending_entries", "Journal entries that wait, up to a commit's worth."),
+    _gauge("penguin_pending_files", "Files of those entries."),
+    _gauge("penguin_lag_seconds", "Age of the oldest entry that is journaled and not committed."),
+    _gauge(
+        "penguin_pipeline_stopped",
+        "1 while nothing more of a pipeline is committed.",
+        "pipeline",
+        "code",
+    ),
+)

@@ -1,0 +1,123 @@
+"""How a table stands: what is committed, what waits, what is held and why. It looks only."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lake.errors import LakeError
+from lake.storage import Reader
+from lake.telemetry.events import code_of
+from penguin.errors import SchemaRefused
+from penguin.flow import Backlog, Stopped
+from penguin.history import Commit, read_history
+from penguin.pipeline import Explanation, explain
+from penguin.settings import TableSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An entry that keeps its pipeline from going on, or a pipeline whose journal does."""
+
+    pipeline: str
+    entry: int | None
+    """None where the trouble is not one entry's."""
+    code: str
+    reasons: tuple[str, ...]
+    since: str | None = None
+    """When the entry was journaled."""
+    files: int | None = None
+    rows: int | None = None
+    entries_behind: int | None = None
+    """How many entries wait behind it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStatus:
+    """One pipeline. Counts are None where its journal cannot be read."""
+
+    pipeline: str
+    committed_entry: int | None
+    pending_entries: int | None = None
+    pending_files: int | None = None
+    pending_rows: int | None = None
+    lag_secs: float | None = None
+    """The age of the oldest entry that is journaled and not committed; 0 where none is."""
+    held: Held | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatus:
+    """One table; `version` is None before it is created."""
+
+    version: int | None
+    last_commit: Commit | None
+    pipelines: tuple[PipelineStatus, ...]
+
+    @property
+    def lag_secs(self) -> float:
+        """Give the age of the oldest entry of all pipelines that is not committed."""
+        return max((one.lag_secs or 0.0 for one in self.pipelines), default=0.0)
+
+
+def table_status(settings: TableSettings, store: Reader, now: datetime) -> TableStatus:
+    """Say how a table stands, by the same look and the same plan as the next step's."""
+    found = explain(settings, store, everything=True)
+    return TableStatus(
+        version=found.version,
+        last_commit=None if found.version is None else _last(store, found.version),
+        pipelines=tuple(sorted(_pipelines(found, now), key=lambda one: one.pipeline)),
+    )
+
+
+def _pipelines(found: Explanation, now: datetime) -> Iterator[PipelineStatus]:
+    stopped = {one.pipeline: one for one in found.planned.stopped}
+    for backlog in found.backlogs:
+        files = [file for ready in backlog.entries for file in ready.entry.files]
+        yield PipelineStatus(
+            pipeline=backlog.pipeline,
+            committed_entry=backlog.position.sequence,
+            pending_entries=len(backlog.entries),
+            pending_files=len(files),
+            pending_rows=sum(file.record_count for file in files),
+            lag_secs=_age(backlog.entries[0].entry.created, now) if backlog.entries else 0.0,
+            held=_held(stopped.pop(backlog.pipeline, None), backlog),
+        )
+    for one in stopped.values():
+        # What of it is committed is not certain, or it would not be stopped without a backlog.
+        yield PipelineStatus(
+            pipeline=one.pipeline, committed_entry=None, held=_held(one, backlog=None)
+        )
+
+
+def _held(stopped: Stopped | None, backlog: Backlog | None) -> Held | None:
+    if stopped is None:
+        return None
+    entries = backlog.entries if backlog else ()
+    at = next((one.entry for one in entries if one.entry.sequence == stopped.sequence), None)
+    return Held(
+        pipeline=stopped.pipeline,
+        entry=stopped.sequence,
+        code=code_of(stopped.error),
+        reasons=_reasons(stopped.error),
+        since=at.created if at else None,
+        files=len(at.files) if at else None,
+        rows=sum(file.record_count for file in at.files) if at else None,
+        entries_behind=(sum(one.entry.sequence > at.sequence for one in entries) if at else None),
+    )
+
+
+def _reasons(error: LakeError) -> tuple[str, ...]:
+    return error.reasons if isinstance(error, SchemaRefused) else (str(error),)
+
+
+def _age(created: str, now: datetime) -> float | None:
+    try:
+        at = datetime.fromisoformat(created)
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0.0, (now - at).total_seconds())
+
+
+def _last(store: Reader, version: int) -> Commit | None:
+    return next(iter(read_history(store, version, 1)), None)

@@ -1,0 +1,320 @@
+"""The modes of schema evolution on a real table, and pipelines that stop and go on by themselves."""
+
+import json
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lake.schema import Field, FieldType, Schema
+from penguin.evolution import DROPPED_PROPERTY
+from penguin.settings import Evolution
+from penguin.stats import SKIPPING_PROPERTY
+from penguin.table import Log
+from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
+
+STRICT, MERGE, OVERWRITE = Evolution.STRICT, Evolution.MERGE, Evolution.OVERWRITE
+EXTRA = Field(name="extra", type=FieldType.STRING)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+def penguin(table, mode):
+    return Penguin(table, options={"evolution": mode})
+
+
+def typed(kind, *, nullable=False):
+    """Declare the events with another type of id."""
+    return Schema((Field(name="id", type=kind, nullable=nullable), *EVENTS.fields[1:]))
+
+
+def by_id(table, name):
+    seen = {row["id"]: row[name] for row in table.rows()}
+    assert seen == {row["id"]: row[name] for row in pl.read_delta(str(table.root)).to_dicts()}
+    return seen
+
+
+@pytest.mark.parametrize("mode", Evolution)
+def test_a_partitioned_table_takes_one_entry_after_the_other(table, mode):
+    """W05: partition columns are not missing, in no mode."""
+    journal = table.journal()
+    for number in (1, 2, 3):
+        journal.batch(rows_of(number), rows_of(number + 10, date=None))
+        assert penguin(table, mode).drain().codes == {}
+    assert table.ids() == [1, 2, 3, 11, 12, 13]
+    assert table.versions() == 4
+
+
+@pytest.mark.parametrize(
+    ("schema", "word"),
+    [
+        (Schema((*EVENTS.fields, EXTRA)), "extra: the table does not have it"),
+        (Schema((EVENTS.fields[0], EVENTS.fields[2])), "name: the table has type string"),
+        (typed(FieldType.INT32), "id: the table has type long, the files have type integer"),
+    ],
+)
+def test_strict_accepts_no_difference(table, schema, word):
+    """W07."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    penguin(table, STRICT).drain()
+    journal.schema = schema
+    journal.batch(rows_of(2))
+    stopped = penguin(table, STRICT).drain()
+    assert stopped.codes == {"events": "schema_refused"}
+    assert "entry 2 does not fit the table" in stopped.reason()
+    assert word in stopped.reason()
+    assert (table.ids(), table.versions()) == ([1], 2)
+
+
+def test_the_second_entry_of_a_commit_is_checked_like_the_first(table):
+    """W07."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    journal.schema = typed(FieldType.STRING)
+    journal.batch([{"id": "x", "name": "n", "date": "2026-01-01"}])
+    assert penguin(table, MERGE).drain().codes == {"events": "schema_refused"}
+    assert table.ids() == [1]
+
+
+def test_long_files_do_not_get_into_an_integer_table(table):
+    """W06."""
+    journal = table.journal(schema=typed(FieldType.INT32))
+    journal.batch(rows_of(1))
+    journal.schema = typed(FieldType.INT64)
+    journal.batch(rows_of(2**40))
+    stopped = penguin(table, MERGE).drain()
+    assert "id: the table has type integer, the files have type long" in stopped.reason()
+    assert table.ids() == [1]
+
+
+def test_overwrite_replaces_the_columns_and_old_rows_stay(table):
+    """Old files are read with the new schema; their rows have nothing in new columns."""
+    journal = table.journal()
+    journal.batch(rows_of(1), rows_of(2, date=None))
+    penguin(table, OVERWRITE).drain()
+    journal.schema = Schema((EVENTS.fields[0], EXTRA, EVENTS.fields[2]))
+    journal.batch([{**rows_of(3)[0], "extra": "new"}])
+    done = penguin(table, OVERWRITE).drain()
+    assert [field.name for field in table.delta().schema().fields] == ["id", "date", "extra"]
+    assert by_id(table, "extra") == {1: None, 2: None, 3: "new"}
+    assert table.ids("id = 1") == [1]
+    assert table.ids("extra IS NULL") == [1, 2]
+    assert table.ids("date IS NULL") == [2]
+    told = done.events[-1].sentence()
+    assert "new columns: extra, dropped columns: name" in told
+    configuration = table.delta().metadata().configuration
+    assert configuration[SKIPPING_PROPERTY] == "id"
+    assert "name" in configuration[DROPPED_PROPERTY]
+
+
+def test_an_evolution_is_a_commit_of_its_own_that_repeats_the_transactions(table):
+    """A twin's commit that was planned before it conflicts, and looks again."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    penguin(table, OVERWRITE).drain()
+    stale = opened(Log(table.store))
+    journal.schema = Schema((EVENTS.fields[0], EVENTS.fields[2]))
+    journal.batch(rows_of(2))
+    penguin(table, OVERWRITE).drain()
+    actions = [json.loads(line) for line in table.commit_text(2).splitlines()]
+    assert [next(iter(one)) for one in actions] == ["commitInfo", "metaData", "txn", "txn", "txn"]
+    now = {one["txn"]["appId"]: one["txn"]["version"] for one in actions if "txn" in one}
+    assert now == {app_id: stale.transaction(app_id) for app_id in now}
+    assert len(now) == 3
+
+
+def test_overwrite_widens_a_type_and_every_old_row_is_read(table):
+    """W06."""
+    journal = table.journal(schema=typed(FieldType.INT32))
+    journal.batch(rows_of(1, 2))
+    penguin(table, OVERWRITE).drain()
+    journal.schema = typed(FieldType.INT64)
+    journal.batch(rows_of(2**40))
+    penguin(table, OVERWRITE).drain()
+    journal.schema = typed(FieldType.INT32)
+    journal.batch(rows_of(3))
+    assert penguin(table, OVERWRITE).drain().codes == {}
+    assert table.ids() == [1, 2, 3, 2**40]
+    assert table.ids(f"id >= {2**40}") == [2**40]
+    assert table.ids("id = 2") == [2]
+
+
+def test_a_column_that_was_dropped_comes_back_with_what_its_files_hold(table):
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    penguin(table, OVERWRITE).drain()
+    journal.schema = Schema((EVENTS.fields[0], EVENTS.fields[2]))
+    journal.batch(rows_of(2))
+    penguin(table, OVERWRITE).drain()
+    journal.schema = Schema((EVENTS.fields[0], Field(name="name", type=FieldType.DATE)))
+    bad = table.journal("other", schema=Schema((*journal.schema.fields, EVENTS.fields[2])))
+    bad.batch([{"id": 9, "date": "2026-01-01"}])
+    stopped = penguin(table, MERGE).drain()
+    assert "name: the table has type string, the files have type date" in stopped.reason("other")
+    journal.schema = EVENTS
+    journal.batch(rows_of(3))
+    penguin(table, OVERWRITE).drain()
+    assert by_id(table, "name") == {1: "n1", 2: None, 3: "n3"}
+    assert table.ids("name = 'n1'") == [1]
+
+
+def test_overwrite_twice_in_one_commit_remembers_what_was_never_shown(table):
+    """The files of the first entry hold a column that the table never had."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    penguin(table, OVERWRITE).drain()
+    journal.schema = Schema((*EVENTS.fields, EXTRA))
+    journal.batch([{**rows_of(2)[0], "extra": "x"}])
+    journal.schema = EVENTS
+    journal.batch(rows_of(3))
+    penguin(table, OVERWRITE).drain()
+    assert table.ids() == [1, 2, 3]
+    assert "extra" in table.delta().metadata().configuration[DROPPED_PROPERTY]
+    journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.INT64)))
+    journal.batch(rows_of(4))
+    assert penguin(table, OVERWRITE).drain().codes == {"events": "schema_refused"}
+    assert table.ids() == [1, 2, 3]
+
+
+NESTED = {
+    "type": "struct",
+    "fields": [
+        {"name": "id", "type": "long", "nullable": False, "metadata": {}},
+        {
+            "name": "who",
+            "type": {
+                "type": "array",
+                "elementType": {
+                    "type": "struct",
+                    "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": {}}],
+                },
+                "containsNull": True,
+            },
+            "nullable": True,
+            "metadata": {},
+        },
+    ],
+}
+
+
+def nested(*names):
+    schema = json.loads(json.dumps(NESTED))
+    schema["fields"][1]["type"]["elementType"]["fields"] = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in names
+    ]
+    return schema
+
+
+def nested_batch(journal, number, *names):
+    """Write an entry whose rows hold a list of structs."""
+    plain = Schema((EVENTS.fields[0],))
+    journal.schema, journal.partitions = plain, ()
+    entry = journal.entry()
+    file = journal.file([{"id": number}])
+    kind = pa.list_(pa.struct([(name, pa.int64()) for name in names]))
+    data = pa.table(
+        {
+            "id": pa.array([number], pa.int64()),
+            "who": pa.array([[dict.fromkeys(names, number)]], kind),
+        },
+        schema=pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("who", kind)]),
+    )
+    target = journal.table.root / file.filename
+    pq.write_table(data, target)
+    del entry
+    journal.batch(
+        files=(replace_size(file, target.stat().st_size),),
+        sources=one_row(),
+        table_schema=nested(*names),
+    )
+
+
+def replace_size(file, size):
+    from dataclasses import replace  # noqa: PLC0415
+
+    return replace(file, size=size)
+
+
+def one_row():
+    from lake.entry import SourceRecord  # noqa: PLC0415
+
+    return (SourceRecord(source="in", path="a", size=1, etag=None, lines=1, rows=1),)
+
+
+def test_a_struct_in_a_list_grows_over_several_entries(table):
+    """W04: list and struct columns, entry after entry."""
+    journal = table.journal(schema=Schema((EVENTS.fields[0],)), partitions=())
+    nested_batch(journal, 1, "a")
+    nested_batch(journal, 2, "a")
+    nested_batch(journal, 3, "a", "b")
+    nested_batch(journal, 4, "a")
+    assert penguin(table, MERGE).drain().codes == {}
+    assert by_id(table, "who") == {
+        1: [{"a": 1, "b": None}],
+        2: [{"a": 2, "b": None}],
+        3: [{"a": 3, "b": 3}],
+        4: [{"a": 4, "b": None}],
+    }
+
+
+def test_a_stopped_pipeline_goes_on_by_itself_when_the_mode_changes(table):
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    penguin(table, STRICT).drain()
+    journal.schema = Schema((*EVENTS.fields, EXTRA))
+    journal.batch([{**rows_of(2)[0], "extra": "x"}])
+    journal.batch([{**rows_of(3)[0], "extra": "y"}])
+    assert penguin(table, STRICT).drain().codes == {"events": "schema_refused"}
+    assert penguin(table, MERGE).drain().codes == {}
+    assert by_id(table, "extra") == {1: None, 2: "x", 3: "y"}
+
+
+def test_a_stopped_pipeline_goes_on_by_itself_when_the_table_changes(table):
+    """The same process: somebody adds the column, and the next poll commits."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    running = penguin(table, STRICT).drain()
+    journal.schema = Schema((*EVENTS.fields, EXTRA))
+    journal.batch([{**rows_of(2)[0], "extra": "x"}])
+    running.drain()
+    assert running.codes == {"events": "schema_refused"}
+    running.drain()
+    from deltalake import Field as DeltaField  # noqa: PLC0415
+    from deltalake.schema import PrimitiveType  # noqa: PLC0415
+
+    table.delta().alter.add_columns([DeltaField("extra", PrimitiveType("string"), nullable=True)])
+    running.drain()
+    assert running.codes == {}
+    assert by_id(table, "extra") == {1: None, 2: "x"}
+    kinds = [type(event).__name__ for event in running.events]
+    assert kinds.count("PipelineStopped") == 1
+    assert kinds[-2:] == ["PipelineMended", "EntriesCommitted"]
+
+
+def test_an_overwrite_that_lost_the_race_looks_again(table):
+    """D08: somebody commits between the plan and the evolution."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    penguin(table, OVERWRITE).drain()
+    journal.schema = Schema((EVENTS.fields[0], EXTRA, EVENTS.fields[2]))
+    journal.batch([{**rows_of(2)[0], "extra": "x"}])
+
+    class Overtaken(Log):
+        turns = 0
+
+        def open(self):
+            found = super().open()
+            Overtaken.turns += 1
+            if Overtaken.turns == 2:
+                table.delta().alter.set_table_properties({"delta.checkpointInterval": "50"})
+            return found
+
+    running = Penguin(table, options={"evolution": OVERWRITE}, log=Overtaken).drain()
+    assert running.codes == {}
+    assert by_id(table, "extra") == {1: None, 2: "x"}
+    assert table.delta().metadata().configuration["delta.checkpointInterval"] == "50"

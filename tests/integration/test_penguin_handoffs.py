@@ -1,0 +1,367 @@
+"""Staging and direct on penguin's side: what is committed, what waits, what is left alone."""
+
+import json
+
+import pytest
+
+from lake.entry import Handoff, Protocol, Receipt, digest, encode
+from lake.errors import ProtocolConflict
+from lake.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
+from lake.clock import Clock
+from lake.storage import Reader
+from penguin.events import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
+from penguin.pipeline import explain
+from penguin.settings import DiscoverBy
+from penguin.table import Log
+from tests.support.handoffs import metas, move_out, put_back, ring
+from tests.support.tables import Penguin, TableDirectory, rows_of
+
+FITTING = {
+    Handoff.JOURNAL: DiscoverBy.JOURNAL,
+    Handoff.STAGING: DiscoverBy.STAGING,
+    Handoff.DIRECT: DiscoverBy.WATERMARK,
+}
+
+
+@pytest.fixture
+def staging(tmp_path):
+    return TableDirectory(tmp_path / "table", handoff=Handoff.STAGING)
+
+
+@pytest.fixture
+def direct(tmp_path):
+    return TableDirectory(tmp_path / "table", handoff=Handoff.DIRECT)
+
+
+def told(penguin, kind):
+    return [event for event in penguin.events if isinstance(event, kind)]
+
+
+def ids(table):
+    return table.ids() if (table.root / "_delta_log").exists() else []
+
+
+def test_an_entry_is_committed_when_its_metas_are_there_and_they_are_deleted(staging):
+    entry = staging.journal().batch(rows_of(1), rows_of(2, date="2026-01-02"))
+    ring(staging, entry)
+    penguin = Penguin(staging).drain()
+    assert ids(staging) == [1, 2]
+    assert metas(staging) == []
+    assert penguin.run.totals.commits == 1
+    assert staging.receipt().sequence == 1
+
+
+def test_one_meta_of_many_commits_the_whole_entry(staging):
+    """L23: the others are still on their way when penguin looks."""
+    entry = staging.journal().batch(rows_of(1), rows_of(2), rows_of(3))
+    ring(staging, entry, entry.files[1:2])
+    Penguin(staging).drain()
+    assert ids(staging) == [1, 2, 3]
+
+    ring(staging, entry, (entry.files[0], entry.files[2]))
+    late = Penguin(staging).drain()
+    assert ids(staging) == [1, 2, 3]
+    assert (metas(staging), late.run.totals.commits) == ([], 0)
+
+
+def test_an_entry_without_a_meta_waits_and_is_named_once(staging):
+    """The metas are written last: before them nothing is handed off."""
+    entry = staging.journal().batch(rows_of(1))
+    penguin = Penguin(staging).drain()
+    penguin.step()
+    assert ids(staging) == []
+    (said,) = told(penguin, EntryNotHandedOff)
+    assert "entry 1 of pipeline events waits" in said.sentence()
+    assert penguin.run.stopped == {}
+
+    ring(staging, entry)
+    penguin.drain()
+    assert ids(staging) == [1]
+
+
+def test_a_bell_for_a_later_entry_commits_the_earlier_ones_in_order(staging):
+    """The metas of entry 1 are lost; entry 2 cannot be committed without it (L23)."""
+    journal = staging.journal()
+    journal.batch(rows_of(1))
+    ring(staging, journal.batch(rows_of(2)))
+    journal.batch(rows_of(3))
+    Penguin(staging).drain()
+    assert ids(staging) == [1, 2], "entry 3 has not been handed off"
+    assert staging.receipt().sequence == 2
+
+
+def test_entries_without_files_need_no_meta(staging):
+    journal = staging.journal()
+    ring(staging, journal.batch(rows_of(1)))
+    journal.batch()
+    Penguin(staging).drain()
+    assert staging.receipt().sequence == 2
+
+
+def test_metas_that_a_crash_left_after_the_commit_are_only_deleted(staging):
+    """D11: penguin died between the commit and the deletion."""
+    entry = staging.journal().batch(rows_of(1), rows_of(2))
+    ring(staging, entry)
+    assert Penguin(staging).step()
+    assert len(metas(staging)) == 2, "the commit comes before the deletion"
+    version = staging.versions()
+
+    Penguin(staging).drain()
+    assert (metas(staging), staging.versions(), ids(staging)) == ([], version, [1, 2])
+
+
+def test_a_meta_heard_weeks_later_after_vacuum_is_only_deleted(staging):
+    """D11, D09: the files were compacted and are gone from the disk; nothing is committed again."""
+    journal = staging.journal()
+    entries = [journal.batch(rows_of(number)) for number in (1, 2, 3)]
+    for entry in entries:
+        ring(staging, entry)
+    Penguin(staging).drain()
+    staging.delta().optimize.compact()
+    for entry in entries:
+        (staging.root / entry.files[0].filename).unlink()
+        ring(staging, entry)
+    version = staging.versions()
+
+    penguin = Penguin(staging).drain()
+    assert (metas(staging), staging.versions(), penguin.codes) == ([], version, {})
+    assert ids(staging) == [1, 2, 3]
+
+
+def test_a_meta_that_cannot_be_read_is_named_and_left_and_the_rest_goes_on(staging):
+    journal = staging.journal()
+    ring(staging, journal.batch(rows_of(1)))
+    broken = pending_meta(data_file({}, Clock().fresh_id()))
+    staging.store.create(broken, b'{"filename": "x"')
+    penguin = Penguin(staging).drain()
+    ring(staging, journal.batch(rows_of(2)))
+    penguin.drain()
+    assert ids(staging) == [1, 2]
+    assert metas(staging) == [broken.rpartition("/")[2]]
+    (said,) = told(penguin, MetasLeftAlone)
+    assert broken in said.sentence()
+    assert "cannot be read" in said.sentence()
+
+
+def test_a_meta_of_another_program_is_left_alone_and_told_of_once(staging):
+    foreign = pending_meta(data_file({}, Clock().fresh_id()))
+    body = {
+        "filename": "date=2026-01-01/x.parquet",
+        "size": 5,
+        "record_count": 1,
+        "partition_values": {"date": "2026-01-01"},
+        "source_file": "s3://b/x",
+    }
+    staging.store.create(foreign, json.dumps(body).encode())
+    ring(staging, staging.journal().batch(rows_of(1)))
+    penguin = Penguin(staging).drain()
+    penguin.step()
+    assert ids(staging) == [1]
+    assert metas(staging) == [foreign.rpartition("/")[2]]
+    (said,) = told(penguin, MetasLeftAlone)
+    assert said.paths == (foreign,)
+
+
+def test_a_meta_of_a_journal_that_is_not_here_is_left_alone(staging, tmp_path):
+    other = TableDirectory(tmp_path / "other", handoff=Handoff.STAGING)
+    ring(staging, other.journal("gone").batch(rows_of(9)))
+    ring(staging, staging.journal().batch(rows_of(1)))
+    penguin = Penguin(staging).drain()
+    assert ids(staging) == [1]
+    assert len(metas(staging)) == 1
+    assert "no journal" in told(penguin, MetasLeftAlone)[0].reason
+
+
+def test_a_bell_for_an_entry_that_the_journal_lacks_stops_the_pipeline(staging):
+    """L21: the journal was rolled back after the hand-off."""
+    journal = staging.journal()
+    journal.batch(rows_of(1))
+    ring(staging, journal.batch(rows_of(2)))
+    staging.store.delete(journal_entry("events", 2))
+    penguin = Penguin(staging).drain()
+    assert penguin.codes == {"events": "journal_lost"}
+    assert ids(staging) == []
+    assert len(metas(staging)) == 1
+
+
+def test_metas_are_deleted_after_the_commit_is_put_on_disk(staging):
+    """D11: a crash before the receipt; at the next start it is written before metas go."""
+    entry = staging.journal().batch(rows_of(1))
+    ring(staging, entry)
+    Penguin(staging).step()
+    staging.store.delete(receipt("events"))
+
+    seen = []
+    delete = staging.store.delete
+    staging.store.delete = lambda path: (seen.append(staging.receipt()), delete(path))
+    Penguin(staging).drain()
+    body = staging.journals["events"].bodies[1]
+    assert seen == [Receipt(journal=staging.journals["events"].id, sequence=1, digest=digest(body))]
+
+
+def test_of_two_penguins_neither_trips_over_the_others_deletions(staging):
+    """D08: the meta is gone between the listing and the read."""
+    entry = staging.journal().batch(rows_of(1))
+    ring(staging, entry)
+
+    class Raced(Reader):
+        def get(self, path):
+            if "pending" in path:
+                staging.store.delete(path)
+            return super().get(path)
+
+    reader = Raced(staging.store.uri, staging.store.options)
+    found = explain(staging.settings(), reader)
+    assert found.planned.commit is None
+    assert [one.sequence for one in found.planned.waiting] == [1]
+
+
+def test_leftover_metas_of_an_earlier_hand_off_are_cleared_at_the_start(staging):
+    ring(staging, staging.journal().batch(rows_of(1)))
+    Penguin(staging).step()
+    staging.store.create(protocol(2), encode(Protocol(handoff=Handoff.JOURNAL)))
+    Penguin(staging).drain()
+    assert metas(staging) == []
+
+
+def test_an_entry_in_direct_waits_until_all_of_its_files_have_their_names(direct):
+    """L07: the file with the higher name is moved first; a look in between commits nothing."""
+    entry = direct.journal().batch(rows_of(1), rows_of(2), rows_of(3))
+    put_back(direct, entry)
+    penguin = Penguin(direct).drain()
+    for file in reversed(entry.files):
+        assert ids(direct) == []
+        move_out(direct, entry, [file])
+        penguin.drain()
+    assert ids(direct) == [1, 2, 3]
+    assert penguin.run.totals.commits == 1
+    assert len(told(penguin, EntryNotHandedOff)) == 1
+    assert penguin.codes == {}
+
+
+def test_entries_before_the_one_that_waits_are_committed_and_those_after_are_not(direct):
+    journal = direct.journal()
+    journal.batch(rows_of(1))
+    put_back(direct, journal.batch(rows_of(2)))
+    journal.batch(rows_of(3))
+    direct.journal("other").batch(rows_of(9))
+    penguin = Penguin(direct).drain()
+    assert ids(direct) == [1, 9]
+    assert [(one.pipeline, one.sequence) for one in penguin.run.waiting] == [("events", 2)]
+
+
+def test_a_file_of_another_size_under_the_final_name_is_never_committed(direct):
+    entry = direct.journal().batch(rows_of(1))
+    (direct.root / entry.files[0].filename).write_bytes(b"short")
+    assert Penguin(direct).drain().codes == {"events": "file_missing"}
+    assert ids(direct) == []
+
+
+def test_a_file_that_is_neither_here_nor_in_the_outbox_is_gone(direct):
+    """W21."""
+    entry = direct.journal().batch(rows_of(1))
+    (direct.root / entry.files[0].filename).unlink()
+    assert Penguin(direct).drain().codes == {"events": "file_missing"}
+
+
+def test_a_file_that_is_moved_between_two_looks_is_not_gone(direct):
+    """L07: it is in neither place only because one was looked at too early, the other too late."""
+    entry = direct.journal().batch(rows_of(1))
+    put_back(direct, entry)
+    (file,) = entry.files
+
+    class Moving(Reader):
+        def head(self, path):
+            found = super().head(path)
+            if path == file.filename and found is None:
+                move_out(direct, entry)
+            return found
+
+    found = explain(direct.settings(), Moving(direct.store.uri, direct.store.options))
+    assert found.planned.stopped == ()
+    assert found.planned.commit is not None
+    assert outbox("events", file.filename) == found.planned.commit.adds[0].outbox
+
+
+def test_files_that_no_entry_names_are_counted_once_and_left_alone(direct):
+    """D10, D02: a stranger's file, or one that a dead attempt left under its final name."""
+    journal = direct.journal()
+    journal.batch(rows_of(1))
+    strange = [journal.file(rows_of(number)).filename for number in (7, 8)]
+    (direct.root / "date=2026-01-01/part-00000.parquet").write_bytes(b"unfinished")
+    penguin = Penguin(direct).drain()
+    journal.batch(rows_of(2))
+    penguin.drain()
+    assert ids(direct) == [1, 2]
+    (said,) = told(penguin, FilesUnnamed)
+    assert (said.files, said.some) == (2, tuple(sorted(strange)))
+    assert all((direct.root / path).exists() for path in strange)
+
+
+def test_a_file_that_was_named_long_ago_is_no_stranger(direct):
+    """Compacted files stay in their folders until VACUUM takes them (D09)."""
+    journal = direct.journal()
+    for number in (1, 2):
+        journal.batch(rows_of(number))
+    Penguin(direct).drain()
+    direct.delta().optimize.compact()
+    penguin = Penguin(direct).drain()
+    assert told(penguin, FilesUnnamed) == []
+    assert ids(direct) == [1, 2]
+
+
+@pytest.mark.parametrize("handoff", Handoff)
+@pytest.mark.parametrize("wish", DiscoverBy)
+def test_a_setting_that_contradicts_the_table_is_refused(tmp_path, handoff, wish):
+    table = TableDirectory(tmp_path / "table", handoff=handoff)
+    ring(table, table.journal().batch(rows_of(1)))
+    penguin = Penguin(table, options={"discovery": wish})
+    if wish in (DiscoverBy.AUTO, FITTING[handoff]):
+        penguin.drain()
+        assert ids(table) == [1]
+    else:
+        with pytest.raises(ProtocolConflict, match=f"set it to auto or {FITTING[handoff]}"):
+            penguin.step()
+        assert ids(table) == []
+
+
+def test_an_entry_appended_right_before_the_hand_off_changed_is_committed(tmp_path):
+    """A blizzard that was running hears of the change only before its next batch."""
+    table = TableDirectory(tmp_path / "table", handoff=Handoff.DIRECT)
+    entry = table.journal().batch(rows_of(1))
+    put_back(table, entry)
+    table.store.create(protocol(2), encode(Protocol(handoff=Handoff.STAGING)))
+    penguin = Penguin(table).drain()
+    assert ids(table) == []
+    move_out(table, entry)
+    penguin.drain()
+    assert ids(table) == [1]
+
+
+def test_a_lost_answer_of_the_commit_leaves_the_metas_until_the_log_was_asked(staging):
+    """D06."""
+
+    class LosesAnswers(Log):
+        lost = 1
+
+        def open(self):
+            table = super().open()
+            if table is None:
+                return None
+            commit = table.commit
+
+            def lose(*given):
+                answer = commit(*given)
+                if LosesAnswers.lost:
+                    LosesAnswers.lost -= 1
+                    from penguin.errors import CommitFailed  # noqa: PLC0415
+
+                    raise CommitFailed("the answer was lost")
+                return answer
+
+            table.commit = lose
+            return table
+
+    ring(staging, staging.journal().batch(rows_of(1)))
+    penguin = Penguin(staging, log=LosesAnswers).drain()
+    assert (ids(staging), metas(staging), penguin.run.totals.commits) == ([1], [], 1)

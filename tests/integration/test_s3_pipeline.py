@@ -1,0 +1,388 @@
+"""blizzard and penguin with everything on S3: source, table, dead letter queue."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+from blizzard import cli as blizzard_cli
+from blizzard import config as blizzard_config
+from blizzard.pipeline import Pipeline
+from blizzard.runner import Runner
+from lake import remote
+from lake.errors import LakeError, StoreUnavailable
+from lake.layout import entry_sequence
+from lake.options import StorageOptions
+from lake.retry import Backoff
+from lake.storage import Store
+from penguin import cli as penguin_cli
+from tests.support.builders import gz, ndjson, rows
+from tests.support.faulty import Cut, Drop, Fault, Refuse, Request, times
+from tests.support.pipelines import pipeline_of
+from tests.support.runner import InProcessRunner
+from tests.support.s3 import KEY, SECRET, options
+from tests.support.spark import shared_runner
+
+BAD = b'{"id": "one"}\n'
+TOKEN = "canary-session-token"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Try again at once, as often as in earnest."""
+    backoff = {
+        "init_backoff": timedelta(milliseconds=1),
+        "max_backoff": timedelta(milliseconds=5),
+        "base": 2,
+    }
+    monkeypatch.setattr(remote, "RETRY", {**remote.RETRY, "backoff": backoff})
+    monkeypatch.setattr(Backoff, "wait", lambda *_given: 0.0)
+
+
+@dataclass
+class Lake:
+    """A bucket with a source, a table and a queue, and the configuration that names them."""
+
+    bucket: str
+    address: str
+    behind: str
+    """The store's own address, where the programs may be given a proxy's."""
+    folder: Path
+    sink: dict[str, Any] = field(default_factory=dict)
+    error_handling: dict[str, Any] = field(default_factory=dict)
+    spelled: Callable[[str], str] = str.upper
+
+    @property
+    def config(self) -> Path:
+        given = options(self.address, AWS_SESSION_TOKEN=TOKEN)
+        access = {self.spelled(name): value for name, value in given.items()}
+        file = self.folder / "pipeline.yaml"
+        document = {
+            "source": {"path": f"s3://{self.bucket}/in", "storage_options": access},
+            "sink": {
+                "path": f"s3://{self.bucket}/table",
+                "storage_options": access,
+                "partition_by": {"prefix_template": "date=%Y-%m-%d"},
+                **self.sink,
+            },
+            "schema": {
+                "fields": [
+                    {"name": "id", "type": "int64", "nullable": False},
+                    {"name": "name", "type": "string"},
+                ]
+            },
+            "error_handling": self.error_handling,
+            "tables": {"t": {"table_uri": f"s3://{self.bucket}/table", "storage_options": access}},
+        }
+        file.write_text(yaml.safe_dump(document))
+        return file
+
+    def store(self, folder: str = "") -> Store:
+        """Open the bucket at the store itself."""
+        uri = f"s3://{self.bucket}/{folder}".rstrip("/")
+        return Store(uri, StorageOptions(options(self.behind)))
+
+    def land(self, name: str, body: bytes) -> None:
+        self.store("in").create(f"date=2024-01-01/{name}", body)
+
+    def pipeline(self, runner: Runner | None = None) -> Pipeline:
+        settings = blizzard_config.load([self.config], [], {})
+        return pipeline_of(settings.pipelines[0], runner or InProcessRunner())
+
+    def drain(self, runner: Runner | None = None) -> None:
+        pipeline = self.pipeline(runner)
+        while pipeline.step():
+            pass
+
+    def commit(self) -> None:
+        done = CliRunner().invoke(penguin_cli.app, ["-c", str(self.config), "--once"])
+        assert done.exit_code == 0, done.output
+
+    def ids(self) -> list[int]:
+        table = DeltaTable(f"s3://{self.bucket}/table", storage_options=options(self.behind))
+        found: list[Any] = pa.table(table.scan(["id"]).read_all())["id"].to_pylist()
+        return sorted(found)
+
+    def letters(self) -> list[dict[str, Any]]:
+        """Read the dead letters that entries name, the way another program would."""
+        found = []
+        journal = self.store("table/_blizzard/default/journal")
+        for facts in sorted(journal.objects(), key=lambda each: each.path):
+            if entry_sequence(facts.path) is None:
+                continue
+            for uri in json.loads(journal.get(facts.path) or b"")["dlq"]:
+                body = self.store().get(uri.removeprefix(f"s3://{self.bucket}/"))
+                assert body is not None
+                found += [json.loads(line) for line in body.splitlines()]
+        return found
+
+
+@pytest.fixture
+def lake(s3, bucket, tmp_path) -> Lake:
+    return Lake(bucket, s3, s3, tmp_path)
+
+
+@pytest.fixture
+def troubled(s3, bucket, tmp_path, proxy) -> Lake:
+    """Give a lake that the programs reach through the proxy."""
+    return Lake(bucket, proxy.address, s3, tmp_path)
+
+
+@pytest.mark.parametrize("spelled", [str.upper, str.lower])
+def test_rows_travel_from_a_source_on_s3_to_a_delta_table_on_s3(lake, spelled):
+    lake.spelled = spelled
+    lake.land("a.ndjson", ndjson(rows(3)))
+    lake.land("b.ndjson.gz", gz(ndjson(rows(3, 3))))
+    lake.drain()
+    lake.commit()
+    assert lake.ids() == list(range(6))
+
+
+def test_batches_follow_each_other_and_a_restart_ingests_nothing_again(lake):
+    """D01."""
+    for number in range(3):
+        lake.land(f"{number}.ndjson", ndjson(rows(2, 2 * number)))
+        lake.drain()
+        lake.commit()
+    lake.drain()
+    lake.commit()
+    assert lake.ids() == list(range(6))
+    table = DeltaTable(f"s3://{lake.bucket}/table", storage_options=options(lake.behind))
+    assert len(table.file_uris()) == 3
+
+
+def test_inline_commits_work_on_s3(lake, monkeypatch):
+    lake.sink = {"commit": "inline"}
+    lake.land("a.ndjson", ndjson(rows(3)))
+    run_blizzard(lake, monkeypatch, "--once")
+    assert lake.ids() == [0, 1, 2]
+
+
+def test_failures_are_recorded_below_the_table_or_where_it_is_said(lake):
+    lake.land("bad.ndjson", BAD)
+    lake.drain()
+    (line,) = lake.letters()
+    assert line["path"] == f"s3://{lake.bucket}/in/date=2024-01-01/bad.ndjson"
+    assert (line["stage"], line["code"], line["line"]) == ("parse", "wrong_type", 1)
+    lake.error_handling = {"dlq_path": f"s3://{lake.bucket}/elsewhere/"}
+    lake.land("worse.ndjson", BAD)
+    lake.drain()
+    (written,) = lake.store("elsewhere").objects()
+    assert written.path.startswith("failures-")
+    assert [letter["path"].rpartition("/")[2] for letter in lake.letters()] == [
+        "bad.ndjson",
+        "worse.ndjson",
+    ]
+    shown = CliRunner().invoke(
+        blizzard_cli.app, ["dlq", "list", "-c", str(lake.config), "--output", "json"]
+    )
+    assert [json.loads(text)["path"].rpartition("/")[2] for text in shown.stdout.splitlines()] == [
+        "worse.ndjson",
+        "bad.ndjson",
+    ]
+
+
+# ------------------------------------------------------------------------------ trouble
+
+
+def reads(name: str) -> Callable[[Request], bool]:
+    return lambda request: request.method == "GET" and request.path.endswith(name)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (Refuse(500), "store_unavailable"),
+        (Refuse(403), "store_denied"),
+        (Refuse(404), "object_missing"),
+        (Drop(), "store_unavailable"),
+        (Cut(after=5), "store_unavailable"),
+    ],
+    ids=str,
+)
+def test_a_source_file_that_cannot_be_read_is_recorded_and_lands_later_once(
+    troubled, proxy, fault, code
+):
+    """L04, L05, L14: the rest goes on, and nothing is lost."""
+    troubled.land("a.ndjson", ndjson(rows(3)))
+    troubled.land("b.ndjson", ndjson(rows(3, 10)))
+    proxy.rule = lambda request: fault if reads("a.ndjson")(request) else None
+    troubled.drain()
+    (line,) = troubled.letters()
+    assert (line["stage"], line["code"]) == ("download", code), line
+    troubled.commit()
+    assert troubled.ids() == [10, 11, 12]
+    proxy.rule = lambda _request: None
+    troubled.drain(InProcessRunner())
+    later = troubled.pipeline()
+    later.clock = replace_clock(later, hours=2)
+    while later.step():
+        pass
+    troubled.commit()
+    assert troubled.ids() == [0, 1, 2, 10, 11, 12]
+
+
+def replace_clock(pipeline: Pipeline, *, hours: float) -> Any:
+    seconds = pipeline.clock.seconds
+    return type(pipeline.clock)(lambda: seconds() + hours * 3600)
+
+
+def test_a_refused_upload_is_recorded_and_its_files_land_later_once(troubled, proxy):
+    """L03, W16."""
+    troubled.land("a.ndjson", ndjson(rows(3)))
+    proxy.rule = lambda r: Refuse(403) if r.path.endswith(".parquet") else None
+    troubled.drain()
+    (line,) = troubled.letters()
+    assert (line["stage"], line["code"]) == ("upload", "store_denied")
+    proxy.rule = lambda _request: None
+    later = troubled.pipeline()
+    later.clock = replace_clock(later, hours=2)
+    while later.step():
+        pass
+    troubled.commit()
+    assert troubled.ids() == [0, 1, 2]
+
+
+def test_a_storm_of_503_stops_the_step_and_nothing_is_half_done(troubled, proxy):
+    """W01, W16: the pipeline's own backoff takes over."""
+    troubled.land("a.ndjson", ndjson(rows(3)))
+    pipeline = troubled.pipeline()
+    proxy.rule = lambda _request: Refuse(503)
+    with pytest.raises(StoreUnavailable):
+        pipeline.step()
+    proxy.rule = lambda _request: None
+    assert pipeline.step()
+    troubled.commit()
+    assert troubled.ids() == [0, 1, 2]
+
+
+def test_a_listing_that_breaks_off_takes_no_file_and_moves_nothing(troubled, proxy):
+    """L10."""
+    troubled.land("a.ndjson", ndjson(rows(3)))
+    pipeline = troubled.pipeline()
+    proxy.rule = lambda r: Cut(after=300) if r.query.get("prefix") == ["in/"] else None
+    with pytest.raises(LakeError):
+        pipeline.step()
+    assert (
+        troubled.store("table/_blizzard/default/journal").head("00000000000000000001.json") is None
+    )
+    proxy.rule = lambda _request: None
+    assert pipeline.step()
+    troubled.commit()
+    assert troubled.ids() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("fault", [Refuse(500), Refuse(503), Drop()], ids=str)
+def test_penguin_commits_once_through_passing_trouble(troubled, proxy, fault: Fault):
+    """D06."""
+    troubled.land("a.ndjson", ndjson(rows(3)))
+    troubled.drain()
+    proxy.rule = times(3, fault, lambda r: "_delta_log" in r.path)
+    troubled.commit()
+    troubled.commit()
+    assert troubled.ids() == [0, 1, 2]
+
+
+# ------------------------------------------------------------------------------ secrets
+
+
+def run_blizzard(lake: Lake, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    """Run the command line, with units run in this process instead of on Spark."""
+
+    class Inside(InProcessRunner):
+        def __init__(self, *_given: object, **_named: object) -> None:
+            super().__init__()
+
+        def stop(self) -> None:
+            pass
+
+    monkeypatch.setattr(blizzard_cli, "SparkRunner", Inside)
+    monkeypatch.setattr(blizzard_cli, "stop_on_signals", lambda *_given: None)
+    return CliRunner().invoke(blizzard_cli.app, ["-c", str(lake.config), *arguments])
+
+
+@pytest.mark.parametrize("shape", ["text", "json"])
+def test_no_secret_is_printed_logged_or_written_whatever_happens(
+    troubled, proxy, monkeypatch, shape
+):
+    """W17."""
+    told: list[str] = []
+    talk = ("--log-level", "trace", "--log-format", shape, "--output", shape)
+    gossip = f"<Error>{KEY} {SECRET} {TOKEN} https://u:{SECRET}@h/?sig={SECRET}</Error>".encode()
+
+    def blizzard(*arguments: str) -> None:
+        done = run_blizzard(troubled, monkeypatch, *arguments, *talk)
+        told.extend((done.stdout, done.stderr, repr(done.exception)))
+
+    def penguin(*arguments: str) -> None:
+        command = ["-c", str(troubled.config), *arguments, *talk]
+        done = CliRunner().invoke(penguin_cli.app, command)
+        told.extend((done.stdout, done.stderr, repr(done.exception)))
+
+    troubled.land("good.ndjson", ndjson(rows(3)))
+    troubled.land("bad.ndjson", BAD)
+    for name, status in (("s500", 500), ("s403", 403), ("s400", 400), ("s404", 404)):
+        troubled.land(f"{name}.ndjson", ndjson(rows(1, 100)))
+    statuses = {"s500": 500, "s403": 403, "s400": 400, "s404": 404}
+
+    def gossiping(request: Request) -> Fault | None:
+        name = request.path.rpartition("/")[2].partition(".")[0]
+        if name in statuses and request.method == "GET":
+            return Refuse(statuses[name], gossip)
+        return None
+
+    blizzard("--dry-run")
+    proxy.rule = gossiping
+    blizzard("--once")
+    assert len(troubled.letters()) == 5
+    proxy.rule = lambda _request: Refuse(500, gossip)
+    blizzard("--once")
+    blizzard("--dry-run")
+    penguin("--once")
+    penguin("--dry-run")
+    proxy.rule = lambda _request: Refuse(403, gossip)
+    blizzard("--once")
+    penguin("--once")
+    proxy.rule = lambda _request: None
+    blizzard("--dry-run")
+    penguin("--dry-run")
+    penguin("--once")
+    assert troubled.ids() == [0, 1, 2]
+    settings = blizzard_config.load([troubled.config], [], {})
+    told.append(repr(settings))
+    listed = CliRunner().invoke(blizzard_cli.app, ["dlq", "list", "-c", str(troubled.config)])
+    told.append(listed.output)
+    bucket = troubled.store()
+    stored = {facts.path: bucket.get(facts.path) or b"" for facts in bucket.objects()}
+
+    together = "\n".join(told)
+    assert "store_denied" in together
+    assert "store_unavailable" in together
+    for secret in (KEY, SECRET, TOKEN):
+        assert secret not in together
+        assert [path for path, body in stored.items() if secret.encode() in body] == []
+
+
+# ------------------------------------------------------------------------------ on Spark
+
+
+@pytest.mark.spark
+def test_executors_read_and_write_s3_by_themselves(lake):
+    """L13, L15: source, table and dead letter queue on S3, the units on Spark."""
+    lake.error_handling = {"dlq_path": f"s3://{lake.bucket}/dead-letters"}
+    for number in range(4):
+        lake.land(f"{number}.ndjson.gz", gz(ndjson(rows(50, 50 * number))) + gz(b""))
+    lake.land("bad.ndjson", ndjson(rows(3, 1000)) + BAD)
+    lake.drain(shared_runner())
+    lake.commit()
+    assert lake.ids() == list(range(200))
+    (line,) = lake.letters()
+    assert (line["stage"], line["line"]) == ("parse", 4)

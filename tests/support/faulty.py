@@ -1,0 +1,226 @@
+"""A proxy on loopback in front of a store: it keeps a record of requests and makes trouble."""
+
+import http.client
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as the store saw it."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    length: int
+    in_flight: int
+    """How many requests of its kind were under way when it came, itself included."""
+
+    @property
+    def kind(self) -> str:
+        """Tell the calls of a multipart upload from others."""
+        if "partNumber" in self.query:
+            return "part"
+        if "uploads" in self.query:
+            return "begin"
+        if "uploadId" in self.query:
+            return "complete" if self.method == "POST" else "abort"
+        if "list-type" in self.query:
+            return "list"
+        return self.method.lower()
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Answer with a status; the store never hears of the request."""
+
+    status: int
+    body: bytes = b"<Error/>"
+
+
+@dataclass(frozen=True)
+class LoseAnswer:
+    """Let the store do it, and answer 500, or not at all."""
+
+    status: int | None = 500
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Send so many bytes of the answer's body, then close the connection."""
+
+    after: int
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Close the connection without an answer."""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Send nothing until the proxy ends."""
+
+
+Fault = Refuse | LoseAnswer | Cut | Drop | Stall
+Rule = Callable[[Request], Fault | None]
+
+
+@dataclass
+class Proxy:
+    """What passed, and what is to go wrong."""
+
+    address: str = ""
+    rule: Rule = lambda _request: None
+    hold: Callable[[Request], None] = lambda _request: None
+    """Called with each request while it counts as in flight; it may wait."""
+    record: list[Request] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    ended: threading.Event = field(default_factory=threading.Event)
+    under_way: dict[str, int] = field(default_factory=dict)
+
+    def kinds(self, *wanted: str) -> list[Request]:
+        """Give the requests of some kinds, in their order."""
+        return [request for request in self.record if request.kind in wanted]
+
+    def most(self, kind: str) -> int:
+        """Say how many requests of a kind were under way at the same time."""
+        return max((request.in_flight for request in self.kinds(kind)), default=0)
+
+
+def times(
+    count: int, fault: Fault, when: Callable[[Request], bool] = lambda _request: True
+) -> Rule:
+    """Let something go wrong the first times that a request fits."""
+    left = [count]
+    lock = threading.Lock()
+
+    def rule(request: Request) -> Fault | None:
+        with lock:
+            if left[0] > 0 and when(request):
+                left[0] -= 1
+                return fault
+        return None
+
+    return rule
+
+
+@contextmanager
+def in_front_of(store_address: str) -> Iterator[Proxy]:
+    """Run a proxy until the end of the block."""
+    proxy = Proxy()
+    host = urlsplit(store_address).netloc
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+
+        def log_message(self, *_given: object) -> None:
+            pass
+
+        def __getattr__(self, name: str) -> Callable[[], None]:
+            if name.startswith("do_"):
+                return lambda: serve(self, proxy, host)
+            raise AttributeError(name)
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        block_on_close = False
+
+        def handle_error(self, *_given: object) -> None:
+            pass  # Clients that hang up are part of the game.
+
+    server = Server(("127.0.0.1", 0), Handler)
+    proxy.address = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        proxy.ended.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def serve(handler: BaseHTTPRequestHandler, proxy: Proxy, host: str) -> None:
+    """Pass one request on, or do to it what the rule says."""
+    parts = urlsplit(handler.path)
+    body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+    query = parse_qs(parts.query, keep_blank_values=True)
+    request = Request(handler.command, parts.path, query, len(body), 0)
+    with proxy.lock:
+        now = proxy.under_way.get(request.kind, 0) + 1
+        proxy.under_way[request.kind] = now
+        request = Request(request.method, request.path, query, request.length, now)
+        proxy.record.append(request)
+    try:
+        proxy.hold(request)
+        match proxy.rule(request):
+            case None:
+                _answer(handler, *_ask(handler, host, body))
+            case Refuse(status, text):
+                _answer(handler, status, [], text)
+            case LoseAnswer(status):
+                _ask(handler, host, body)
+                if status is None:
+                    _hang_up(handler)
+                else:
+                    _answer(handler, status, [], b"<Error/>")
+            case Cut(after):
+                status, headers, answer = _ask(handler, host, body)
+                _answer(handler, status, headers, answer, cut=after)
+                _hang_up(handler)
+            case Drop():
+                _hang_up(handler)
+            case Stall():
+                proxy.ended.wait(60)
+                _hang_up(handler)
+    finally:
+        with proxy.lock:
+            proxy.under_way[request.kind] -= 1
+
+
+def _ask(
+    handler: BaseHTTPRequestHandler, host: str, body: bytes
+) -> tuple[int, list[tuple[str, str]], bytes]:
+    connection = http.client.HTTPConnection(host, timeout=30)
+    try:
+        headers = {name: value for name, value in handler.headers.items() if name != "Connection"}
+        connection.request(handler.command, handler.path, body or None, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.getheaders(), answer.read()
+    finally:
+        connection.close()
+
+
+def _answer(
+    handler: BaseHTTPRequestHandler,
+    status: int,
+    headers: list[tuple[str, str]],
+    body: bytes,
+    *,
+    cut: int | None = None,
+) -> None:
+    dropped = {"connection", "transfer-encoding", "date", "server"}
+    given = {name.lower() for name, _value in headers}
+    handler.send_response(status)
+    for name, value in headers:
+        if name.lower() not in dropped:
+            handler.send_header(name, value)
+    if "content-length" not in given:
+        handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    if handler.command != "HEAD":
+        handler.wfile.write(body if cut is None else body[:cut])
+    handler.wfile.flush()
+
+
+def _hang_up(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,299 @@
+"""What becomes of a journaled batch: metas, moves, and doing it again."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blizzard.events import FilesHandedOff
+from blizzard.handoff import (
+    CommitInline,
+    HandedOn,
+    LeaveToPenguin,
+    MoveFromOutbox,
+    StageMetas,
+    meta_of,
+    publisher_of,
+)
+from blizzard.settings import SinkSettings
+from lake.clock import Clock
+from lake.entry import Entry, Handoff, Protocol, encode
+from lake.errors import ObjectMissing, ProtocolConflict, StoreUnavailable
+from lake.layout import data_file, outbox, pending_meta, protocol
+from tests.support.builders import (
+    Bench,
+    finished_file,
+    identity,
+    ndjson,
+    pipeline_settings,
+    put,
+    rows,
+    tree,
+)
+from tests.support.stores import local
+
+
+def yes(_entry: Entry) -> bool:
+    return True
+
+
+def no(_entry: Entry) -> bool:
+    return False
+
+
+def entry_of(files: int = 2, handoff: Handoff = Handoff.STAGING, **given: object) -> Entry:
+    known = identity(handoff=handoff)
+    named = tuple(
+        replace(
+            finished_file(data_file({"date": f"2024-01-0{number + 1}"}, Clock().fresh_id())),
+            size=4,
+        )
+        for number in range(files)
+    )
+    return replace(
+        Entry(
+            kind="batch",
+            pipeline=known.pipeline,
+            journal="j-1",
+            sequence=7,
+            run=known.run,
+            created="2024-01-01T00:00:00+00:00",
+            previous="0" * 64,
+            handoff=handoff,
+            source_uris={"default": "s3://bucket/"},
+            table_schema=known.table_schema,
+            partition_columns=(),
+            files=named,
+        ),
+        **given,  # type: ignore[arg-type]
+    )
+
+
+def metas(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / "_staging/pending").glob("*"))
+
+
+def test_a_meta_says_what_the_protocol_asks_for_and_which_entry_it_rings_for(
+    tmp_path: Path,
+) -> None:
+    store = local(tmp_path)
+    entry = entry_of(1)
+    (file,) = entry.files
+
+    assert StageMetas(no).publish(store, entry, redo=False) == HandedOn(files=1)
+
+    (path,) = (tmp_path / "_staging/pending").glob("*")
+    assert path.name == file.filename.rpartition("/")[2].replace(".parquet", ".meta.json")
+    assert json.loads(path.read_bytes()) == {
+        "filename": file.filename,
+        "size": 4,
+        "record_count": 3,
+        "partition_values": {"date": "2024-01-01", "region": None},
+        "source_file": "s3://bucket/a.ndjson",
+        "source_files": ["s3://bucket/a.ndjson"],
+        "pipeline": "default",
+        "journal": "j-1",
+        "entry": 7,
+    }
+
+
+def test_a_packed_file_names_all_of_its_source_files_and_none_alone() -> None:
+    entry = entry_of(1)
+    packed = replace(
+        entry.files[0],
+        source_file=None,
+        source_files=("default:a.ndjson", "default:date=2024-01-01/b:c.ndjson"),
+    )
+    meta = meta_of(packed, entry)
+    assert meta.source_file is None
+    assert meta.source_files == ("s3://bucket/a.ndjson", "s3://bucket/date=2024-01-01/b:c.ndjson")
+
+
+def test_metas_that_are_written_again_are_the_same(tmp_path: Path) -> None:
+    """D02: a crash in the middle of the hand-off."""
+    store = local(tmp_path)
+    entry = entry_of(3)
+    publisher = StageMetas(no)
+    publisher.publish(store, entry, redo=False)
+    before = tree(tmp_path)
+    store.delete(pending_meta(entry.files[1].filename))
+
+    assert publisher.publish(store, entry, redo=True).files == 1, "only one was left to do"
+    assert tree(tmp_path).keys() == before.keys()
+    assert publisher.publish(store, entry, redo=True).files == 0
+
+
+def test_metas_of_a_committed_entry_are_not_written_again(tmp_path: Path) -> None:
+    """D11: penguin has committed it and deleted them."""
+    assert StageMetas(yes).publish(local(tmp_path), entry_of(), redo=True) == HandedOn()
+    assert metas(tmp_path) == []
+
+
+def test_the_log_is_not_asked_of_an_entry_that_was_appended_just_now(tmp_path: Path) -> None:
+    def ask(_entry: Entry) -> bool:
+        raise AssertionError
+
+    assert StageMetas(ask).publish(local(tmp_path), entry_of(), redo=False).files == 2
+
+
+def in_outbox(root: Path, entry: Entry) -> None:
+    for file in entry.files:
+        put(root, outbox(entry.pipeline, file.filename), b"PAR1")
+
+
+def data_files(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.glob("date=*/*.parquet"))
+
+
+def test_files_are_moved_out_of_the_outbox_to_the_names_of_the_entry(tmp_path: Path) -> None:
+    entry = entry_of(handoff=Handoff.DIRECT)
+    in_outbox(tmp_path, entry)
+    assert MoveFromOutbox(no).publish(local(tmp_path), entry, redo=False).files == 2
+    assert data_files(tmp_path) == sorted(file.filename for file in entry.files)
+    assert not list((tmp_path / "_blizzard/default/outbox").rglob("*.parquet"))
+
+
+def test_a_hand_off_that_broke_off_is_finished_and_then_changes_nothing(tmp_path: Path) -> None:
+    """D02: some files were moved, then the process died."""
+    store = local(tmp_path)
+    entry = entry_of(handoff=Handoff.DIRECT)
+    in_outbox(tmp_path, entry)
+    first = entry.files[0]
+    store.move(outbox(entry.pipeline, first.filename), first.filename, size=4)
+
+    assert MoveFromOutbox(no).publish(store, entry, redo=True).files == 1
+    before = tree(tmp_path)
+    assert MoveFromOutbox(no).publish(store, entry, redo=True).files == 0
+    assert tree(tmp_path) == before
+
+
+def test_a_file_that_is_in_neither_place_stops_the_hand_off(tmp_path: Path) -> None:
+    entry = entry_of(handoff=Handoff.DIRECT)
+    with pytest.raises(ObjectMissing, match="neither where it waited"):
+        MoveFromOutbox(no).publish(local(tmp_path), entry, redo=True)
+
+
+def test_of_a_committed_entry_nothing_is_moved(tmp_path: Path) -> None:
+    """Its files may be gone since: OPTIMIZE and VACUUM took them (D09)."""
+    entry = entry_of(handoff=Handoff.DIRECT)
+    assert MoveFromOutbox(yes).publish(local(tmp_path), entry, redo=True) == HandedOn()
+
+
+def test_files_handed_off_by_the_journal_count_once(tmp_path: Path) -> None:
+    store = local(tmp_path)
+    assert LeaveToPenguin().publish(store, entry_of(), redo=False) == HandedOn(files=2)
+    assert LeaveToPenguin().publish(store, entry_of(), redo=True) == HandedOn()
+
+
+def test_an_inline_commit_comes_after_the_hand_off(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def commit() -> int:
+        seen.append(len(metas(tmp_path)))
+        return 1
+
+    publisher = CommitInline(commit, before=publisher_of(Handoff.STAGING, no))
+    done = publisher.publish(local(tmp_path), entry_of(), redo=False)
+    assert (done, seen) == (HandedOn(delta_commits=1, files=2), [2])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    return tmp_path / "in"
+
+
+def bench(tmp_path: Path, source: Path, handoff: Handoff, **given: object) -> Bench:
+    sink = SinkSettings(table_uri=str(tmp_path / "table"), handoff=handoff)
+    return Bench(
+        pipeline_settings(source, tmp_path / "table", sink=sink),
+        publisher=publisher_of(handoff, no),
+        **given,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("handoff", Handoff)
+def test_a_batch_is_handed_off_as_the_table_says(
+    tmp_path: Path, source: Path, handoff: Handoff
+) -> None:
+    made = bench(tmp_path, source, handoff)
+    assert made.pipeline().step()
+    (file,) = made.entries()[1].files
+    assert "/" not in file.filename
+    assert (made.table / file.filename).stat().st_size == file.size
+    assert len(metas(made.table)) == (handoff is Handoff.STAGING)
+    (said,) = made.said(FilesHandedOff)
+    assert said.facts()["files"] == 1
+
+
+@pytest.mark.parametrize("handoff", [Handoff.STAGING, Handoff.DIRECT])
+def test_nothing_is_seen_of_a_batch_before_its_entry(
+    tmp_path: Path, source: Path, handoff: Handoff
+) -> None:
+    """L07: in `direct` not even the file; in `staging` no meta (D02)."""
+    made = bench(tmp_path, source, handoff)
+
+    class Breaks(made.store):  # type: ignore[misc, name-defined]
+        def create(self, path: str, body: bytes) -> object:
+            if path.endswith(f"{1:020d}.json"):
+                raise ProtocolConflict("it ends here")
+            return super().create(path, body)
+
+    with pytest.raises(ProtocolConflict):
+        replace(made, store=Breaks).pipeline().step()
+    assert metas(made.table) == []
+    assert len(list(made.table.glob("*.parquet"))) == (handoff is Handoff.STAGING)
+    assert len(list(made.table.rglob("*.parquet"))) == 1
+
+
+@pytest.mark.parametrize("handoff", [Handoff.STAGING, Handoff.DIRECT])
+def test_a_batch_that_was_not_handed_off_is_at_the_next_start_and_before_the_next_batch(
+    tmp_path: Path, source: Path, handoff: Handoff
+) -> None:
+    """D02: only the last entry can be in this state."""
+    made = bench(tmp_path, source, handoff)
+
+    class Refuses:
+        def publish(self, store: object, last: Entry, *, redo: bool) -> HandedOn:
+            if last.files:
+                raise StoreUnavailable("no answer")
+            return HandedOn()
+
+    with pytest.raises(StoreUnavailable):
+        replace(made, publisher=Refuses()).pipeline().step()
+    put(source, "b.ndjson", ndjson(rows(3, 3)))
+    with pytest.raises(StoreUnavailable):
+        replace(made, publisher=Refuses(), run_id="run-2").pipeline().step()
+    assert len(made.entries()) == 2, "the second batch waits for the first"
+
+    later = made.again(run_id="run-3")
+    assert later.pipeline().step()
+    assert [said.facts()["entry"] for said in later.said(FilesHandedOff)] == [1, 2]
+    assert len(list(made.table.glob("*.parquet"))) == 2
+
+
+def test_an_entry_without_files_does_not_hide_the_last_one_with_files(
+    tmp_path: Path, source: Path
+) -> None:
+    made = bench(tmp_path, source, Handoff.STAGING)
+    assert made.pipeline().step()
+    put(source, "bad.ndjson", b"no json\n")
+    assert made.again(run_id="run-2").pipeline().step()
+    (meta,) = (made.table / "_staging/pending").glob("*")
+    meta.unlink()
+    made.again(run_id="run-3").pipeline().step()
+    assert metas(made.table) == [meta.name]
+
+
+def test_a_hand_off_that_was_changed_meanwhile_stops_the_pipeline_before_its_next_batch(
+    tmp_path: Path, source: Path
+) -> None:
+    made = bench(tmp_path, source, Handoff.JOURNAL)
+    pipeline = made.pipeline()
+    assert pipeline.step()
+    local(made.table).create(protocol(2), encode(Protocol(handoff=Handoff.STAGING)))
+    put(source, "b.ndjson", ndjson(rows(3, 3)))
+    with pytest.raises(ProtocolConflict, match="staging"):
+        pipeline.step()
+    assert len(made.entries()) == 2

@@ -1,0 +1,129 @@
+"""Whether a pipeline or table is well, from what events say of it."""
+
+import pytest
+
+from lake.telemetry.events import LastStepTaken, StepFailed, StepFinished
+from lake.telemetry.health import (
+    STUCK_AFTER_POLLS,
+    STUCK_AFTER_SECS,
+    Halted,
+    Health,
+    Part,
+    PartKind,
+    Resumed,
+    Working,
+)
+
+EVENTS = Part(PartKind.PIPELINE, "events")
+TABLE = Part(PartKind.TABLE, "orders")
+WELL = StepFinished(who="events", found=False)
+
+
+class Watched(Health):
+    """A health whose clock a test moves, and that hears events."""
+
+    def __init__(self, interval: float = 10.0) -> None:
+        self.now = 1_704_110_400.0
+        super().__init__(lambda: self.now)
+        self.expect(EVENTS, interval=interval)
+
+    def hears(self, *events) -> "Watched":
+        for event in events:
+            for sign in event.signs():
+                self.note(sign)
+        return self
+
+    def after(self, seconds: float) -> "Watched":
+        self.now += seconds
+        return self
+
+    def events(self) -> dict:
+        return self.report().document["pipelines"]["events"]
+
+
+def failed(**given) -> StepFailed:
+    usual = {"who": "events", "code": "store_denied", "error": "no", "next_try_secs": 1.0}
+    return StepFailed(**(usual | given))
+
+
+def test_a_pipeline_is_well_while_it_starts_and_after_a_step():
+    health = Watched()
+    assert (health.report().well, health.events()["status"]) == (True, "starting")
+    health.hears(WELL)
+    assert (health.report().well, health.events()["status"]) == (True, "ok")
+    assert health.events()["last_step"] == "2024-01-01T12:00:00+00:00"
+
+
+def test_a_failed_step_is_told_with_its_reason_and_the_time_of_the_first_failure():
+    health = (
+        Watched().hears(WELL).after(5).hears(failed()).after(60).hears(failed(error="still no"))
+    )
+    assert not health.report().well
+    assert health.events() == {
+        "status": "failing",
+        "last_step": "2024-01-01T12:00:00+00:00",
+        "code": "store_denied",
+        "reason": "still no",
+        "since": "2024-01-01T12:00:05+00:00",
+    }
+
+
+def test_a_good_step_makes_it_well_again():
+    health = Watched().hears(failed(), WELL)
+    assert health.report().well
+    assert "reason" not in health.events()
+
+
+def test_an_error_that_ended_it_is_never_forgotten():
+    health = Watched().hears(failed(next_try_secs=None)).after(1e6)
+    assert (health.report().well, health.events()["status"]) == (False, "ended")
+
+
+@pytest.mark.parametrize(
+    ("interval", "patience"),
+    [(10.0, STUCK_AFTER_POLLS * 10.0), (0.1, STUCK_AFTER_SECS)],
+)
+def test_it_is_stuck_when_no_step_ends_for_many_polls_but_never_before_a_minute(interval, patience):
+    health = Watched(interval).hears(WELL).after(patience)
+    assert health.report().well
+    health.after(1)
+    assert not health.report().well
+    assert health.events()["status"] == "stuck"
+    assert health.hears(WELL).report().well
+
+
+def test_a_first_step_that_never_ends_is_stuck_too():
+    assert Watched().after(1e6).events()["status"] == "stuck"
+
+
+def test_a_batch_may_take_as_long_as_it_takes():
+    health = Watched().hears(WELL)
+    health.note(Working(EVENTS))
+    assert health.after(1e6).report().well
+    health.hears(WELL).after(1e6)
+    assert health.events()["status"] == "stuck"
+
+
+def test_what_is_done_is_not_waited_for():
+    health = Watched().hears(WELL, LastStepTaken(who="events")).after(1e6)
+    assert (health.report().well, health.events()["status"]) == (True, "done")
+
+
+def test_a_stopped_pipeline_of_a_table_makes_the_table_unwell_until_it_goes_on():
+    health = Watched()
+    health.note(Halted(TABLE, "events", "journal_broken", "an entry is missing"))
+    health.note(Halted(TABLE, "other", "file_missing", "a file is gone"))
+    document = health.report().document
+    assert document["status"] == "failing"
+    assert document["pipelines"]["events"]["status"] == "starting"
+    assert document["tables"]["orders"]["status"] == "stopped"
+    assert document["tables"]["orders"]["stopped"]["events"]["code"] == "journal_broken"
+    health.note(Resumed(TABLE, "events"))
+    assert not health.report().well
+    health.note(Resumed(TABLE, "other"))
+    assert health.report().well
+
+
+def test_the_text_of_an_error_that_nobody_foresaw_is_not_shown():
+    health = Watched().hears(failed(code="internal_error", error="https://user:hunter2@host"))
+    assert "hunter2" not in str(health.report().document)

@@ -1,0 +1,165 @@
+"""Measures as Prometheus metrics, and that every event's measures are declared."""
+
+import typing
+from collections.abc import Iterator
+from dataclasses import fields
+from enum import Enum
+from sys import modules
+from types import NoneType
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
+
+import blizzard.events
+import lake.telemetry.events
+import penguin.events
+from blizzard.metrics import METRICS as BLIZZARD
+from lake.telemetry.events import Event
+from lake.telemetry.health import PartKind
+from lake.telemetry.measures import QUICK, Age, Count, Kind, Measure, Observe, Reading, Spec
+from lake.telemetry.prometheus import Metrics
+from penguin.metrics import METRICS as PENGUIN
+
+ALL = (*BLIZZARD, *PENGUIN)
+LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason"}
+ROOMS = (lake.telemetry.events, blizzard.events, penguin.events)
+
+SPECS = (
+    Spec(name="sent_total", kind=Kind.COUNTER, help="Sent.", labels=("pipeline",)),
+    Spec(name="open", kind=Kind.GAUGE, help="Open.", labels=("pipeline",)),
+    Spec(
+        name="took_seconds", kind=Kind.HISTOGRAM, help="Took.", labels=("pipeline",), buckets=QUICK
+    ),
+    Spec(name="failed_total", kind=Kind.COUNTER, help="Failed.", labels=("pipeline", "code")),
+)
+ONE = {"pipeline": "one"}
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, str], float]:
+    text = metrics.page("")[1].decode()
+    return {
+        (sample.name, sample.labels.get("pipeline", "")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if "le" not in sample.labels
+    }
+
+
+def test_each_kind_of_measure_moves_its_kind_of_metric():
+    now = [100.0]
+    metrics = Metrics(SPECS, seconds=lambda: now[0])
+    metrics.record(Count("sent_total", 2, ONE))
+    metrics.record(Count("sent_total", 3, ONE))
+    metrics.record(Observe("took_seconds", 0.3, ONE))
+    metrics.record(Reading("open", 7, ONE))
+    found = samples(metrics)
+    assert found["sent_total", "one"] == 5
+    assert (found["took_seconds_count", "one"], found["took_seconds_sum", "one"]) == (1, 0.3)
+    assert found["open", "one"] == 7
+
+
+def test_an_age_grows_while_nobody_looks_and_is_zero_where_there_is_none():
+    now = [100.0]
+    metrics = Metrics(SPECS, seconds=lambda: now[0])
+    metrics.record(Age("open", 90.0, ONE))
+    assert samples(metrics)["open", "one"] == 10
+    now[0] = 160.0
+    assert samples(metrics)["open", "one"] == 70
+    metrics.record(Age("open", None, ONE))
+    assert samples(metrics)["open", "one"] == 0
+
+
+def test_what_is_expected_is_shown_at_zero_and_what_has_more_labels_is_not():
+    metrics = Metrics(SPECS)
+    metrics.begin(pipeline="one")
+    found = samples(metrics)
+    assert found["sent_total", "one"] == found["open", "one"] == 0
+    assert not any(name == "failed_total" for name, _ in found)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        Count("unheard_of_total", 1, ONE),
+        Count("sent_total", 1, {"table": "t"}),
+        Count("sent_total", 1, {}),
+        Count("open", 1, ONE),
+        Reading("sent_total", 1, ONE),
+        Age("took_seconds", 1.0, ONE),
+        Observe("open", 1, ONE),
+    ],
+)
+def test_a_measure_that_is_not_declared_is_a_mistake_of_the_code(measure: Measure):
+    with pytest.raises((KeyError, ValueError, TypeError)):
+        Metrics(SPECS).record(measure)
+
+
+def test_the_registry_is_our_own_and_holds_nothing_but_the_table():
+    before = {family.name for family in REGISTRY.collect()}
+    metrics = Metrics(ALL)
+    text = metrics.page("")[1].decode()
+    shown = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")]
+    assert shown == [spec.name for spec in ALL]
+    assert {family.name for family in REGISTRY.collect()} == before
+
+
+def every_event() -> Iterator[type[Event]]:
+    for room in ROOMS:
+        for found in vars(room).values():
+            if isinstance(found, type) and issubclass(found, Event) and found is not Event:
+                yield found
+
+
+def sample_of(hint: Any) -> Any:
+    """Make up a value of a field's type."""
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return next(iter(hint))
+    if typing.get_origin(hint) is tuple:
+        return (sample_of(typing.get_args(hint)[0]),)
+    if typing.get_origin(hint) is dict:
+        key, value = typing.get_args(hint)
+        return {sample_of(key): sample_of(value)}
+    if options := [each for each in typing.get_args(hint) if each is not NoneType]:
+        return sample_of(options[0])
+    return {str: "x", int: 3, float: 1.5, bool: True}[hint]
+
+
+def samples_of(kind: type[Event]) -> Iterator[Event]:
+    """Make up an event, and for one that is told of pipelines and of tables, both."""
+    hints = typing.get_type_hints(kind, vars(modules[kind.__module__]))
+    given = {each.name: sample_of(hints[each.name]) for each in fields(kind)}
+    for part in PartKind if "kind" in given else [None]:
+        yield kind(**(given if part is None else given | {"kind": part}))
+
+
+@pytest.mark.parametrize("kind", sorted(set(every_event()), key=lambda kind: kind.__qualname__))
+def test_the_measures_of_every_event_are_declared(kind: type[Event]):
+    for event in samples_of(kind):
+        metrics = Metrics(ALL)
+        for measure in event.measures():
+            metrics.record(measure)
+        assert event.sentence()
+        list(event.signs())
+
+
+def test_every_metric_is_moved_by_an_event():
+    moved = {
+        measure.name
+        for kind in every_event()
+        for event in samples_of(kind)
+        for measure in event.measures()
+    }
+    assert moved == {spec.name for spec in ALL}
+
+
+@pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
+def test_a_metric_is_named_by_the_rules_and_has_labels_of_closed_sets(spec: Spec):
+    program = "blizzard_" if spec in BLIZZARD else "penguin_"
+    assert spec.name.startswith(program)
+    assert spec.name.endswith("_total") == (spec.kind is Kind.COUNTER)
+    assert spec.name.endswith("_duration_seconds") == (spec.kind is Kind.HISTOGRAM)
+    assert bool(spec.buckets) == (spec.kind is Kind.HISTOGRAM)
+    assert set(spec.labels) <= LABELS
+    assert spec.help.endswith(".")

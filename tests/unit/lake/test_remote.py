@@ -1,0 +1,151 @@
+"""How a remote store is reached: options, timeouts, tries, and what an error may say."""
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from lake import remote
+from lake.errors import ConfigInvalid
+from lake.options import StorageOptions
+from lake.remote import RETRY, TIMEOUTS, split, without_urls
+from lake.storage import Reader
+
+KEY = (
+    "-----BEGIN PRIVATE KEY-----\n"
+    "MC4CAQAwBQYDK2VwBCIEIJ+DYvh6SEqVTm50DFtMDoQikTmiCqirVv9mWG9qfSnF\n"
+    "-----END PRIVATE KEY-----\n"
+)
+SERVICE_ACCOUNT = {
+    "type": "service_account",
+    "private_key": KEY,
+    "private_key_id": "k",
+    "client_email": "a@b",
+    "disable_oauth": True,
+}
+
+
+def test_what_is_the_stores_is_parted_from_what_is_its_clients():
+    store, client = split(
+        {"AWS_REGION": "x", "aws_endpoint": "https://h", "AWS_ALLOW_HTTP": "true", "timeout": "9s"},
+        uri="s3://b",
+    )
+    assert store == {"aws_region": "x", "aws_endpoint": "https://h"}
+    assert client == {**TIMEOUTS, "allow_http": "true", "timeout": "9s"}
+
+
+def test_waiting_and_trying_are_bounded_without_any_option():
+    """W01."""
+    _store, client = split({}, uri="s3://b")
+    assert client == {"connect_timeout": "5s", "read_timeout": "60s", "timeout": "300s"}
+    assert RETRY["max_retries"] == 4
+    assert RETRY["retry_timeout"].total_seconds() == 60
+    assert RETRY["backoff"]["max_backoff"].total_seconds() == 5
+
+
+def test_an_option_in_two_spellings_is_a_fault():
+    with pytest.raises(ConfigInvalid, match="aws_region is given twice") as invalid:
+        split({"AWS_REGION": "canary-1", "aws_region": "canary-2"}, uri="s3://b")
+    assert "canary" not in str(invalid.value)
+
+
+def test_plain_http_must_be_allowed():
+    options = {"AWS_ENDPOINT": "http://user:canary@h:1"}
+    with pytest.raises(ConfigInvalid, match="AWS_ALLOW_HTTP: true") as invalid:
+        split(options, uri="s3://b")
+    assert "canary" not in str(invalid.value)
+    split({**options, "aws_allow_http": "TRUE"}, uri="s3://b")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("GET http://h/b?sig=canary&x=1 failed", "GET http://h/b?… failed"),
+        ("(url https://u:canary@h/b?sv=canary)", "(url https://h/b?…)"),
+        ("az://c@account/x is fine", "az://account/x is fine"),
+        ("what? nothing", "what? nothing"),
+    ],
+)
+def test_urls_lose_their_logins_and_queries(text, shown):
+    """W17."""
+    assert without_urls(text) == shown
+
+
+# ------------------------------------------------------------------------------ opening
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    def refuse(*_given: object) -> Any:
+        raise AssertionError("a store is opened without a network call")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+OPENED = [
+    ("s3://bucket/in", {"AWS_REGION": "eu-west-1"}, 'S3Store(bucket="bucket", prefix="in")'),
+    (
+        "s3://bucket/in",
+        {
+            "aws_region": "eu-west-1",
+            "aws_endpoint": "https://minio.example",
+            "aws_access_key_id": "a",
+            "aws_secret_access_key": "b",
+            "aws_session_token": "c",
+        },
+        'S3Store(bucket="bucket", prefix="in")',
+    ),
+    ("gs://bucket/in", {}, 'GCSStore(bucket="bucket", prefix="in")'),
+    (
+        "gs://bucket/in",
+        {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(SERVICE_ACCOUNT)},
+        'GCSStore(bucket="bucket", prefix="in")',
+    ),
+    (
+        "az://container/in",
+        {"AZURE_STORAGE_ACCOUNT_NAME": "acc", "AZURE_STORAGE_ACCOUNT_KEY": "aGVsbG8="},
+        'AzureStore(container_name="container", account_name="acc", prefix="in")',
+    ),
+    (
+        "abfss://container@acc.dfs.core.windows.net/in",
+        {"azure_storage_sas_key": "sv=1&sig=abc%3D", "AZURE_ALLOW_HTTP": "true"},
+        'AzureStore(container_name="container", account_name="acc", prefix="in")',
+    ),
+]
+
+
+@pytest.mark.parametrize(("uri", "options", "opened"), OPENED)
+def test_each_scheme_opens_its_store_without_asking_it_anything(uri, options, opened):
+    reader = Reader(uri, StorageOptions(options))
+    assert repr(reader._store) == opened
+    assert reader.local_root is None
+
+
+@pytest.mark.parametrize("name", sorted(remote.CLIENT_OPTIONS))
+def test_every_option_of_the_client_reaches_the_client(name):
+    """W17: handed to the store itself, it would end the thread in a panic."""
+    values = {"proxy_url": "http://127.0.0.1:1", "user_agent": "x", "proxy_excludes": "h"}
+    values |= {"pool_max_idle_per_host": "1", "proxy_ca_certificate": ""}
+    value = values.get(name, "5s" if name.endswith("timeout") else "false")
+    Reader("s3://bucket", StorageOptions({name: value}))
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "reason"),
+    [
+        ("s3://b", {"AWS_REGOIN": "canary"}, "aws_regoin"),
+        ("s3://b", {"aws_virtual_hosted_style_request": "canary"}, "boolean"),
+        ("s3://b", {"timeout": "canary"}, "Duration"),
+        ("gs://b", {"google_service_account_key": '{"private_key": "canary"}'}, "service account"),
+        ("az://c", {}, "Account must be specified"),
+        ("az://c", {"azure_storage_account_name": "a", "account_key": "can ary"}, "az://c"),
+    ],
+)
+def test_options_that_a_store_cannot_use_are_a_fault_of_the_configuration(uri, options, reason):
+    """W17: the fault names the option, never its value."""
+    with pytest.raises(ConfigInvalid, match=reason) as invalid:
+        Reader(uri, StorageOptions(options))
+    assert "canary" not in str(invalid.value)
+    assert "can ary" not in str(invalid.value)

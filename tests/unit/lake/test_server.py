@@ -1,0 +1,154 @@
+"""The pages over HTTP, on a real socket of the loopback."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from blizzard.metrics import METRICS
+from lake.errors import ConfigInvalid
+from lake.telemetry.events import Emit, Event, MetricsServed, StepFailed, StepFinished, shared
+from lake.telemetry.health import Part, PartKind
+from lake.telemetry.server import observed
+from tests.support.scrape import Pages
+
+ADDRESS = "127.0.0.1:0"
+PARTS = {Part(PartKind.PIPELINE, "events"): 10.0}
+
+
+def watch(pages: Pages, address: str | None = ADDRESS):
+    return observed(
+        pages.log, address=address, specs=METRICS, parts=PARTS, seconds=lambda: 1_704_110_400.0
+    )
+
+
+@pytest.fixture
+def pages() -> Pages:
+    return Pages()
+
+
+@pytest.fixture
+def emit(pages: Pages) -> Iterator[Emit]:
+    with watch(pages) as emit:
+        yield emit
+
+
+def test_the_log_says_where_with_the_real_port(pages: Pages, emit: Emit):
+    (served,) = pages.events
+    assert isinstance(served, MetricsServed)
+    assert served.url.startswith("http://127.0.0.1:")
+    assert not served.url.endswith(":0")
+    assert f"{served.url}/health" in served.sentence()
+
+
+def test_metrics_come_in_the_text_format_and_in_openmetrics_when_asked_for(pages, emit):
+    status, headers, body = pages.get("/metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert b'blizzard_bytes_written_total{pipeline="events"} 0.0' in body
+    accept = "application/openmetrics-text; version=1.0.0"
+    status, headers, body = pages.get("/metrics", accept=accept)
+    assert headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert list(text_string_to_metric_families(body.decode()))
+
+
+def test_health_is_200_or_503_with_the_reason(pages: Pages, emit: Emit):
+    assert pages.health()[0] == 200
+    emit(StepFailed(who="events", code="store_full", error="no space", next_try_secs=1.0))
+    status, document = pages.health()
+    assert status == 503
+    assert document["status"] == "failing"
+    assert document["pipelines"]["events"]["reason"] == "no space"
+    emit(StepFinished(who="events", found=True))
+    assert pages.health() == (
+        200,
+        {
+            "status": "ok",
+            "pipelines": {"events": {"status": "ok", "last_step": "2024-01-01T12:00:00+00:00"}},
+        },
+    )
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/health"])
+def test_head_gives_the_headers_alone(pages: Pages, emit: Emit, path: str):
+    status, headers, body = pages.get(path, method="HEAD")
+    assert (status, body) == (200, b"")
+    assert int(headers["Content-Length"]) == len(pages.get(path)[2])
+
+
+@pytest.mark.parametrize("path", ["/", "/metric", "/metrics/x", "/health/../metrics"])
+def test_another_path_is_not_found(pages: Pages, emit: Emit, path: str):
+    assert pages.get(path)[0] == 404
+    assert pages.get(path, method="HEAD")[0] == 404
+
+
+def test_nothing_can_be_sent(pages: Pages, emit: Emit):
+    assert pages.get("/metrics", method="POST")[0] == 501
+
+
+def test_a_query_is_passed_over(pages: Pages, emit: Emit):
+    assert pages.get("/health?verbose=1")[0] == 200
+
+
+def test_the_answer_does_not_say_what_it_runs_on(pages: Pages, emit: Emit):
+    assert "Python" not in str(pages.get("/metrics")[1])
+
+
+def test_a_client_that_goes_away_disturbs_nobody(pages: Pages, emit: Emit, capfd):
+    host, _, port = pages.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(b"GET /metr")
+    assert pages.get("/metrics")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_an_address_in_use_is_a_fault_of_the_configuration(pages: Pages):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConfigInvalid) as invalid, watch(Pages(), address):
+            pass
+    (fault,) = invalid.value.faults
+    assert fault == f"metrics.address: cannot listen on {address}: Address already in use"
+
+
+def test_it_listens_on_ipv6_too(pages: Pages):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with watch(pages, "[::1]:0"):
+        assert pages.get("/health")[0] == 200
+
+
+def test_after_the_end_nobody_answers_and_no_thread_is_left(pages: Pages):
+    before = set(threading.enumerate())
+    with watch(pages):
+        assert pages.get("/metrics")[0] == 200
+        address = pages.url.removeprefix("http://").split(":")
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address[0], int(address[1])))
+    with watch(Pages(), ":".join(address)):
+        pass
+
+
+def test_without_an_address_nothing_is_served(pages: Pages):
+    before = set(threading.enumerate())
+    with watch(pages, None) as emit:
+        emit(StepFinished(who="events", found=True))
+        assert set(threading.enumerate()) == before
+    assert [type(event) for event in pages.events] == [StepFinished]
+
+
+def test_the_trouble_of_one_listener_reaches_neither_the_others_nor_the_work():
+    heard: list[Event] = []
+
+    def broken(event: Event) -> None:
+        raise KeyError("undeclared")
+
+    shared(broken, heard.append)(StepFinished(who="events", found=True))
+    assert len(heard) == 1
