@@ -1,6 +1,7 @@
 """Sources, sinks and pipelines as written in YAML, made into settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
@@ -105,6 +106,7 @@ def _check(document: Document) -> Iterator[Fault]:
             yield Fault(path, "this name is taken by the table directory itself; choose another")
         for name_path, source_name, _ in pipeline.named_sources():
             yield from _check_name((*path, *name_path), source_name)
+        yield from _check_overlap(path, pipeline)
         if pipeline.sink:
             yield from _check_parts(path, pipeline.sink)
         if pipeline.sink and pipeline.sink.partition_by:
@@ -121,6 +123,20 @@ def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
             "a name starts with a letter or digit and has at most 100 letters, digits, _ . or -",
             near=(),
         )
+
+
+def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
+    """Refuse sources of which one holds the other's files: they would be ingested twice."""
+    places = [
+        (name_path, name, f"{same_place(source.path)}/")
+        for name_path, name, source in pipeline.named_sources()
+    ]
+    for (here, name, place), (_there, other, other_place) in permutations(places, 2):
+        if other_place.startswith(place) and (place != other_place or name < other):
+            yield Fault(
+                (*path, *here, "path"),
+                f"holds the files of source {other}, so they would be ingested twice",
+            )
 
 
 def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:

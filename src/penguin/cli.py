@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+import time
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from lake.clock import Clock
 from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
 from lake.polling import Stop, run_step, stop_on_signals
 from lake.telemetry.events import Emit, SettingNotActedOn
+from lake.telemetry.health import Part, PartKind
 from lake.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin import config, report, show
 from penguin.settings import PenguinSettings, TableSettings
@@ -80,7 +82,25 @@ def run(
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
         raise typer.Exit(_explain(settings, output))
-    raise typer.Exit(_run(settings, emit, once=once, output=output))
+    from lake.telemetry.server import observed  # noqa: PLC0415
+    from penguin.metrics import METRICS  # noqa: PLC0415
+
+    try:
+        with observed(
+            emit,
+            address=settings.metrics_address if settings.metrics_enabled else None,
+            specs=METRICS,
+            parts={
+                Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables
+            },
+            seconds=time.time,
+        ) as told:
+            code = _run(settings, told, once=once, output=output)
+    except ConfigInvalid as invalid:
+        for fault in invalid.faults:
+            sys.stderr.write(f"error: {fault}\n")
+        raise typer.Exit(USAGE) from None
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -227,6 +247,7 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: show.Outp
             emit=emit,
             once=once,
             interval=lambda: table.settings.poll_interval,
+            kind=PartKind.TABLE,
         )
         if error is not None:
             errors[table.settings.name] = error

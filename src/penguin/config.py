@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lake.config.loader import Fault, load_document, not_acted_on
 from lake.config.models import Document, Table, storage_options, template_keys
-from penguin.settings import DiscoverBy, Evolution, PenguinSettings, TableSettings
+from penguin.settings import METRICS_ADDRESS, DiscoverBy, Evolution, PenguinSettings, TableSettings
 
 NOT_YET: Mapping[str, str] = {
     "tables.*.partition_by.timestamp_field": "partition values come from the files' folders",
@@ -14,8 +14,6 @@ NOT_YET: Mapping[str, str] = {
     "tables.*.late_window_secs": "files are found by the journal, which has none that are late",
     "tables.*.sweep_interval_secs": "files are found by the journal, without a sweep",
     "tables.*.sweep_horizon": "files are found by the journal, without a sweep",
-    "metrics.enabled": "no metrics are served",
-    "metrics.address": "no metrics are served",
 }
 """Keys that are read and do nothing so far, with what happens instead."""
 
@@ -38,6 +36,8 @@ def load(
     document = load_document(files, folders, environment, _check)
     return PenguinSettings(
         tables=tuple(_settings(name, table) for name, table in document.tables.items()),
+        metrics_enabled=document.metrics.enabled,
+        metrics_address=document.metrics.address or METRICS_ADDRESS,
         warnings=tuple(warnings(document)),
     )
 

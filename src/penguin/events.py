@@ -1,9 +1,12 @@
 """What penguin tells of its work."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lake.telemetry.events import Event, Level
+from lake.telemetry.health import Halted, Part, PartKind, Resumed, Sign
+from lake.telemetry.measures import Age, Count, Measure, Observe, Reading
 
 FEW = 10
 """How many of a long list are named."""
@@ -23,6 +26,32 @@ class TableWaiting(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogSeen(Event):
+    """A table was looked at: its version, and what waits to be committed."""
+
+    level: ClassVar[Level] = Level.TRACE
+    table: str
+    version: int | None
+    entries: int
+    files: int
+    oldest: float | None
+    """When the first of the entries was journaled, in seconds since the epoch."""
+
+    def sentence(self) -> str:
+        """Say how much waits."""
+        return f"{self.table}: {self.entries} entries with {self.files} files wait"
+
+    def measures(self) -> Iterable[Measure]:
+        """Give the backlog, and how far the table is behind."""
+        labels = {"table": self.table}
+        yield Reading("penguin_pending_entries", self.entries, labels)
+        yield Reading("penguin_pending_files", self.files, labels)
+        yield Age("penguin_lag_seconds", self.oldest, labels)
+        if self.version is not None:
+            yield Reading("penguin_table_version", self.version, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesCommitted(Event):
     """Entries are in the Delta log, by our hand."""
 
@@ -34,6 +63,7 @@ class EntriesCommitted(Event):
     columns_added: tuple[str, ...]
     columns_dropped: tuple[str, ...] = ()
     columns_widened: tuple[str, ...] = ()
+    seconds: float = 0.0
 
     def sentence(self) -> str:
         """Say what became visible, and what no longer is."""
@@ -47,6 +77,17 @@ class EntriesCommitted(Event):
             f"{self.table}: version {self.version}: {self.entries} entries, {self.files} files, "
             f"{self.rows} rows{changed}"
         )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count what became visible."""
+        labels = {"table": self.table}
+        yield Count("penguin_commits_total", 1, labels)
+        yield Observe("penguin_commit_duration_seconds", self.seconds, labels)
+        yield Count("penguin_entries_committed_total", self.entries, labels)
+        yield Count("penguin_files_committed_total", self.files, labels)
+        yield Count("penguin_rows_committed_total", self.rows, labels)
+        yield Count("penguin_columns_added_total", len(self.columns_added), labels)
+        yield Reading("penguin_table_version", self.version, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +105,11 @@ class CommittedByOther(Event):
             f"the table is at version {self.version}"
         )
 
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        labels = {"table": self.table, "outcome": "committed_by_other"}
+        yield Count("penguin_conflicts_total", 1, labels)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSuperseded(Event):
@@ -76,6 +122,10 @@ class PlanSuperseded(Event):
         """Say what follows."""
         return f"{self.table}: the table changed meanwhile; looking again"
 
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_conflicts_total", 1, {"table": self.table, "outcome": "superseded"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStopped(Event):
@@ -86,6 +136,8 @@ class PipelineStopped(Event):
     pipeline: str
     code: str
     error: str
+    code_before: str | None = None
+    """What it was stopped for until now, if it was."""
 
     def sentence(self) -> str:
         """Say why, and that the others go on."""
@@ -94,6 +146,17 @@ class PipelineStopped(Event):
             "other pipelines go on"
         )
 
+    def measures(self) -> Iterable[Measure]:
+        """Show it, under one code at a time."""
+        labels = {"table": self.table, "pipeline": self.pipeline}
+        if self.code_before is not None:
+            yield Reading("penguin_pipeline_stopped", 0, {**labels, "code": self.code_before})
+        yield Reading("penguin_pipeline_stopped", 1, {**labels, "code": self.code})
+
+    def signs(self) -> Iterable[Sign]:
+        """Say that the table is not well."""
+        yield Halted(Part(PartKind.TABLE, self.table), self.pipeline, self.code, self.error)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineMended(Event):
@@ -101,10 +164,21 @@ class PipelineMended(Event):
 
     table: str
     pipeline: str
+    code: str
+    """What it was stopped for."""
 
     def sentence(self) -> str:
         """Say so."""
         return f"{self.table}: pipeline {self.pipeline} goes on"
+
+    def measures(self) -> Iterable[Measure]:
+        """Show that it is stopped no longer."""
+        labels = {"table": self.table, "pipeline": self.pipeline, "code": self.code}
+        yield Reading("penguin_pipeline_stopped", 0, labels)
+
+    def signs(self) -> Iterable[Sign]:
+        """Say that this one is well again."""
+        yield Resumed(Part(PartKind.TABLE, self.table), self.pipeline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +238,10 @@ class CheckpointWritten(Event):
         """Say for which version."""
         return f"{self.table}: checkpoint of version {self.version} written"
 
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_checkpoints_written_total", 1, {"table": self.table})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFailed(Event):
@@ -180,6 +258,10 @@ class CheckpointFailed(Event):
             f"{self.table}: the checkpoint of version {self.version} could not be written, "
             f"the next step tries again: {self.error}"
         )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_checkpoints_failed_total", 1, {"table": self.table})
 
 
 def _some(paths: tuple[str, ...]) -> str:

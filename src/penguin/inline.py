@@ -1,11 +1,15 @@
 """Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lake.clock import Clock
 from lake.options import StorageOptions
 from lake.telemetry.events import Emit
 from penguin.settings import TableSettings
+
+if TYPE_CHECKING:
+    from penguin.pipeline import TableRun
 
 
 def committer(
@@ -22,13 +26,18 @@ def committer(
     Where `pipeline` is named, trouble of the table's other pipelines is told, not raised.
     """
     settings = table or TableSettings(name=table_uri, table_uri=table_uri, storage_options=options)
+    run: TableRun | None = None
 
     def commit() -> int:
         from lake.storage import Store  # noqa: PLC0415
-        from penguin.pipeline import commit_table  # noqa: PLC0415
+        from penguin.pipeline import TableRun, commit_all  # noqa: PLC0415
 
-        store = Store(settings.table_uri, settings.storage_options)
-        return commit_table(settings, store, emit, clock, pipeline=pipeline)
+        nonlocal run
+        if run is None:
+            store = Store(settings.table_uri, settings.storage_options)
+            # Kept from batch to batch, so that a pipeline that goes on again is told of.
+            run = TableRun(settings=settings, emit=emit, clock=clock, open_store=lambda: store)
+        return commit_all(run, pipeline)
 
     return commit
 

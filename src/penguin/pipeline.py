@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import assert_never
 
 from lake.clock import Clock
@@ -25,6 +26,7 @@ from penguin.committer import (
 )
 from penguin.events import (
     FEW,
+    BacklogSeen,
     CheckpointFailed,
     CheckpointWritten,
     CommittedByOther,
@@ -98,12 +100,18 @@ def commit_table(
     any where none is.
     """
     run = TableRun(settings=settings, emit=emit, clock=clock, open_store=lambda: store)
+    return commit_all(run, pipeline)
+
+
+def commit_all(run: "TableRun", pipeline: str | None) -> int:
+    """Do the same for a table that has been worked on before, and knows what it has told."""
+    before = run.totals.commits
     while run.step():
         pass
     for stopped in run.stopped.values():
         if pipeline in (None, stopped.pipeline):
             raise stopped.error
-    return run.totals.commits
+    return run.totals.commits - before
 
 
 def open_store(settings: TableSettings) -> Store | None:
@@ -167,6 +175,7 @@ class TableRun:
         self._metas = sight.metas
         self._name_strays(sight.strays)
         self._name_unnamed(store, sight)
+        self._tell_backlog(sight)
         if not sight.backlogs and not sight.stopped:
             self._wait()
             return False
@@ -188,6 +197,20 @@ class TableRun:
 
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
+
+    def _tell_backlog(self, sight: Sight) -> None:
+        """Say how much waits, and since when."""
+        waiting = [ready.entry for backlog in sight.backlogs for ready in backlog.entries]
+        journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
+        self.emit(
+            BacklogSeen(
+                table=self.settings.name,
+                version=None if sight.table is None else sight.table.version,
+                entries=len(waiting),
+                files=sum(len(entry.files) for entry in waiting),
+                oldest=min(journaled, default=None),
+            )
+        )
 
     def _name_unnamed(self, store: Store, sight: Sight) -> None:
         """Tell of data files that no entry names, once, where a scan is how files are found."""
@@ -247,13 +270,16 @@ class TableRun:
                         pipeline=one.pipeline,
                         code=code_of(one.error),
                         error=str(one.error),
+                        code_before=None if known is None else code_of(known.error),
                     )
                 )
         for pipeline in before.keys() - self.stopped.keys():
-            self.emit(PipelineMended(table=table, pipeline=pipeline))
+            code = code_of(before[pipeline].error)
+            self.emit(PipelineMended(table=table, pipeline=pipeline, code=code))
 
     def _commit(self, plan: CommitPlan, log: Log, store: Store) -> bool:
         committer = Committer(log=log, store=store, clock=self.clock, pause=self.pause)
+        started = self.clock.seconds()
         outcome = committer.carry_out(plan)
         table = self.settings.name
         match outcome:
@@ -273,6 +299,7 @@ class TableRun:
                         columns_added=plan.changes.added,
                         columns_dropped=plan.changes.dropped,
                         columns_widened=plan.changes.widened,
+                        seconds=self.clock.seconds() - started,
                     )
                 )
             case AlreadyCommitted(version):

@@ -45,6 +45,7 @@ def statuses(rows: list[Row], output: Output) -> None:
         _say(console, f"{row['table']}: {_standing(row)}")
         if not row["pipelines"]:
             continue
+        _say(console, _waiting(row))
         shown = _columns("pipeline", "committed", "waiting", "files", "rows", "lag", "")
         for one in row["pipelines"]:
             committed = one["committed_entry"]
@@ -75,7 +76,7 @@ def held(rows: list[Row], output: Output) -> None:
     if not rows:
         _say(console, "nothing is held")
         return
-    shown = _columns("table", "pipeline", "entry", "since", "files", "rows", "behind", "code")
+    shown = _columns("table", "pipeline", "entry", "since", "files", "rows", "behind")
     for row in rows:
         shown.add_row(
             row["table"],
@@ -85,7 +86,6 @@ def held(rows: list[Row], output: Output) -> None:
             _count(row["files"]),
             _count(row["rows"]),
             _count(row["entries_behind"]),
-            row["code"],
         )
     console.print(shown)
     for row in rows:
@@ -138,19 +138,22 @@ def duration(seconds: float) -> str:
 def _standing(row: Row) -> str:
     if row["error"]:
         return str(row["error"])
-    waiting = (
-        f"{row['pending_entries']:,} entries wait with {row['pending_files']:,} files, "
-        f"the oldest for {duration(row['lag_secs'])}"
-        if row["pending_entries"]
-        else "nothing waits"
-    )
     if row["version"] is None and not row["pipelines"]:
         return f"there is no table yet: blizzard has not written to {row['table_uri']} yet"
     if row["version"] is None:
-        return f"there is no Delta table yet: the first commit creates it; {waiting}"
+        return "there is no Delta table yet; the first commit creates it"
     last = row["last_commit"]
     at = f", last commit {_second(last['at'])} UTC" if last and last["at"] else ""
-    return f"version {row['version']}{at}; {waiting}"
+    return f"version {row['version']}{at}"
+
+
+def _waiting(row: Row) -> str:
+    if not row["pending_entries"]:
+        return "nothing waits"
+    return (
+        f"{row['pending_entries']:,} entries wait with {row['pending_files']:,} files, "
+        f"the oldest for {duration(row['lag_secs'])}"
+    )
 
 
 def _say_why(console: Console, table: str, found: list[Row]) -> None:

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from lake.options import StorageOptions
 
+METRICS_ADDRESS = "127.0.0.1:9091"
+
 
 class Evolution(StrEnum):
     """What a file whose schema is not the table's may change."""
@@ -50,5 +52,7 @@ class PenguinSettings:
     """Everything one penguin process does."""
 
     tables: tuple[TableSettings, ...]
+    metrics_enabled: bool = False
+    metrics_address: str = METRICS_ADDRESS
     warnings: tuple[str, ...] = ()
     """One line for each key that is present and not acted on yet."""

@@ -62,7 +62,8 @@ def columns_with_bounds(schema: DeltaSchema, partition_columns: Iterable[str]) -
     return tuple(
         field["name"]
         for field in schema["fields"]
-        if field["type"] in BOUNDED_TYPES
+        if isinstance(field["type"], str)  # a nested type is an object
+        and field["type"] in BOUNDED_TYPES
         and field["name"] not in apart
         and "." not in field["name"]
         and field["name"].isprintable()

@@ -57,14 +57,29 @@ def test_once_commits_and_says_so_in_json(tmp_path, table):
 
 def test_one_failing_table_does_not_stop_another(tmp_path, table):
     """W01."""
+    broken = TableDirectory(tmp_path / "broken")
+    broken.journal().batch(rows_of(1), previous="0" * 64)
+    table.journal().batch(rows_of(1))
+    file = config(tmp_path, bad=broken.root, good=table.root)
+    done = penguin("-c", file, "--once", "--output", "json")
+    assert done.returncode == 1
+    bad, good = map(json.loads, done.stdout.splitlines())
+    assert "does not follow" in bad["error"]
+    assert (good["commits"], good["error"]) == (1, None)
+
+
+def test_a_discovery_that_contradicts_the_table_is_exit_2_and_another_table_is_committed(
+    tmp_path, table
+):
     staging = TableDirectory(tmp_path / "staging", handoff=Handoff.STAGING)
     staging.journal()
     table.journal().batch(rows_of(1))
     file = config(tmp_path, bad=staging.root, good=table.root)
+    file.write_text(file.read_text().replace("  bad:\n", "  bad:\n    discovery: journal\n"))
     done = penguin("-c", file, "--once", "--output", "json")
-    assert done.returncode == 1
+    assert done.returncode == 2
     bad, good = map(json.loads, done.stdout.splitlines())
-    assert "staging" in bad["error"]
+    assert "set it to auto or staging" in bad["error"]
     assert (good["commits"], good["error"]) == (1, None)
 
 

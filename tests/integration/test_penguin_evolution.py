@@ -1,12 +1,16 @@
-"""The modes of schema evolution on a real table, and pipelines that stop and go on by themselves."""
+"""The modes of schema evolution on a real table, and how a stopped pipeline goes on."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import Field as DeltaField
+from deltalake.schema import PrimitiveType
 
+from lake.entry import SourceRecord
 from lake.schema import Field, FieldType, Schema
 from penguin.evolution import DROPPED_PROPERTY
 from penguin.settings import Evolution
@@ -214,7 +218,6 @@ def nested_batch(journal, number, *names):
     """Write an entry whose rows hold a list of structs."""
     plain = Schema((EVENTS.fields[0],))
     journal.schema, journal.partitions = plain, ()
-    entry = journal.entry()
     file = journal.file([{"id": number}])
     kind = pa.list_(pa.struct([(name, pa.int64()) for name in names]))
     data = pa.table(
@@ -226,24 +229,11 @@ def nested_batch(journal, number, *names):
     )
     target = journal.table.root / file.filename
     pq.write_table(data, target)
-    del entry
     journal.batch(
-        files=(replace_size(file, target.stat().st_size),),
-        sources=one_row(),
+        files=(replace(file, size=target.stat().st_size),),
+        sources=(SourceRecord(source="in", path="a", size=1, etag=None, lines=1, rows=1),),
         table_schema=nested(*names),
     )
-
-
-def replace_size(file, size):
-    from dataclasses import replace  # noqa: PLC0415
-
-    return replace(file, size=size)
-
-
-def one_row():
-    from lake.entry import SourceRecord  # noqa: PLC0415
-
-    return (SourceRecord(source="in", path="a", size=1, etag=None, lines=1, rows=1),)
 
 
 def test_a_struct_in_a_list_grows_over_several_entries(table):
@@ -284,9 +274,6 @@ def test_a_stopped_pipeline_goes_on_by_itself_when_the_table_changes(table):
     running.drain()
     assert running.codes == {"events": "schema_refused"}
     running.drain()
-    from deltalake import Field as DeltaField  # noqa: PLC0415
-    from deltalake.schema import PrimitiveType  # noqa: PLC0415
-
     table.delta().alter.add_columns([DeltaField("extra", PrimitiveType("string"), nullable=True)])
     running.drain()
     assert running.codes == {}

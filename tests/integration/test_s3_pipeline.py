@@ -329,9 +329,9 @@ def test_no_secret_is_printed_logged_or_written_whatever_happens(
 
     troubled.land("good.ndjson", ndjson(rows(3)))
     troubled.land("bad.ndjson", BAD)
-    for name, status in (("s500", 500), ("s403", 403), ("s400", 400), ("s404", 404)):
-        troubled.land(f"{name}.ndjson", ndjson(rows(1, 100)))
     statuses = {"s500": 500, "s403": 403, "s400": 400, "s404": 404}
+    for name in statuses:
+        troubled.land(f"{name}.ndjson", ndjson(rows(1, 100)))
 
     def gossiping(request: Request) -> Fault | None:
         name = request.path.rpartition("/")[2].partition(".")[0]
@@ -364,6 +364,7 @@ def test_no_secret_is_printed_logged_or_written_whatever_happens(
     stored = {facts.path: bucket.get(facts.path) or b"" for facts in bucket.objects()}
 
     together = "\n".join(told)
+    import os; open("/tmp/told.txt","w").write(together)
     assert "store_denied" in together
     assert "store_unavailable" in together
     for secret in (KEY, SECRET, TOKEN):

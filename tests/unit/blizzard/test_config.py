@@ -77,7 +77,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "sink.part_size_mb": (6, lambda s: sink(s).upload.part_size, 6_291_456),
     "sink.min_multipart_size_mb": (1, lambda s: sink(s).upload.min_multipart_size, 1_048_576),
     "sink.max_concurrent_parts": (3, lambda s: sink(s).upload.max_concurrent_parts, 3),
-    "sink.handoff": ("journal", lambda s: sink(s).handoff, Handoff.JOURNAL),
+    "sink.handoff": ("staging", lambda s: sink(s).handoff, Handoff.STAGING),
     "sink.commit": ("inline", lambda s: sink(s).commit, Commit.INLINE),
     "sink.partition_by": (
         {"prefix_template": "date=%Y-%m-%d/region=%s"},
@@ -457,3 +457,29 @@ def test_settings_travel_to_executors_and_show_no_secret(tmp_path: Path) -> None
     assert pickle.loads(pickle.dumps(settings)) == settings
     assert "hunter2" not in repr(settings)
     assert sink(settings).storage_options.plain() == {"AWS_SECRET_ACCESS_KEY": "hunter2"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [("/in", "/in", True), ("/in", "/in/deep", True), ("/in", "file:///in/a", True),
+     ("/in", "/inside", False), ("s3://b/a", "s3://b/ab", False)],
+)  # fmt: skip
+def test_sources_that_hold_the_same_files_are_refused(
+    tmp_path: Path, first: str, second: str, refused: bool
+) -> None:
+    """They would be ingested twice (D13)."""
+    document = {
+        "pipelines": {
+            "p": {
+                "sources": {"a": {"path": first}, "b": {"path": second}},
+                "sink": {"path": "/t"},
+                "schema": {"fields": [{"name": "id", "type": "string"}]},
+            }
+        }
+    }
+    if not refused:
+        assert len(settings_of(tmp_path, document).pipelines[0].sources) == 2
+        return
+    with pytest.raises(ConfigInvalid) as caught:
+        settings_of(tmp_path, document)
+    assert any("would be ingested twice" in fault for fault in caught.value.faults)

@@ -1,5 +1,7 @@
 """Whether a pipeline or table is well, from what events say of it."""
 
+from typing import Any
+
 import pytest
 
 from lake.telemetry.events import LastStepTaken, StepFailed, StepFinished
@@ -37,13 +39,13 @@ class Watched(Health):
         self.now += seconds
         return self
 
-    def events(self) -> dict:
+    def events(self) -> Any:
         return self.report().document["pipelines"]["events"]
 
 
 def failed(**given) -> StepFailed:
-    usual = {"who": "events", "code": "store_denied", "error": "no", "next_try_secs": 1.0}
-    return StepFailed(**(usual | given))
+    usual: dict[str, Any] = {"code": "store_denied", "error": "no", "next_try_secs": 1.0}
+    return StepFailed(who="events", **(usual | given))
 
 
 def test_a_pipeline_is_well_while_it_starts_and_after_a_step():

@@ -1,5 +1,7 @@
 """Object names, built and parsed in one place."""
 
+from uuid import UUID
+
 import pytest
 
 from lake import layout
@@ -78,3 +80,51 @@ def test_transactions_of_two_journals_or_pipelines_never_share_a_name():
         )
     } | {layout.pipeline_transaction("a"), layout.pipeline_transaction("b")}
     assert len(names) == 10
+
+
+ID = "0190b4f3-1234-7abc-8def-001122334455"
+
+
+def test_a_meta_and_a_place_in_the_outbox_are_named_after_the_data_file():
+    file = layout.data_file({"date": "2024-01-01"}, UUID(ID))
+    assert layout.pending_meta(file) == f"_staging/pending/{ID}.meta.json"
+    assert layout.outbox("p", file) == f"_blizzard/p/outbox/date=2024-01-01/{ID}.parquet"
+    assert layout.is_meta(layout.pending_meta(file))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"_staging/held/{ID}.meta.json",
+        f"_staging/pending/{ID}.json",
+        f"_staging/pending/deep/{ID}.meta.json",
+        f"{ID}.meta.json",
+    ],
+)
+def test_whatever_else_stands_around_is_no_waiting_meta(path):
+    assert not layout.is_meta(path)
+
+
+@pytest.mark.parametrize("folder", ["", "date=2024-01-01/", "a=1/b=2/"])
+def test_the_id_of_a_data_file_is_read_back_from_its_name(folder):
+    assert layout.file_id(f"{folder}{ID}.parquet") == ID
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"_blizzard/p/outbox/{ID}.parquet",
+        f"_delta_log/{ID}.parquet",
+        f".hidden/{ID}.parquet",
+        "part-00000-0190b4f3-1234-7abc-8def-001122334455-c000.snappy.parquet",
+        "0190b4f3-1234-4abc-8def-001122334455.parquet",
+        f"{ID}.parquet.tmp",
+    ],
+)
+def test_whatever_else_stands_in_a_table_is_no_data_file_of_ours(path):
+    assert layout.file_id(path) is None
+
+
+def test_the_number_of_a_protocol_is_read_back_from_its_name():
+    assert layout.protocol_number(layout.protocol(12)) == 12
+    assert layout.protocol_number("_blizzard/protocol/notes.json") is None

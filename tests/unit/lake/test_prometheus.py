@@ -134,7 +134,9 @@ def samples_of(kind: type[Event]) -> Iterator[Event]:
         yield kind(**(given if part is None else given | {"kind": part}))
 
 
-@pytest.mark.parametrize("kind", sorted(set(every_event()), key=lambda kind: kind.__qualname__))
+@pytest.mark.parametrize(
+    "kind", sorted(set(every_event()), key=str), ids=lambda kind: kind.__name__
+)
 def test_the_measures_of_every_event_are_declared(kind: type[Event]):
     for event in samples_of(kind):
         metrics = Metrics(ALL)

@@ -58,6 +58,31 @@ def test_replace_writes_whatever_stood_there_before(store):
     assert (facts.path, facts.size) == ("receipt.json", 2)
 
 
+def test_a_moved_object_has_the_new_name_only_and_moving_it_again_changes_nothing(store):
+    """D02."""
+    store.create("outbox/date=1/x", b"12")
+    assert store.move("outbox/date=1/x", "date=1/x", size=2) is True
+    assert (store.get("outbox/date=1/x"), store.get("date=1/x")) == (None, b"12")
+    assert store.move("outbox/date=1/x", "date=1/x", size=2) is False
+    assert store.get("date=1/x") == b"12"
+
+
+def test_a_copy_that_was_made_before_its_source_was_deleted_is_made_again(store):
+    """D02: stores that cannot rename copy and delete, and may die in between."""
+    store.create("outbox/x", b"12")
+    store.create("x", b"12")
+    assert store.move("outbox/x", "x", size=2) is True
+    assert (store.get("outbox/x"), store.get("x")) == (None, b"12")
+
+
+@pytest.mark.parametrize("there", [None, b"1"])
+def test_an_object_that_is_in_neither_place_whole_is_missing_by_name(store, there):
+    if there is not None:
+        store.create("x", there)
+    with pytest.raises(ObjectMissing, match="outbox/x"):
+        store.move("outbox/x", "x", size=2)
+
+
 def test_deleting_what_is_gone_is_no_error(store):
     store.create("x", b"1")
     store.delete("x")
@@ -269,6 +294,7 @@ WAYS: dict[str, tuple[str, Callable[[Store, Path], object]]] = {
     "create": ("put", lambda store, _: store.create("x", b"1")),
     "replace": ("put", lambda store, _: store.replace("x", b"1")),
     "delete": ("delete", lambda store, _: store.delete("x")),
+    "move": ("rename", lambda store, _: store.move("x", "y", size=1)),
     "upload": (
         "put",
         lambda store, file: store.upload("x", file, part_size=9, multipart=True, max_parts=1),
@@ -354,6 +380,13 @@ def test_every_write_to_a_local_disk_is_synced_file_first_then_every_folder(
     (tmp_path / "f").write_bytes(b"3")
     store.upload("a/b/c", tmp_path / "f", part_size=9, multipart=False, max_parts=1)
     assert synced == expected
+    store.create("x/y", b"4")
+    synced.clear()
+    store.move("x/y", "a/b/c", size=1)
+    assert synced == expected
+    synced.clear()
+    store.move("x/y", "a/b/c", size=1)
+    assert synced == expected, "an earlier move may have died before it was synced"
 
 
 # ------------------------------------------------------------------------------ places
@@ -398,6 +431,6 @@ def test_plain_http_to_s3_is_a_switch_and_not_a_panic():
 
 
 def test_a_reader_has_no_way_to_write():
-    writes = {"create", "replace", "upload", "delete", "sync"}
+    writes = {"create", "replace", "upload", "move", "delete", "sync"}
     assert writes <= set(dir(Store))
     assert not writes & set(dir(Reader))

@@ -11,7 +11,7 @@ import yaml
 from lake.config.models import Metrics, PartitionBy, Table
 from lake.errors import ConfigInvalid
 from penguin.config import NOT_YET, load
-from penguin.settings import Evolution, TableSettings
+from penguin.settings import DiscoverBy, Evolution, TableSettings
 
 READ: dict[str, tuple[Any, Any, Any]] = {
     "table_uri": ("s3://b/t/", lambda t: t.table_uri, "s3://b/t"),
@@ -19,7 +19,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "poll_interval_secs": (0.5, lambda t: t.poll_interval, 0.5),
     "delta_checkpoint_interval": (3, lambda t: t.checkpoint_interval, 3),
     "schema_evolution": ("strict", lambda t: t.evolution, Evolution.STRICT),
-    "discovery": ("journal", lambda t: t.name, "events"),
+    "discovery": ("watermark", lambda t: t.discovery, DiscoverBy.WATERMARK),
     "partition_by": (
         {"prefix_template": "date=%Y-%m-%d/region=%s"},
         lambda t: t.partition_columns,
@@ -34,6 +34,11 @@ READ: dict[str, tuple[Any, Any, Any]] = {
 }
 """Each key of a table that is acted on: a value, where it arrives, and as what."""
 
+METRICS_READ: dict[str, tuple[Any, Any, Any]] = {
+    "enabled": (True, lambda s: s.metrics_enabled, True),
+    "address": ("0.0.0.0:9999", lambda s: s.metrics_address, "0.0.0.0:9999"),
+}
+
 IGNORED: dict[str, Any] = {
     "tables.*.partition_by.timestamp_field": "at",
     "tables.*.partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 7},
@@ -41,8 +46,6 @@ IGNORED: dict[str, Any] = {
     "tables.*.late_window_secs": 60,
     "tables.*.sweep_interval_secs": 60,
     "tables.*.sweep_horizon": 3,
-    "metrics.enabled": True,
-    "metrics.address": "0.0.0.0:9091",
 }
 
 
@@ -81,12 +84,14 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
             poll_interval=10,
             checkpoint_interval=10,
             evolution=Evolution.MERGE,
+            discovery=DiscoverBy.AUTO,
             max_files_per_commit=10_000,
             partition_columns=None,
             properties={},
         ),
     )
     assert settings.tables == (TableSettings(name="events", table_uri="/table"),)
+    assert (settings.metrics_enabled, settings.metrics_address) == (False, "127.0.0.1:9091")
     assert settings.warnings == ()
 
 
@@ -97,6 +102,16 @@ def test_every_key_that_is_acted_on_is_read(tmp_path: Path, key: str) -> None:
     settings = settings_of(tmp_path, changed(f"tables.*.{key}", value))
 
     assert arrived(settings.tables[0]) == expected
+    assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("key", METRICS_READ)
+def test_the_metrics_section_is_read(tmp_path: Path, key: str) -> None:
+    value, arrived, expected = METRICS_READ[key]
+
+    settings = settings_of(tmp_path, changed(f"metrics.{key}", value))
+
+    assert arrived(settings) == expected
     assert settings.warnings == ()
 
 
@@ -119,6 +134,8 @@ def test_no_key_is_forgotten() -> None:
     every |= {f"tables.*.partition_by.{key}" for key in PartitionBy.attributes()}
     every |= {f"metrics.{key}" for key in Metrics.attributes()}
     read = {f"tables.*.{key}" for key in READ} | {"tables.*.partition_by.prefix_template"}
+
+    read |= {f"metrics.{key}" for key in METRICS_READ}
 
     assert read | set(NOT_YET) == every
     assert set(IGNORED) == set(NOT_YET)

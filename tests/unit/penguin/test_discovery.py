@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from lake.entry import Handoff, Receipt, digest, digest_number, encode
+from lake.errors import ProtocolConflict
 from lake.layout import (
     digest_transaction,
     journal_entry,
@@ -13,7 +14,7 @@ from lake.layout import (
 )
 from lake.storage import Reader
 from penguin.discovery import read_journals, survey
-from penguin.errors import HandoffUnavailable
+from penguin.settings import DiscoverBy
 from tests.support.tables import TableDirectory, rows_of
 
 
@@ -226,19 +227,35 @@ def test_other_documents_in_a_journal_s_folder_are_no_entries(table):
     assert look(table).stopped == ()
 
 
-def test_a_hand_off_that_is_not_available_is_refused_by_name(tmp_path):
-    table = TableDirectory(tmp_path / "table", handoff=Handoff.STAGING)
-    table.journal()
-    with pytest.raises(HandoffUnavailable, match="staging"):
-        survey(table.store)
+@pytest.mark.parametrize("handoff", Handoff)
+def test_the_table_says_how_files_are_handed_off(tmp_path, handoff):
+    table = TableDirectory(tmp_path / "table", handoff=handoff)
+    assert survey(table.store).handoff is handoff
+
+
+def test_a_setting_that_contradicts_the_table_is_refused_with_what_to_set(table):
+    with pytest.raises(ProtocolConflict, match="set it to auto or journal"):
+        survey(table.store, DiscoverBy.STAGING)
+
+
+@pytest.mark.parametrize(
+    ("wish", "handoff"),
+    [
+        (DiscoverBy.AUTO, Handoff.JOURNAL),
+        (DiscoverBy.STAGING, Handoff.STAGING),
+        (DiscoverBy.WATERMARK, Handoff.DIRECT),
+    ],
+)
+def test_where_the_table_says_nothing_yet_the_setting_counts(table, wish, handoff):
+    table.store.delete(protocol(1))
+    assert survey(table.store, wish).handoff is handoff
 
 
 def test_the_protocol_with_the_highest_number_counts(table):
     table.journal()
     table.store.create(protocol(10), table.store.get(protocol(1)).replace(b"journal", b"direct"))
     table.store.create(protocol(9), table.store.get(protocol(1)))
-    with pytest.raises(HandoffUnavailable, match="direct"):
-        survey(table.store)
+    assert survey(table.store).handoff is Handoff.DIRECT
 
 
 def test_an_entry_written_while_the_journal_is_read_is_no_gap(table):

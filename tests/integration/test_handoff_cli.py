@@ -1,0 +1,82 @@
+"""`blizzard handoff set`, as a user runs it. It needs no Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from lake.entry import Handoff
+from tests.support.processes import Ended, run
+from tests.support.tables import Penguin, TableDirectory, rows_of
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableDirectory:
+    return TableDirectory(tmp_path / "table")
+
+
+def config(table: TableDirectory, handoff: str = "journal") -> Path:
+    """Two pipelines on one table; the other one is only in the table's directory."""
+    file = table.root.parent / "blizzard.yaml"
+    pipelines = "".join(
+        f"""
+  {name}:
+    source: {{path: {table.root.parent}/{name}}}
+    sink: {{path: {table.root}, handoff: {handoff}}}
+    schema: {{fields: [{{name: id, type: int64}}]}}"""
+        for name in ("events", "more")
+    )
+    file.write_text(f"pipelines:{pipelines}\n")
+    return file
+
+
+def handoff_set(mode: str, file: Path) -> Ended:
+    return run("blizzard", "handoff", "set", mode, "-c", file)
+
+
+def protocols(table: TableDirectory) -> list[str]:
+    return sorted(path.name for path in (table.root / "_blizzard/protocol").iterdir())
+
+
+def test_it_is_refused_with_names_until_penguin_has_committed_then_done_once(
+    table: TableDirectory,
+) -> None:
+    for number in (1, 2):
+        table.journal("events").batch(rows_of(number))
+    table.journal("elsewhere").batch(rows_of(3))
+    file = config(table)
+
+    early = handoff_set("staging", file)
+    assert early.code == 1, early.err
+    assert "pipeline events: entries 1 to 2" in early.out
+    assert "pipeline elsewhere: entry 1" in early.out
+    assert protocols(table) == ["1.json"]
+
+    Penguin(table).drain()
+    done = handoff_set("staging", file)
+    assert done.code == 0, done.err
+    assert "handed off by staging from now on" in done.out
+    assert "now set sink.handoff: staging" in done.out
+    assert protocols(table) == ["1.json", "2.json"]
+
+    again = handoff_set("staging", config(table, "staging"))
+    assert again.code == 0, again.err
+    assert "by staging already" in again.out
+    assert "now set" not in again.out
+    assert protocols(table) == ["1.json", "2.json"]
+
+
+def test_a_configuration_that_contradicts_the_table_is_exit_2(tmp_path: Path) -> None:
+    """blizzard refuses to start before it asks Spark for anything."""
+    table = TableDirectory(tmp_path / "table", handoff=Handoff.STAGING)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "more").mkdir()
+    ended = run("blizzard", "-c", config(table), "--once")
+    assert ended.code == 2
+    assert "blizzard handoff set" in ended.err
+
+
+@pytest.mark.parametrize("arguments", [("carrier-pigeon",), ()])
+def test_an_unknown_mode_is_exit_2(table: TableDirectory, arguments: tuple[str, ...]) -> None:
+    ended = run("blizzard", "handoff", "set", *arguments, "-c", config(table))
+    assert ended.code == 2
+    assert protocols(table) == ["1.json"]

@@ -1,0 +1,249 @@
+"""`penguin status`, `held`, `plan` and `history`, as a user runs them."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from typer.testing import CliRunner
+
+from lake.entry import encode
+from lake.layout import journal_entry
+from lake.options import StorageOptions
+from lake.schema import Field, FieldType, Schema
+from lake.storage import Reader
+from penguin.cli import app
+from penguin.history import read_commit
+from penguin.report import duration
+from penguin.status import table_status
+from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
+
+BAD = Schema((Field(name="id", type=FieldType.STRING), *EVENTS.fields[1:]))
+COMMANDS = ["status", "held", "plan", "history"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+@pytest.fixture
+def penguin(tmp_path):
+    """Run a command on a configuration of one table, in this process, 80 columns wide."""
+
+    def run(*arguments, uri=None, **settings):
+        file = tmp_path / "penguin.yaml"
+        lines = [f"    {key}: {value}" for key, value in settings.items()]
+        place = uri or tmp_path / "table"
+        file.write_text("\n".join(["tables:", "  events:", f"    table_uri: {place}", *lines]))
+        command, *rest = arguments
+        done = CliRunner().invoke(app, [command, "-c", str(file), *rest], env={"COLUMNS": "80"})
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done
+
+    return run
+
+
+def told(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def seen(table):
+    return sorted((path, path.stat().st_mtime_ns) for path in table.root.rglob("*"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_table_that_is_not_there_yet_is_said_so_and_is_no_failure(penguin, tmp_path, command):
+    done = penguin(command, uri=tmp_path / "later")
+    assert done.exit_code == 0, done.output
+    words = {"status": "no table yet", "held": "nothing is held", "plan": "nothing to commit",
+             "history": "no Delta table yet"}  # fmt: skip
+    assert words[command] in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_looking_writes_nothing(penguin, table, command):
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    table.journal().batch(rows_of(2))
+    table.journal("other", schema=BAD).batch([{"id": "x", "date": "2026-01-01"}])
+    before = seen(table)
+    penguin(command)
+    penguin(command, "--output", "json")
+    assert seen(table) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_wrong_configuration_is_exit_2(penguin, command):
+    done = penguin(command, poll_interval_secs=-1)
+    assert done.exit_code == 2
+    assert "poll_interval_secs" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "held", "history"])
+def test_a_log_that_cannot_be_read_is_exit_1(penguin, table, command):
+    """W14."""
+    table.journal().batch(rows_of(1))
+    table.store.create(f"_delta_log/{0:020d}.json", b"{")
+    done = penguin(command)
+    assert done.exit_code == 1
+    assert "events: " in done.output
+
+
+def test_the_configuration_may_stand_before_the_command(tmp_path, table):
+    file = tmp_path / "p.yaml"
+    file.write_text(f"tables: {{events: {{table_uri: {table.root}}}}}\n")
+    done = CliRunner().invoke(app, ["-c", str(file), "status"])
+    assert done.exit_code == 0
+    assert "no table yet" in done.stdout
+
+
+def test_status_says_what_is_committed_and_what_waits_and_for_how_long(penguin, table):
+    journal = table.journal()
+    journal.batch(rows_of(1, 2))
+    Penguin(table).drain()
+    journal.batch(rows_of(3), rows_of(4, 5))
+    journal.batch(rows_of(6))
+    (row,) = told(penguin("status", "--output", "json"))
+    assert (row["version"], row["last_commit"]["version"]) == (1, 1)
+    assert row["last_commit"]["entries"] == [{"pipeline": "events", "first": 1, "last": 1}]
+    (pipeline,) = row["pipelines"]
+    assert pipeline["committed_entry"] == 1
+    assert (row["pending_entries"], row["pending_files"], row["pending_rows"]) == (2, 3, 4)
+    assert row["lag_secs"] == pipeline["lag_secs"] > 0
+    done = penguin("status")
+    assert done.exit_code == 0
+    assert "version 1, last commit" in done.stdout
+    assert "2 entries wait with 3 files" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+
+
+def test_the_lag_is_the_age_of_the_oldest_entry_that_is_not_committed(table):
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    journal = table.journal()
+    for hours in (3, 1):
+        journal.batch(rows_of(hours), created=(now - timedelta(hours=hours)).isoformat())
+    reader = Reader(str(table.root), StorageOptions())
+    assert table_status(table.settings(), reader, now).lag_secs == 3 * 3600
+    Penguin(table).drain()
+    assert table_status(table.settings(), reader, now).lag_secs == 0
+
+
+def test_everything_that_waits_is_counted_also_beyond_the_next_commit(table):
+    journal = table.journal()
+    for number in range(5):
+        journal.batch(rows_of(number))
+    reader = Reader(str(table.root), StorageOptions())
+    settings = table.settings(max_files_per_commit=2)
+    (pipeline,) = table_status(settings, reader, datetime.now(UTC)).pipelines
+    assert pipeline.pending_entries == 5
+
+
+def test_held_says_which_entry_waits_for_what(penguin, table):
+    """W07: every reason on a line, with field and both types."""
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    other = table.journal("other")
+    other.batch(rows_of(2))
+    other.schema = Schema((*BAD.fields, Field(name="new", type=FieldType.DATE, nullable=False)))
+    other.batch()
+    other.batch()
+    done = penguin("held", "--output", "json")
+    assert done.exit_code == 1
+    (row,) = told(done)
+    assert (row["pipeline"], row["entry"], row["code"]) == ("other", 2, "schema_refused")
+    assert row["entries_behind"] == 1
+    assert row["since"] == "2026-01-01T00:00:00+00:00"
+    assert any("id: the table has type long, the files have type string" in one
+               for one in row["reasons"])  # fmt: skip
+    text = penguin("held").stdout
+    lines = [line for line in text.splitlines() if line.startswith("events, other, entry 2: ")]
+    assert len(lines) == len(row["reasons"]) >= 2
+    assert "held" in penguin("status").stdout
+
+
+def test_a_pipeline_whose_journal_is_broken_is_held_too(penguin, table):
+    journal = table.journal()
+    entry = journal.batch(rows_of(1))
+    table.store.replace(journal_entry("events", 1), encode(replace(entry, previous="0" * 64)))
+    (row,) = told(penguin("held", "--output", "json"))
+    assert (row["entry"], row["code"]) == (None, "journal_broken")
+    (status,) = told(penguin("status", "--output", "json"))
+    assert status["pipelines"][0]["pending_entries"] is None
+    assert penguin("status").exit_code == 1
+
+
+def test_what_is_held_is_gone_from_the_list_once_the_mode_lets_it_in(penguin, table):
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    Penguin(table).drain()
+    journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    journal.batch(rows_of(2))
+    assert penguin("held", schema_evolution="strict").exit_code == 1
+    done = penguin("held", schema_evolution="merge")
+    assert (done.exit_code, done.stdout) == (0, "nothing is held\n")
+
+
+def test_plan_is_the_dry_run(penguin, table, tmp_path):
+    table.journal().batch(rows_of(1, 2))
+    Penguin(table).drain()
+    table.journal().schema = Schema((EVENTS.fields[0], EVENTS.fields[2]))
+    table.journal().batch(rows_of(3))
+    done = penguin("plan", schema_evolution="overwrite")
+    assert done.exit_code == 0
+    assert "would commit 1 entries, 1 files, 1 rows" in done.stdout
+    assert "drop    columns name" in done.stdout
+    dry = CliRunner().invoke(app, ["-c", str(tmp_path / "penguin.yaml"), "--dry-run"])
+    assert dry.stdout == done.stdout
+
+
+def test_history_shows_the_last_commits_with_entries_files_and_rows(penguin, table):
+    journal = table.journal()
+    for number in (1, 2, 3):
+        journal.batch(rows_of(number), rows_of(number + 10, number + 20))
+        if number != 2:
+            Penguin(table).drain()
+    table.delta().optimize.compact()
+    rows = told(penguin("history", "--output", "json"))
+    assert [row["version"] for row in rows] == [3, 2, 1, 0]
+    optimize, second, first, create = rows
+    assert second["entries"] == [{"pipeline": "events", "first": 2, "last": 3}]
+    assert (second["files_added"], second["rows_added"]) == (4, 6)
+    assert (first["files_added"], first["rows_added"]) == (2, 3)
+    assert (optimize["files_added"], optimize["files_removed"], optimize["rows_added"]) == (1, 6, 0)
+    assert create["entries"] == []
+    text = penguin("history", "2").stdout
+    assert "events 2-3" in text
+    assert len([line for line in text.splitlines() if "20" in line and "│" in line]) == 2
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_history_ends_where_the_log_was_cleaned_up(penguin, table):
+    for number in (1, 2):
+        table.journal().batch(rows_of(number))
+        Penguin(table, options={"checkpoint_interval": 1}).drain()
+    (table.root / f"_delta_log/{0:020d}.json").unlink()
+    assert [row["version"] for row in told(penguin("history", "--output", "json"))] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[1]\n3\n",
+        b'{"commitInfo": {"penguin": 3, "timestamp": "x"}}',
+        b'{"commitInfo": {"penguin": {"entries": {"p": {}}}}}\n{"add": {"stats": "["}}',
+    ],
+)
+def test_a_commit_of_somebody_else_may_say_anything(body):
+    commit = read_commit(7, body)
+    assert (commit.version, commit.entries, commit.at_ms) == (7, (), None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59.9, "59s"), (61, "1m 1s"), (3600, "1h 0m"), (90_000, "1d 1h")],
+)
+def test_a_time_span_is_said_in_two_units(seconds, text):
+    assert duration(seconds) == text

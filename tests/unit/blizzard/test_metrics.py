@@ -1,0 +1,399 @@
+"""What blizzard's metrics and health say of real batches, scraped over the loopback."""
+
+import re
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from blizzard.cli import app
+from blizzard.events import BatchProgress, BatchStarted
+from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.line import Progress
+from blizzard.live import Running
+from blizzard.metrics import METRICS
+from blizzard.pipeline import Pipeline
+from blizzard.runner import RunFailed, WorkersDied
+from blizzard.settings import SinkSettings, UploadSettings
+from blizzard.upload import Uploads
+from lake.errors import StoreUnavailable
+from lake.polling import Stop, run_step
+from lake.retry import Backoff
+from lake.storage import ObjectFacts, Store
+from lake.telemetry.events import Emit, Event, StepFailed, StepFinished, shared
+from lake.telemetry.health import Part, PartKind
+from lake.telemetry.server import observed
+from tests.support.builders import (
+    Bench,
+    closed_file,
+    ndjson,
+    no_options,
+    pipeline_settings,
+    put,
+    rows,
+)
+from tests.support.runner import InProcessRunner
+from tests.support.scrape import Pages
+
+PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
+
+SEEDS = {
+    "blizzard_bytes_written_total": "counter",
+    "blizzard_parquet_files_written_total": "counter",
+    "blizzard_staging_file_written_total": "counter",
+    "blizzard_multipart_uploads_total": "counter",
+    "blizzard_active_uploads": "gauge",
+    "blizzard_active_multipart_parts": "gauge",
+    "blizzard_parquet_write_duration_seconds": "histogram",
+}
+BAD = b'{"id": "one"}\n'
+
+
+@dataclass
+class Watched:
+    """A pipeline whose events are served as metrics and health."""
+
+    bench: Bench
+    pages: Pages
+    emit: Emit
+    running: Running
+
+    def pipeline(self) -> Pipeline:
+        pipeline = self.bench.pipeline()
+        pipeline.emit = self.emit
+        return pipeline
+
+    def step(self) -> bool:
+        return self.pipeline().step()
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.pages.value(name, pipeline="default", **labels)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def watched(tmp_path: Path, source: Path) -> Iterator[Watched]:
+    settings = pipeline_settings(source, tmp_path / "table")
+    bench = Bench(settings)
+    pages = Pages()
+    with observed(
+        pages.log,
+        address="127.0.0.1:0",
+        specs=METRICS,
+        parts={Part(PartKind.PIPELINE, "default"): 10.0},
+        seconds=bench.hands.seconds,
+    ) as told:
+        running = Running(told)
+        yield Watched(bench, pages, shared(told, running.emit), running)
+
+
+def test_the_seeds_metrics_have_just_these_names_and_types(watched, source):
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    types = watched.pages.types()
+    assert {name: types[name] for name in SEEDS} == SEEDS
+    assert types == {spec.name: spec.kind.value for spec in METRICS}
+
+
+def test_what_is_journaled_is_counted_by_outcome(watched, source):
+    watched.bench = replace(
+        watched.bench,
+        settings=replace(
+            watched.bench.settings,
+            sink=SinkSettings(
+                table_uri=watched.bench.settings.sink.table_uri,
+                upload=UploadSettings(min_multipart_size=1),
+            ),
+        ),
+    )
+    good = ndjson(rows(3)) + b"\n\n"
+    put(source, "a.ndjson", good)
+    put(source, "b.ndjson", ndjson(rows(2, 3)))
+    put(source, "c.ndjson", BAD)
+    watched.step()
+    (entry,) = watched.bench.entries()[1:]
+    assert watched.value("blizzard_source_files_total", outcome="ingested") == 2
+    assert watched.value("blizzard_source_files_total", outcome="failed") == 1
+    assert watched.value("blizzard_records_total", outcome="ingested") == 5
+    assert watched.value("blizzard_records_total", outcome="blank") == 2
+    size = len(good) + len(ndjson(rows(2, 3)))
+    assert watched.value("blizzard_source_bytes_total", outcome="ingested") == size
+    assert watched.value("blizzard_source_bytes_total", outcome="failed") == len(BAD)
+    written = sum(file.size for file in entry.files)
+    assert watched.value("blizzard_bytes_written_total") == written
+    assert watched.value("blizzard_parquet_files_written_total") == len(entry.files)
+    assert watched.value("blizzard_staging_file_written_total") == len(entry.files)
+    assert watched.value("blizzard_multipart_uploads_total") == len(entry.files)
+    assert watched.value("blizzard_parquet_write_duration_seconds_count") == len(entry.files)
+    assert watched.value("blizzard_batch_duration_seconds_count") == 1
+    assert watched.value("blizzard_journal_entry") == 1
+    for stage in ("discover", "run", "journal", "publish"):
+        assert watched.value("blizzard_stage_duration_seconds_count", stage=stage)
+    failures = watched.pages.get("/metrics")[2].decode()
+    assert re.search(
+        r'source_file_failures_total\{code="\w+",pipeline="default",stage="parse"\} 1', failures
+    )
+
+
+def test_a_second_batch_adds_to_the_first_and_a_look_that_finds_nothing_adds_nothing(
+    watched, source
+):
+    pipeline = watched.pipeline()
+    put(source, "a.ndjson", ndjson(rows(3)))
+    pipeline.step()
+    put(source, "b.ndjson", ndjson(rows(2, 3)))
+    pipeline.step()
+    assert pipeline.step() is False
+    assert watched.value("blizzard_records_total", outcome="ingested") == 5
+    assert watched.value("blizzard_staging_file_written_total") == 2
+    assert watched.value("blizzard_journal_entry") == 2
+
+
+def test_a_small_file_is_no_multipart_upload(watched, source):
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert watched.value("blizzard_multipart_uploads_total") == 0
+
+
+@dataclass
+class RunsTwice(InProcessRunner):
+    """Spark's retry: the first attempt of each unit does all its work, and nobody asks for it."""
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        super().run(units, work)
+        return super().run(units, work)
+
+
+def test_a_unit_that_was_run_again_counts_once(watched, source):
+    watched.bench = replace(watched.bench, runner=RunsTwice())
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert len(list(watched.bench.table.rglob("*.parquet"))) == 2
+    assert watched.value("blizzard_parquet_files_written_total") == 1
+    assert watched.value("blizzard_staging_file_written_total") == 1
+    assert watched.value("blizzard_parquet_write_duration_seconds_count") == 1
+    assert watched.value("blizzard_records_total", outcome="ingested") == 3
+
+
+@dataclass
+class DiesWithMany(InProcessRunner):
+    """Workers die of a job of more than one file."""
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        if sum(len(unit.files) for unit in units) > 1:
+            super().run(units, work)
+            raise WorkersDied("the workers died")
+        return super().run(units, work)
+
+
+def test_the_work_of_a_job_that_was_split_counts_once(watched, source):
+    watched.bench = replace(watched.bench, runner=DiesWithMany())
+    put(source, "a.ndjson", ndjson(rows(3)))
+    put(source, "b.ndjson", ndjson(rows(2, 3)))
+    watched.step()
+    assert watched.value("blizzard_jobs_split_total") == 1
+    assert watched.value("blizzard_records_total", outcome="ingested") == 5
+    assert watched.value("blizzard_parquet_files_written_total") == 2
+
+
+@dataclass
+class Calls(InProcessRunner):
+    """Units that tell how far they are while a test looks."""
+
+    look: Callable[[], None] = lambda: None
+    heard: Callable[[str, Progress], None] = lambda _unit, _progress: None
+    error: Exception | None = None
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        self.heard("default/0", Progress(active_uploads=2, active_parts=5, records=10))
+        self.heard("default/1", Progress(active_uploads=1, records=10))
+        self.heard("default/0", Progress(active_uploads=1, active_parts=3, records=20))
+        self.look()
+        if self.error is not None:
+            raise self.error
+        return super().run(units, work)
+
+
+@pytest.mark.parametrize("error", [None, RunFailed("Spark is gone")])
+def test_gauges_follow_the_running_units_and_are_zero_after_the_batch(watched, source, error):
+    seen: list[float | None] = []
+
+    def look() -> None:
+        seen.append(watched.value("blizzard_active_uploads"))
+        seen.append(watched.value("blizzard_active_multipart_parts"))
+
+    runner = Calls(look=look, heard=watched.running.heard, error=error)
+    watched.bench = replace(watched.bench, runner=runner)
+    put(source, "a.ndjson", ndjson(rows(3)))
+    if error is None:
+        watched.step()
+    else:
+        with pytest.raises(RunFailed):
+            watched.step()
+    watched.running.heard("default/0", Progress(active_uploads=9))
+    look()
+    assert seen == [2, 3, 0, 0]
+    assert watched.value("blizzard_records_total", outcome="ingested") == (3 if not error else None)
+
+
+def test_progress_adds_the_latest_word_of_each_unit():
+    told: list[Event] = []
+    running = Running(told.append)
+    running.emit(BatchStarted(pipeline="p", entry=1, files=1, bytes=1, units=2))
+    running.heard("p/0", Progress(records=10))
+    running.heard("p/1", Progress(records=5))
+    running.heard("p/0", Progress(records=3))
+    assert [event.records for event in told if isinstance(event, BatchProgress)] == [10, 15, 8]
+
+
+class CountsParts(Store):
+    """Notes how many parts are said to be in flight whenever one is taken."""
+
+    def __init__(self, root: Path, progress: Progress) -> None:
+        super().__init__(str(root), no_options(), make_folder=True)
+        self.progress = progress
+        self.seen: list[int] = []
+        self.failures = 0
+
+    def upload(self, path: str, file: Path, **how) -> ObjectFacts:
+        def taken() -> None:
+            how["part_taken"]()
+            self.seen.append(self.progress.active_parts)
+
+        found = super().upload(path, file, **(how | {"part_taken": taken}))
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("no answer")
+        return found
+
+
+def test_parts_in_flight_are_bounded_and_end_with_their_upload(tmp_path):
+    progress = Progress()
+    store = CountsParts(tmp_path / "table", progress)
+    store.failures = 1
+    settings = UploadSettings(part_size=3, min_multipart_size=1, max_concurrent_parts=2)
+    body = b"0123456789"
+    with Uploads(store, settings, progress, pause=lambda _seconds: None) as uploads:
+        file = closed_file(tmp_path, body=body)
+        done = uploads.hand_in(file, partition_values={}, unit="0", source_file=None).result()
+        assert uploads.retries == 1
+    assert store.seen == [1, 2, 2, 2] * 2
+    assert (progress.active_parts, progress.active_uploads) == (0, 0)
+    assert (tmp_path / "table" / done.filename).read_bytes() == body
+
+
+def test_retries_of_uploads_are_counted(watched, source):
+    class Flaky(InProcessRunner):
+        def run(self, units, work):
+            return [
+                replace(each, effort=replace(each.effort, upload_retries=2))
+                for each in super().run(units, work)
+            ]
+
+    watched.bench = replace(watched.bench, runner=Flaky())
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert watched.value("blizzard_retries_total", stage="upload") == 2
+
+
+def test_what_waits_and_how_long_is_shown(watched, source):
+    watched.bench = replace(watched.bench, once=False)
+    put(source, "a.ndjson", ndjson(rows(3)))
+    put(source, "b.ndjson", ndjson(rows(3)))
+    pipeline = watched.pipeline()
+    written = (source / "a.ndjson").stat().st_mtime
+    watched.bench.hands.at = written + 1
+    assert pipeline.step() is False
+    assert watched.value("blizzard_pending_files") == 2
+    watched.bench.hands.at = written + 31
+    age = watched.value("blizzard_oldest_pending_file_age_seconds")
+    assert age == pytest.approx(31, abs=0.1)
+    watched.bench.hands.at = written + 3600
+    assert pipeline.step() is True
+    pipeline.step()
+    assert watched.value("blizzard_pending_files") == 0
+    assert watched.value("blizzard_oldest_pending_file_age_seconds") == 0
+
+
+def test_failed_files_rest_and_dropped_values_are_counted(watched, source):
+    pipeline = watched.pipeline()
+    put(source, "a.ndjson", b'{"id": 1, "surprise": 2}\n{"id": 2, "surprise": 3}\n')
+    put(source, "b.ndjson", BAD)
+    pipeline.step()
+    pipeline.step()
+    assert watched.value("blizzard_values_dropped_total") == 2
+    assert watched.value("blizzard_resting_files") == 1
+
+
+@dataclass
+class Mends:
+    """Looks at the health after every step, and mends the source after the first failure."""
+
+    watched: Watched
+    source: Path
+    stop: Stop = field(default_factory=Stop)
+    seen: list[tuple[int, str]] = field(default_factory=list)
+
+    def emit(self, event: Event) -> None:
+        self.watched.emit(event)
+        if isinstance(event, StepFailed | StepFinished):
+            status, document = self.watched.pages.health()
+            self.seen.append((status, document["pipelines"]["default"]["status"]))
+        if isinstance(event, StepFailed):
+            self.source.mkdir()
+        if isinstance(event, StepFinished):
+            self.stop.request()
+
+
+def test_health_is_503_while_the_source_is_gone_and_200_once_it_is_back(watched, source):
+    source.rmdir()
+    mends = Mends(watched, source)
+    pipeline = watched.pipeline()
+    pipeline.emit = mends.emit
+    error = run_step(
+        pipeline.step,
+        who="default",
+        stop=mends.stop,
+        emit=mends.emit,
+        once=False,
+        interval=lambda: 0.0,
+        backoff=Backoff(first_secs=0.0),
+    )
+    assert error is None
+    assert mends.seen == [(503, "failing"), (200, "ok")]
+    assert watched.value("blizzard_step_failures_total", code="object_missing") == 1
+
+
+def test_an_address_in_use_ends_the_program_with_2(tmp_path, source):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        file = tmp_path / "pipeline.yaml"
+        file.write_text(
+            yaml.safe_dump(
+                {
+                    "source": {"path": str(source)},
+                    "sink": {"path": str(tmp_path / "table")},
+                    "schema": {"fields": [{"name": "id", "type": "string"}]},
+                    "metrics": {"enabled": True, "address": address},
+                }
+            )
+        )
+        answer = CliRunner().invoke(app, ["-c", str(file), "--once"])
+    assert answer.exit_code == 2
+    assert f"error: metrics.address: cannot listen on {address}" in answer.stderr
+
+
+def test_the_page_lists_every_metric_with_its_type_and_labels():
+    found = re.findall(r"^\| `(blizzard_\w+)` \| (\w+) \| ([^|]*) \|", PAGE, flags=re.MULTILINE)
+    assert [(name, kind, labels.replace("`", "").strip()) for name, kind, labels in found] == [
+        (spec.name, spec.kind.value, ", ".join(spec.labels)) for spec in METRICS
+    ]

@@ -1,0 +1,63 @@
+"""Bars on a terminal, and log lines above them."""
+
+import io
+import threading
+
+from rich.console import Console
+
+from blizzard.events import BatchProgress, BatchStarted, SparkStarting, UnitsEnded
+from blizzard.progress import Display
+from lake.telemetry.events import shared
+from lake.telemetry.logs import LogFormat, LogLevel, log_events
+
+STARTED = BatchStarted(pipeline="events", entry=7, files=4, bytes=2048, units=2)
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_running_batch_shows_files_records_speed_and_uploads():
+    console = terminal()
+    display = Display(console)
+    display.emit(STARTED)
+    display.emit(
+        BatchProgress(
+            pipeline="events", files_read=3, records=12345, bytes_read=1024, parquet_files=2
+        )
+    )
+    display._progress.refresh()
+    display.emit(UnitsEnded(pipeline="events"))
+    for words in ("events 7", "0/4 files", "3/4 files", "12,345 records", "2 Parquet files"):
+        assert words in shown(console)
+
+
+def test_a_log_line_is_printed_whole_and_just_as_it_is():
+    console = terminal()
+    display = Display(console)
+    emit = shared(log_events(LogLevel.INFO, LogFormat.TEXT, write=display.write), display.emit)
+    emit(STARTED)
+    emit(SparkStarting(master="spark://[bold]" + "x" * 200))
+    emit(UnitsEnded(pipeline="events"))
+    line = next(line for line in shown(console).splitlines() if "starting Spark" in line)
+    assert line.endswith("starting Spark on spark://[bold]" + "x" * 200)
+
+
+def test_batches_come_and_go_and_leave_no_thread():
+    before = set(threading.enumerate())
+    display = Display(terminal())
+    for _ in range(2):
+        display.emit(STARTED)
+        display.emit(BatchStarted(pipeline="other", entry=1, files=1, bytes=1, units=1))
+        display.emit(UnitsEnded(pipeline="events"))
+        display.emit(UnitsEnded(pipeline="other"))
+        display.emit(BatchProgress(pipeline="events", records=1))
+        display.emit(UnitsEnded(pipeline="never began"))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+    assert set(threading.enumerate()) <= before

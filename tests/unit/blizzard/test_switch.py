@@ -1,0 +1,104 @@
+"""Changing the hand-off of a table."""
+
+import pytest
+
+from blizzard.journal import latest_protocol
+from blizzard.switch import Changed, TooEarly, Unchanged, Uncommitted, set_handoff
+from lake.entry import Handoff, Protocol, encode
+from lake.errors import DocumentUnreadable, ProtocolConflict
+from lake.layout import journal_entry, protocol
+from lake.storage import AlreadyThere, Store
+from tests.support.builders import tree
+from tests.support.tables import TableDirectory, rows_of
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+def all_of(table):
+    """A log that has every entry."""
+    return lambda pipeline, _journal: len(table.journals[pipeline].bodies) - 1
+
+
+def nothing(_pipeline, _journal):
+    return None
+
+
+def in_force(table):
+    found = latest_protocol(table.store)
+    return found and found.handoff
+
+
+def test_the_hand_off_changes_once_every_entry_is_committed(table):
+    table.journal("a").batch(rows_of(1))
+    table.journal("b").batch(rows_of(2))
+    assert set_handoff(table.store, Handoff.STAGING, all_of(table)) == Changed()
+    assert in_force(table) is Handoff.STAGING
+    assert (table.root / protocol(1)).exists(), "protocols are only added"
+    assert set_handoff(table.store, Handoff.DIRECT, all_of(table)) == Changed()
+    assert sorted(path.name for path in (table.root / "_blizzard/protocol").iterdir()) == [
+        "1.json",
+        "2.json",
+        "3.json",
+    ]
+
+
+def test_what_is_not_committed_is_named_and_nothing_changes(table):
+    for number in (1, 2, 3):
+        table.journal("a").batch(rows_of(number))
+    table.journal("b").batch(rows_of(4))
+    table.journal("c")
+    before = tree(table.root)
+    log = {"a": 1, "b": None, "c": None}
+
+    found = set_handoff(table.store, Handoff.DIRECT, lambda pipeline, _journal: log[pipeline])
+
+    assert found == TooEarly(
+        (
+            Uncommitted(pipeline="a", first=2, last=3),
+            Uncommitted(pipeline="b", first=1, last=1),
+        )
+    )
+    assert tree(table.root) == before
+
+
+def test_setting_it_again_changes_nothing(table):
+    table.journal().batch(rows_of(1))
+    before = tree(table.root)
+    assert set_handoff(table.store, Handoff.JOURNAL, nothing) == Unchanged()
+    assert tree(table.root) == before
+
+
+def test_a_table_that_nobody_has_written_to_takes_any_hand_off(tmp_path):
+    store = Store(str(tmp_path), TableDirectory(tmp_path / "x").store.options)
+    assert set_handoff(store, Handoff.DIRECT, nothing) == Changed()
+    found = latest_protocol(store)
+    assert found is not None
+    assert found.handoff is Handoff.DIRECT
+
+
+@pytest.mark.parametrize("theirs", [Handoff.STAGING, Handoff.DIRECT])
+def test_of_two_that_change_it_at_once_one_is_told(table, theirs):
+    class Raced(Store):
+        def create(self, path, body):
+            super().create(path, encode(Protocol(handoff=theirs)))
+            return AlreadyThere()
+
+    raced = Raced(table.store.uri, table.store.options)
+    if theirs is Handoff.STAGING:
+        assert set_handoff(raced, Handoff.STAGING, all_of(table)) == Unchanged()
+    else:
+        with pytest.raises(ProtocolConflict, match="somebody else has changed"):
+            set_handoff(raced, Handoff.STAGING, all_of(table))
+    assert in_force(table) is theirs
+
+
+def test_a_journal_that_cannot_be_read_is_never_taken_for_committed(table):
+    """D05."""
+    table.journal().batch(rows_of(1))
+    table.store.replace(journal_entry("events", 1), b"{")
+    with pytest.raises(DocumentUnreadable):
+        set_handoff(table.store, Handoff.STAGING, all_of(table))
+    assert in_force(table) is Handoff.JOURNAL
