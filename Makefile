@@ -9,7 +9,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help setup java demo check test test-quick test-spark format lock clean
+.PHONY: help setup java demo check test test-quick test-spark interop format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,10 +39,13 @@ check: setup ## ruff, mypy --strict, import-linter
 test: test-quick test-spark ## the whole test suite
 
 test-quick: setup ## the tests that need no Spark, on all cores
-	$(BIN)/pytest -q -m "not spark" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -q -m "not spark and not interop" -n $(WORKERS) --dist loadfile
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/pytest -q -m spark
+
+interop: setup java ## Spark with Delta on the same tables; fetches the Delta package
+	$(BIN)/pytest -q -m interop tests/interop
 
 format: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff format

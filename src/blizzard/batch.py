@@ -2,18 +2,51 @@
 
 When a job fails, something in it kills Python workers (a crash of a library, too little memory).
 The units are halved and run again, down to the single file: that one is named `worker_died`, the
-rest goes on.
+rest goes on. When the driver itself dies, the next one sees how often the batch was started, and
+takes fewer files.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from blizzard.events import JobSplit, UnitsEnded
-from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.flow import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.outcome import Settled, settle
 from blizzard.runner import Runner, WorkersDied
-from lake.entry import Failure, SourceRecord, Stage
+from lake.entry import Failure, SourceRecord, Stage, Started
 from lake.telemetry.events import Emit
+
+PATIENCE = 2
+"""Starts of a batch that may end without an entry before fewer files are taken at once."""
+PATIENCE_ALONE = 3
+"""Starts of a single file that may end without an entry before it is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portion:
+    """What to take of a batch that was started before, and what to give up."""
+
+    take: tuple[SourceFile, ...]
+    died: tuple[SourceFile, ...] = ()
+    note: Started
+
+
+def portion(files: tuple[SourceFile, ...], before: Started) -> Portion:
+    """Take fewer and fewer files while the process dies with them, down to the one that does it.
+
+    A process that is killed for other reasons loses nothing by it: the next batch is whole again.
+    """
+    starts = before.starts + 1
+    room = max(1, len(files) >> max(0, starts - 1 - PATIENCE))
+    take = files[:room]
+    alone = take[0].key if starts > PATIENCE and len(take) == 1 else None
+    tries = before.alone_starts + 1 if alone is not None and alone == before.alone else 1
+    if alone is not None and tries > PATIENCE_ALONE:
+        return Portion(take=(), died=take, note=before)
+    return Portion(
+        take=take,
+        note=Started(starts=starts, alone=alone, alone_starts=tries if alone is not None else 0),
+    )
 
 
 def run_units(units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit) -> Settled:
@@ -65,17 +98,17 @@ def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | Non
 def died(unit: WorkUnit, reason: str) -> UnitOutcome:
     """Say of a file that is alone in its job that it kills its worker."""
     (file,) = unit.files
-    failure = Failure(
-        stage=Stage.PARSE,
-        code="worker_died",
-        message=f"the worker that read it died each time it was tried: {reason}",
-    )
-    record = SourceRecord(
+    why = f"the worker that read it died each time it was tried: {reason}"
+    return UnitOutcome(unit=unit.name, sources=(given_up(file, why),), files=())
+
+
+def given_up(file: SourceFile, why: str) -> SourceRecord:
+    """Enter a file that kills whoever reads it into the books."""
+    return SourceRecord(
         source=file.source,
         path=file.path,
         size=file.size,
         etag=file.etag,
         skipped=file.skip,
-        failure=failure,
+        failure=Failure(stage=Stage.PARSE, code="worker_died", message=why),
     )
-    return UnitOutcome(unit=unit.name, sources=(record,), files=())

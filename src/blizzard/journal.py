@@ -4,6 +4,7 @@ Entries are written with create-only writes and each repeats the digest of the o
 runs cannot both append entry N, and a journal that was rolled back or patched is noticed.
 """
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,9 +22,11 @@ from lake.entry import (
     Protocol,
     Receipt,
     SourceRecord,
+    Started,
     decode_entry,
     decode_protocol,
     decode_receipt,
+    decode_started,
     digest,
     encode,
 )
@@ -137,6 +140,7 @@ class Journal:
         self._clock = clock
         self._pause = pause
         self._in_doubt: tuple[Entry, bytes] | None = None
+        self._noted = -1
 
     @property
     def id(self) -> str:
@@ -247,6 +251,19 @@ class Journal:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
         return self._append("batch", sources, files, dlq)
 
+    def started_before(self) -> Started:
+        """Say how often the next batch was started by processes that died with it."""
+        path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
+        body = self._store.get(path)
+        return Started() if body is None else decode_started(body, path)
+
+    def note_start(self, note: Started) -> None:
+        """Write down that the next batch is being started, once in a process."""
+        if self._noted != self.sequence + 1:
+            path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
+            self._store.replace(path, encode(note))
+            self._noted = self.sequence + 1
+
     def settle(self) -> Entry | None:
         """Find out what became of an entry whose write had no answer, by writing it again.
 
@@ -305,6 +322,10 @@ class Journal:
                 self._pause(Backoff(limit_secs=20).wait(attempt, random.random))
         self._in_doubt = None
         self._history.learn(entry, body)
+        if self._noted == entry.sequence:
+            # The note has served. One that stays behind is never read again.
+            with contextlib.suppress(LakeError):
+                self._store.delete(layout.batch_started(entry.pipeline, entry.sequence))
         return entry
 
     def _check_ours(self, path: str, body: bytes) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from blizzard import dlq, events
-from blizzard.batch import run_units
+from blizzard.batch import given_up, portion, run_units
 from blizzard.discovery import Finding, decide, list_source
 from blizzard.flow import Effort, Known, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
@@ -28,6 +28,8 @@ from lake.errors import LakeError, ObjectChanged, ObjectMissing, Whose
 from lake.partition import table_schema
 from lake.storage import Reader, Store
 from lake.telemetry.events import Emit
+
+DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
 
 
 class TooManyFailures(LakeError):
@@ -122,14 +124,16 @@ class Pipeline:
             return False
         journal.check_protocol()
         self._started = self.clock.seconds()
+        files, died = self._portion(journal, files)
         units = plan(files, parallelism=self.runner.parallelism) if files else ()
         self._tell_start(journal.sequence + 1, files, units)
         with self._timed(events.Step.RUN):
             settled = run_units(units, self._work(journal), self.runner, self.emit)
         self._effort = settled.effort
-        if not settled.sources and not misplaced:
+        failed_before = misplaced + died
+        if not settled.sources and not failed_before:
             return False  # A stop was asked for before anything was read.
-        sources = tuple(journal.with_attempts(each) for each in misplaced + settled.sources)
+        sources = tuple(journal.with_attempts(each) for each in failed_before + settled.sources)
         dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
         with self._timed(events.Step.JOURNAL):
             entry = journal.append(sources, settled.files, dead_letters)
@@ -167,6 +171,16 @@ class Pipeline:
                     path = f"{uris[name].rstrip('/')}/{facts.path}"
                     self.emit(events.SourceFileOverwritten(pipeline=self.settings.name, path=path))
         return findings
+
+    def _portion(
+        self, journal: Journal, files: tuple[SourceFile, ...]
+    ) -> tuple[tuple[SourceFile, ...], tuple[SourceRecord, ...]]:
+        """Take all files or, where earlier processes died with this batch, fewer of them."""
+        if not files:
+            return (), ()
+        part = portion(files, journal.started_before())
+        journal.note_start(part.note)
+        return part.take, tuple(given_up(file, DRIVER_DIED) for file in part.died)
 
     def _is_time(self, findings: Mapping[str, Finding], files: tuple[SourceFile, ...]) -> bool:
         """Say whether the waiting files make a batch now; with `once`, they always do."""

@@ -130,6 +130,17 @@ class Receipt:
     digest: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """How often a batch was started by a process that did not live to journal it."""
+
+    starts: int = 0
+    alone: str | None = None
+    """The one source file of the last start, if it was one."""
+    alone_starts: int = 0
+    """How often that file was started alone."""
+
+
 def digest(body: bytes) -> str:
     """Give the SHA-256 of a stored entry, which the next one repeats as `previous`."""
     return hashlib.sha256(body).hexdigest()
@@ -140,7 +151,7 @@ def digest_number(digest_hex: str) -> int:
     return int(digest_hex[:16], 16) >> 1
 
 
-def encode(document: Entry | Protocol | Receipt) -> bytes:
+def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
     """Write a document, a line of JSON that ends in a newline."""
     return TypeAdapter(type(document)).dump_json(document) + b"\n"
 
@@ -163,16 +174,22 @@ def decode_protocol(body: bytes, path: str) -> Protocol:
     return _decode(_PROTOCOL, body, path)
 
 
+def decode_started(body: bytes, path: str) -> Started:
+    """Read how often a batch was started."""
+    return _decode(_STARTED, body, path)
+
+
 def decode_receipt(body: bytes, path: str) -> Receipt:
     """Read a receipt."""
     return _decode(_RECEIPT, body, path)
 
 
-Document = TypeVar("Document", Entry, Protocol, Receipt)
+Document = TypeVar("Document", Entry, Protocol, Receipt, Started)
 
 _ENTRY = TypeAdapter(Entry)
 _PROTOCOL = TypeAdapter(Protocol)
 _RECEIPT = TypeAdapter(Receipt)
+_STARTED = TypeAdapter(Started)
 
 
 def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
@@ -185,7 +202,7 @@ def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
             f"this document cannot be read: {where}: {first['msg']}; put it back from a backup",
             path=path,
         ) from invalid
-    if not isinstance(document, Receipt) and document.format != FORMAT:
+    if isinstance(document, Entry | Protocol) and document.format != FORMAT:
         raise DocumentUnreadable(
             f"this document has format {document.format}, this program reads {FORMAT}; "
             "use the program that wrote it, or a newer one",

@@ -81,6 +81,11 @@ def journal_entry(pipeline: str, sequence: int) -> TablePath:
     return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.json")
 
 
+def batch_started(pipeline: str, sequence: int) -> TablePath:
+    """Name the note of how often batch N was started, and by how many files."""
+    return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.started.json")
+
+
 def entry_sequence(path: str) -> int | None:
     """Give the N of an entry's name, or None for whatever else stands in a journal's folder."""
     found = ENTRY_NAME.fullmatch(path.rpartition("/")[2])

@@ -37,7 +37,18 @@ from lake.options import StorageOptions
 
 REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl", "azure")
 DOWNLOAD_CHUNK = 1 << 20
+
 REFUSED = "access was refused; check permissions and credentials"
+NOWHERE = "the bucket, container or folder does not exist"
+SIGNS: tuple[tuple[str, type[LakeError], str], ...] = (
+    ("403 Forbidden", StoreDenied, REFUSED),
+    ("401 Unauthorized", StoreDenied, REFUSED),
+    ("404 Not Found", ObjectMissing, NOWHERE),
+    ("Permission denied", StoreDenied, "permission denied"),
+    ("No space left", StoreFull, "no space is left on the device; free some and try again"),
+    ("Read-only file system", StoreDenied, "the file system is read-only"),
+)
+"""Trouble that only a library's text tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,18 +196,13 @@ class Reader:
         """Say what went wrong in our words; a library's text may hold URLs and secrets."""
         where = self.describe(path)
         text = str(cause)
-        if isinstance(cause, PermissionError | PermissionDeniedError | UnauthenticatedError):
+        if isinstance(cause, PermissionDeniedError | UnauthenticatedError):
             return StoreDenied(REFUSED, path=where)
-        if "403 Forbidden" in text or "401 Unauthorized" in text:
-            return StoreDenied(REFUSED, path=where)  # The library says this only of some requests.
-        if "os error 13" in text or "Permission denied" in text:
-            return StoreDenied("permission denied", path=where)
-        if "os error 28" in text or "No space left" in text:
-            return StoreFull("no space is left on the device; free some and try again", path=where)
-        if "os error 30" in text:
-            return StoreDenied("the file system is read-only", path=where)
-        if isinstance(cause, FileNotFoundError) or "404 Not Found" in text:
-            return ObjectMissing("the bucket, container or folder does not exist", path=where)
+        if isinstance(cause, FileNotFoundError):
+            return ObjectMissing(NOWHERE, path=where)
+        for sign, error, message in SIGNS:
+            if sign in text:
+                return error(message, path=where)
         return StoreUnavailable(_harmless(cause, self.options), path=where)
 
 
@@ -330,7 +336,7 @@ def _open_remote(uri: str, options: StorageOptions) -> Any:  # noqa: ANN401 - ob
     config: Any
     client: Any
     retry: Any = remote.RETRY
-    config, client = remote.split(options.plain(), uri=uri)
+    config, client = remote.split(options.plain(), uri=uri, environment=os.environ)
     try:
         return from_url(uri, config=config or None, client_options=client, retry_config=retry)
     except (BaseError, ValueError) as cause:
@@ -373,6 +379,5 @@ def _facts(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta is 
 
 
 def _harmless(cause: Exception, options: StorageOptions) -> str:
-    """Give the first line of a library's text, without what may be secret in it."""
-    first = next(iter(str(cause).splitlines()), "no reason given").strip()
-    return options.redact(remote.without_urls(first))
+    """Say what a library's error comes down to, without what may be secret in it."""
+    return options.redact(remote.in_words(str(cause)))

@@ -25,6 +25,7 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
+from lake import remote
 from lake.errors import LakeError, StoreDenied, StoreFull
 from lake.layout import (
     DELTA_LOG,
@@ -38,6 +39,8 @@ from lake.storage import AlreadyThere, Created, Reader, Store, local_path
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, DeltaField, TableFacts
 
+REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
+"""What the library's text holds when a disk or a store refuses us."""
 FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"
 WRITER = f"penguin {version_of('blizzard-penguin')}"
 LOG_FILE = re.compile(r"\d{20}\.(json|checkpoint\..*)")
@@ -243,9 +246,7 @@ class LogReader:
     def _handle(self) -> DeltaTable | None:
         try:
             with _translated(self.store, unreadable=True):
-                return DeltaTable(
-                    _location(self.store.uri), storage_options=self.store.options.plain()
-                )
+                return DeltaTable(_location(self.store.uri), storage_options=_options(self.store))
         except _NoTable:
             # The library says the same of a folder that it may not read.
             if _has_log(self.store):
@@ -290,7 +291,7 @@ class Log(LogReader):
                     mode="error",
                     partition_by=list(table.partition_columns),
                     configuration=dict(table.configuration),
-                    storage_options=self.store.options.plain(),
+                    storage_options=_options(self.store),
                     # With retries, the second of two creators would replace the first's table.
                     commit_properties=_properties((), metadata, retries=0),
                     post_commithook_properties=_no_hooks(),
@@ -340,8 +341,8 @@ def _translated(store: Reader, *, unreadable: bool = False) -> Iterator[None]:
 def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoReturn:
     if unreadable and isinstance(cause, TableNotFoundError):
         raise _NoTable("there is no table", table=store.uri) from cause
-    text = store.options.redact(str(cause).partition("\n")[0].strip()) or type(cause).__name__
-    if isinstance(cause, PermissionError) or "Permission denied" in str(cause):
+    text = store.options.redact(remote.in_words(str(cause) or type(cause).__name__))
+    if isinstance(cause, PermissionError) or any(sign in str(cause) for sign in REFUSALS):
         raise StoreDenied("the Delta log: permission denied", table=store.uri) from cause
     if "No space left" in str(cause):
         raise StoreFull("the Delta log: no space is left", table=store.uri) from cause
@@ -366,6 +367,11 @@ def _has_log(store: Reader) -> bool:
         facts.path == LAST_CHECKPOINT or LOG_FILE.fullmatch(facts.path.rpartition("/")[2])
         for facts in store.objects(DELTA_LOG)
     )
+
+
+def _options(store: Reader) -> dict[str, str]:
+    plain = store.options.plain()
+    return plain if store.local_root is not None else remote.for_delta(plain)
 
 
 def _location(uri: str) -> str:

@@ -109,8 +109,9 @@ def test_death_at_any_call_of_a_hand_off_leaves_every_row_in_the_table_once(
         if number % 4 == 0:
             # A second death comes during the recovery from the first.
             fates.append(Fate(number // 2, after=after))
-        died = sum(not survives(partial(one_after_the_other, file, landing), fate) for fate in fates)
-        one_after_the_other(file, landing, Fate.none())
+        life = partial(one_after_the_other, file, landing)
+        died = sum(not survives(life, fate) for fate in fates)
+        life(Fate.none())
 
         assert ids(table) == landing.ids, f"died at call {number}"
         assert not list(table.glob("_staging/pending/*")), f"died at call {number}"

@@ -112,8 +112,9 @@ def test_files_roll_at_the_wished_size_on_every_codec(tmp_path: Path, codec: str
     """file_size_mb, row_group_size_bytes and compression reach the files."""
     landing = Landing(tmp_path / "landing")
     landing.land("big.ndjson", 12_000)
-    sizes = "file_size_mb: 0.1, row_group_size_bytes: 150000"
-    file = config(tmp_path, sink=f"compression: {codec}\n  " + sizes.replace(", ", "\n  "))
+    sizes = "file_size_mb: 0.1, row_group_size_bytes: 60000"
+    sink = f"compression: {codec}\n  " + sizes.replace(", ", "\n  ")
+    file = config(tmp_path, sink=sink, source="batch_size: 300")
     ingest(file)
     commit(file)
 

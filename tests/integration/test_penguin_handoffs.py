@@ -4,15 +4,16 @@ import json
 
 import pytest
 
+from lake.clock import Clock
 from lake.entry import Handoff, Protocol, Receipt, digest, encode
 from lake.errors import ProtocolConflict
 from lake.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
-from lake.clock import Clock
 from lake.storage import Reader
+from penguin.errors import CommitFailed
 from penguin.events import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
 from penguin.pipeline import explain
 from penguin.settings import DiscoverBy
-from penguin.table import Log
+from penguin.table import Table
 from tests.support.handoffs import metas, move_out, put_back, ring
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
@@ -184,7 +185,7 @@ def test_a_bell_for_an_entry_that_the_journal_lacks_stops_the_pipeline(staging):
     assert len(metas(staging)) == 1
 
 
-def test_metas_are_deleted_after_the_commit_is_put_on_disk(staging):
+def test_metas_are_deleted_after_the_commit_is_put_on_disk(staging, monkeypatch):
     """D11: a crash before the receipt; at the next start it is written before metas go."""
     entry = staging.journal().batch(rows_of(1))
     ring(staging, entry)
@@ -193,7 +194,12 @@ def test_metas_are_deleted_after_the_commit_is_put_on_disk(staging):
 
     seen = []
     delete = staging.store.delete
-    staging.store.delete = lambda path: (seen.append(staging.receipt()), delete(path))
+
+    def noting(path):
+        seen.append(staging.receipt())
+        delete(path)
+
+    monkeypatch.setattr(staging.store, "delete", noting)
     Penguin(staging).drain()
     body = staging.journals["events"].bodies[1]
     assert seen == [Receipt(journal=staging.journals["events"].id, sequence=1, digest=digest(body))]
@@ -338,30 +344,18 @@ def test_an_entry_appended_right_before_the_hand_off_changed_is_committed(tmp_pa
     assert ids(table) == [1]
 
 
-def test_a_lost_answer_of_the_commit_leaves_the_metas_until_the_log_was_asked(staging):
+def test_a_lost_answer_of_the_commit_is_one_commit_and_then_the_metas_go(staging, monkeypatch):
     """D06."""
+    lost = [True]
+    commit = Table.commit
 
-    class LosesAnswers(Log):
-        lost = 1
+    def losing(self, *given, **named):
+        commit(self, *given, **named)
+        if lost:
+            lost.clear()
+            raise CommitFailed("the answer was lost")
 
-        def open(self):
-            table = super().open()
-            if table is None:
-                return None
-            commit = table.commit
-
-            def lose(*given):
-                answer = commit(*given)
-                if LosesAnswers.lost:
-                    LosesAnswers.lost -= 1
-                    from penguin.errors import CommitFailed  # noqa: PLC0415
-
-                    raise CommitFailed("the answer was lost")
-                return answer
-
-            table.commit = lose
-            return table
-
+    monkeypatch.setattr(Table, "commit", losing)
     ring(staging, staging.journal().batch(rows_of(1)))
-    penguin = Penguin(staging, log=LosesAnswers).drain()
+    penguin = Penguin(staging).drain()
     assert (ids(staging), metas(staging), penguin.run.totals.commits) == ([1], [], 1)

@@ -146,6 +146,17 @@ def test_rows_travel_from_a_source_on_s3_to_a_delta_table_on_s3(lake, spelled):
     assert lake.ids() == list(range(6))
 
 
+@pytest.mark.parametrize("handoff", ["staging", "direct"])
+def test_files_are_handed_off_on_s3_in_every_way(lake, handoff):
+    """L23."""
+    lake.sink = {"handoff": handoff}
+    lake.land("a.ndjson", ndjson(rows(3)))
+    lake.drain()
+    lake.commit()
+    lake.commit()
+    assert lake.ids() == [0, 1, 2]
+
+
 def test_batches_follow_each_other_and_a_restart_ingests_nothing_again(lake):
     """D01."""
     for number in range(3):
@@ -221,7 +232,6 @@ def test_a_source_file_that_cannot_be_read_is_recorded_and_lands_later_once(
     troubled.commit()
     assert troubled.ids() == [10, 11, 12]
     proxy.rule = lambda _request: None
-    troubled.drain(InProcessRunner())
     later = troubled.pipeline()
     later.clock = replace_clock(later, hours=2)
     while later.step():
@@ -276,6 +286,24 @@ def test_a_listing_that_breaks_off_takes_no_file_and_moves_nothing(troubled, pro
     )
     proxy.rule = lambda _request: None
     assert pipeline.step()
+    troubled.commit()
+    assert troubled.ids() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(503, "the store answered 503"), (403, "permission denied")]
+)
+def test_penguin_says_what_ails_the_log_and_commits_once_it_is_mended(
+    troubled, proxy, status, said
+):
+    """W01, W16: within a bounded time."""
+    troubled.land("a.ndjson", ndjson(rows(3)))
+    troubled.drain()
+    proxy.rule = lambda r: Refuse(status) if "_delta_log" in r.path else None
+    done = CliRunner().invoke(penguin_cli.app, ["-c", str(troubled.config), "--once"])
+    assert done.exit_code == 1
+    assert said in done.output
+    proxy.rule = lambda _request: None
     troubled.commit()
     assert troubled.ids() == [0, 1, 2]
 
@@ -364,7 +392,6 @@ def test_no_secret_is_printed_logged_or_written_whatever_happens(
     stored = {facts.path: bucket.get(facts.path) or b"" for facts in bucket.objects()}
 
     together = "\n".join(told)
-    import os; open("/tmp/told.txt","w").write(together)
     assert "store_denied" in together
     assert "store_unavailable" in together
     for secret in (KEY, SECRET, TOKEN):

@@ -33,7 +33,13 @@ CONF = {
     # Tables of a few rows: a task more costs more than it brings.
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.default.parallelism": "2",
+    "spark.default.parallelism": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
+    "spark.databricks.delta.optimize.maxThreads": "1",
+    # Nor is it worth compiling a query that looks at a hundred rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
     # The tests vacuum at once, which nobody else should.
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -68,7 +74,7 @@ def rows(root: Path) -> list[dict[str, Any]]:
 
 
 def ids_under(root: Path, conditions: Sequence[Column]) -> list[list[int]]:
-    """Give the ids that each filter finds. Each is a scan of its own, with its own file skipping."""
+    """Give the ids that each filter finds, each by a scan of its own that skips files by it."""
     found: list[list[int]] = [[] for _ in conditions]
     for start in range(0, len(conditions), 20):
         part = range(start, min(start + 20, len(conditions)))

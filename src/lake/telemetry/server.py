@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any, ClassVar
 
 from lake.errors import ConfigInvalid
@@ -104,9 +105,8 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
-        # The standard library's asks DNS for the host's name here, and may wait for it.
-        socket.socket.bind(self.socket, self.server_address)
-        self.server_address = self.socket.getsockname()
+        # HTTPServer's asks DNS for the host's name here, and may wait for it.
+        TCPServer.server_bind(self)
         self.server_name, self.server_port = "", self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as inherited

@@ -40,6 +40,7 @@ ENTRY = Entry(
         record("bad.ndjson", failure=failure(retryable=True, attempts=3)),
     ),
     files=(finished_file("date=2024-01-01/x.parquet"),),
+    dlq=("s3://bucket/dlq/failures-20240101-120000-0.ndjson",),
 )
 
 

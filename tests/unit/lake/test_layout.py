@@ -1,5 +1,6 @@
 """Object names, built and parsed in one place."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -128,3 +129,16 @@ def test_whatever_else_stands_in_a_table_is_no_data_file_of_ours(path):
 def test_the_number_of_a_protocol_is_read_back_from_its_name():
     assert layout.protocol_number(layout.protocol(12)) == 12
     assert layout.protocol_number("_blizzard/protocol/notes.json") is None
+
+
+def test_dead_letters_are_named_by_time_and_a_fresh_id():
+    name = layout.dead_letters(datetime(2024, 1, 31, 9, 5, 7, tzinfo=UTC), NAME)
+    assert name == f"failures-20240131-090507-{NAME}.ndjson"
+    assert layout.is_dead_letters(f"{layout.dead_letter_folder('events')}/{name}")
+
+
+@pytest.mark.parametrize(
+    "name", ["failures-20240131-090507.ndjson", "x.ndjson", f"failures-1-2-{NAME}.ndjson", ""]
+)
+def test_whatever_else_stands_in_a_dead_letter_folder_is_no_queue(name):
+    assert not layout.is_dead_letters(f"_blizzard/p/dlq/{name}")

@@ -1,11 +1,12 @@
 import json
+from typing import Any
 
 import pytest
 
 from lake.errors import DocumentUnreadable
 from lake.meta import EntryName, Meta, decode_meta, encode_meta, entry_named_by
 
-BARE = {
+BARE: dict[str, Any] = {
     "filename": "date=2024-01-01/019234ab-cdef-7890.parquet",
     "size": 134217728,
     "record_count": 1000000,
@@ -34,7 +35,9 @@ def test_a_meta_with_only_the_keys_of_the_protocol_is_another_programs():
     assert meta.partition_values == {"date": "2024-01-01"}
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", json.dumps(BARE | {"size": "x"}).encode()])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"{}", json.dumps(BARE | {"size": "x"}).encode()]
+)
 def test_a_meta_that_cannot_be_read_is_named(body):
     with pytest.raises(DocumentUnreadable, match="_staging/m"):
         decode_meta(body, "_staging/m")

@@ -9,7 +9,7 @@ import pytest
 from lake import remote
 from lake.errors import ConfigInvalid
 from lake.options import StorageOptions
-from lake.remote import RETRY, TIMEOUTS, split, without_urls
+from lake.remote import RETRY, TIMEOUTS, for_delta, in_words, split, without_urls
 from lake.storage import Reader
 
 KEY = (
@@ -38,7 +38,12 @@ def test_what_is_the_stores_is_parted_from_what_is_its_clients():
 def test_waiting_and_trying_are_bounded_without_any_option():
     """W01."""
     _store, client = split({}, uri="s3://b")
-    assert client == {"connect_timeout": "5s", "read_timeout": "60s", "timeout": "300s"}
+    assert client == {
+        "connect_timeout": "5s",
+        "read_timeout": "60s",
+        "timeout": "300s",
+        "allow_http": "false",
+    }
     assert RETRY["max_retries"] == 4
     assert RETRY["retry_timeout"].total_seconds() == 60
     assert RETRY["backoff"]["max_backoff"].total_seconds() == 5
@@ -56,6 +61,8 @@ def test_plain_http_must_be_allowed():
         split(options, uri="s3://b")
     assert "canary" not in str(invalid.value)
     split({**options, "aws_allow_http": "TRUE"}, uri="s3://b")
+    _store, client = split(options, uri="s3://b", environment={"AWS_ALLOW_HTTP": "true"})
+    assert client["allow_http"] == "true"
 
 
 @pytest.mark.parametrize(
@@ -149,3 +156,50 @@ def test_options_that_a_store_cannot_use_are_a_fault_of_the_configuration(uri, o
         Reader(uri, StorageOptions(options))
     assert "canary" not in str(invalid.value)
     assert "can ary" not in str(invalid.value)
+
+
+# ------------------------------------------------------------------------------ what is said
+
+
+def test_an_answer_of_the_store_is_told_by_its_status_and_code_alone():
+    """W17: a store may repeat keys and signatures beside them."""
+    text = (
+        "Generic S3 error: Error performing POST http://h/b?uploadId=canary in 15ms - Server "
+        'returned non-2xx status code: 400 Bad Request: <?xml version="1.0"?>\n'
+        "<Error><Code>EntityTooSmall</Code><AWSAccessKeyId>canary</AWSAccessKeyId></Error>"
+    )
+    assert in_words(text) == "the store answered 400 Bad Request (EntityTooSmall)"
+
+
+def test_an_answer_is_found_in_a_tree_of_causes():
+    text = (
+        "Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing GET http://h/b in "
+        "1s - Server returned non-2xx status code\n    \x1b[31m↳\x1b[0m 503 Service Unavailable\n"
+        "      \x1b[31m↳\x1b[0m <Error/>"
+    )
+    assert in_words(text) == "the store answered 503 Service Unavailable"
+
+
+def test_no_answer_is_told_as_such():
+    text = "Generic S3 error: Error performing GET http://h/?sig=canary in 5s, after 4 retries - "
+    assert in_words(f"{text}HTTP error: operation timed out\n\nDebug") == (
+        "the store gave no answer: operation timed out"
+    )
+
+
+@pytest.mark.parametrize(("text", "said"), [("", "no reason given"), ("a\nb", "a")])
+def test_any_other_error_is_told_by_its_first_line(text, said):
+    assert in_words(text) == said
+
+
+def test_the_delta_log_is_reached_with_the_same_bounds_unless_others_are_given():
+    """W01."""
+    assert for_delta({"AWS_REGION": "x", "TIMEOUT": "9s"}) == {
+        "AWS_REGION": "x",
+        "TIMEOUT": "9s",
+        "max_retries": "4",
+        "retry_timeout": "60000ms",
+        "backoff_config.init_backoff": "200ms",
+        "backoff_config.max_backoff": "5000ms",
+        "connect_timeout": "5s",
+    }

@@ -1,0 +1,165 @@
+"""A local disk that is full or read-only: a clear error, nothing half-done, and on when mended."""
+
+import contextlib
+import random
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lake.errors import StoreDenied, StoreFull
+from lake.retry import Backoff
+from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
+from tests.support.readers import parquet_ids
+
+HOUR = 3600
+
+
+@dataclass
+class Disk:
+    """A small disk of its own, mounted at a folder."""
+
+    folder: Path
+
+    def mount(self, *, size_kb: int) -> None:
+        self._run("mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs")
+
+    def change(self, *options: str) -> None:
+        self._run("mount", "-o", ",".join(("remount", *options)))
+
+    def unmount(self) -> None:
+        self._run("umount", "-l")
+
+    def fill(self) -> None:
+        """Leave no room at all."""
+        with contextlib.suppress(OSError), (self.folder / "filler").open("wb", 0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    def clear(self) -> None:
+        """Make room again."""
+        (self.folder / "filler").unlink()
+
+    def _run(self, *command: str) -> None:
+        subprocess.run([*command, str(self.folder)], check=True, capture_output=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    found = Disk(tmp_path / "disk")
+    found.folder.mkdir()
+    try:
+        found.mount(size_kb=1024)
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        pytest.skip("only where a file system may be mounted")
+    yield found
+    found.unmount()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(Backoff, "wait", lambda *_given: 0.0)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def bench(disk: Disk, source: Path) -> Bench:
+    return Bench(pipeline_settings(source, disk.folder / "table"))
+
+
+def large() -> bytes:
+    """Give rows that fill more than the disk, also as Parquet."""
+    chance = random.Random(7)
+    return ndjson({"id": number, "name": chance.randbytes(1000).hex()} for number in range(1500))
+
+
+def drain(bench: Bench) -> None:
+    pipeline = bench.pipeline()
+    while pipeline.step():
+        pass
+
+
+def data_files(bench: Bench) -> list[Path]:
+    """Give whatever stands in the table beside the documents, half-written files included."""
+    return [
+        path
+        for path in bench.table.rglob("*")
+        if path.is_file() and "_blizzard" not in path.relative_to(bench.table).parts
+    ]
+
+
+def test_a_table_on_a_full_disk_fails_the_files_whole_and_takes_them_when_there_is_room(
+    bench, source, disk
+):
+    """W16, L03."""
+    put(source, "large.ndjson", large())
+    drain(bench)
+    (failed,) = bench.entries()[-1].sources
+    assert failed.failure is not None
+    assert (failed.failure.stage, failed.failure.code) == ("upload", "store_full")
+    assert "no space is left" in failed.failure.message
+    assert data_files(bench) == []
+    assert len(bench.entries()[-1].dlq) == 1
+    disk.change("size=20m")
+    bench.hands.at += HOUR
+    drain(bench.again(run_id="run-2"))
+    assert parquet_ids(bench.entries(), bench.table) == list(range(1500))
+
+
+def test_a_journal_on_a_full_disk_is_an_error_of_the_step_and_stays_whole(bench, source, disk):
+    """W16, D05."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    put(source, "b.ndjson", b'{"id": "bad"}\n')
+    pipeline = bench.again(run_id="run-2").pipeline()
+    disk.fill()
+    with pytest.raises(StoreFull, match="no space is left"):
+        pipeline.step()
+    assert len(bench.entries()) == 2
+    disk.clear()
+    assert pipeline.step()
+    assert pipeline.step() is False
+    assert len(bench.entries()) == 3
+    assert parquet_ids(bench.entries(), bench.table) == [0, 1, 2]
+
+
+def test_a_full_disk_of_a_worker_fails_the_files_whole_and_takes_them_later(
+    tmp_path, source, disk, monkeypatch
+):
+    """W16: Parquet files stand on the worker's disk before they are uploaded."""
+    monkeypatch.setattr("tempfile.tempdir", str(disk.folder))
+    put(source, "large.ndjson", large())
+    bench = Bench(pipeline_settings(source, tmp_path / "table"))
+    drain(bench)
+    (failed,) = bench.entries()[-1].sources
+    assert failed.failure is not None
+    assert failed.failure.code == "store_full"
+    assert "worker's local disk" in failed.failure.message
+    assert list(disk.folder.iterdir()) == []
+    disk.change("size=20m")
+    bench.hands.at += HOUR
+    drain(bench.again(run_id="run-2"))
+    assert parquet_ids(bench.entries(), bench.table) == list(range(1500))
+
+
+def test_a_read_only_disk_is_an_error_that_says_so_and_work_goes_on_when_it_is_mended(
+    bench, source, disk
+):
+    """W16."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    put(source, "b.ndjson", b'{"id": "bad"}\n')
+    pipeline = bench.again(run_id="run-2").pipeline()
+    disk.change("ro")
+    with pytest.raises(StoreDenied, match="read-only"):
+        pipeline.step()
+    disk.change("rw")
+    assert pipeline.step()
+    assert len(bench.entries()) == 3

@@ -1,0 +1,378 @@
+"""Spark with Delta and penguin on the same tables: each reads what the other wrote, row for row."""
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+from blizzard import config as blizzard_config
+from lake.clock import Clock
+from lake.entry import SourceRecord
+from lake.schema import Field, FieldType, Schema
+from lake.storage import Store
+from penguin import config as penguin_config
+from penguin.evolution import READ_AS
+from penguin.pipeline import commit_table
+from penguin.settings import Evolution
+from tests.support import delta_spark as spark
+from tests.support import readers
+from tests.support.landing import FIELDS, Landing, config
+from tests.support.pipelines import pipeline_of
+from tests.support.runner import InProcessRunner
+from tests.support.tables import Penguin, TableDirectory
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+
+FILTERS_PER_STATE = 36
+Row = dict[str, Any]
+
+
+class Lake:
+    """blizzard's worker and penguin on one table, with an oracle of its rows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.table = folder / "table"
+        self.landing = Landing(folder / "landing")
+        self.rows: list[Row] = []
+        self.fields = FIELDS
+
+    def declare(self, *, without: tuple[str, ...] = (), **types: str) -> "Lake":
+        """Change the declared schema."""
+        lines = []
+        for line in FIELDS.splitlines():
+            name = line.split("name: ")[1].split(",")[0]
+            kind = line.split("type: ")[1].split("}")[0].split(",")[0]
+            if name not in without:
+                lines.append(line.replace(f"type: {kind}", f"type: {types.get(name, kind)}"))
+        self.fields = "\n".join(lines) + "\n"
+        return self
+
+    def ingest(self, *days: str, evolution: Evolution = Evolution.MERGE, every: int = 10) -> "Lake":
+        """Land a file a day, make an entry of them, and commit it."""
+        for day in days:
+            name = f"date={day}/{len(self.rows)}.ndjson"
+            declared = {line.split("name: ")[1].split(",")[0] for line in self.fields.splitlines()}
+            self.rows += [
+                {
+                    **{key: value if key in declared else None for key, value in row.items()},
+                    "date": date.fromisoformat(day),
+                }
+                for row in self.landing.land(name, 40)
+            ]
+        file = config(self.folder, partitioned=True)
+        file.write_text(file.read_text().replace(FIELDS, self.fields))
+        (pipeline,) = blizzard_config.load([file], [], {}).pipelines
+        work = pipeline_of(pipeline, InProcessRunner())
+        while work.step():
+            pass
+        self.commit(evolution, every)
+        return self
+
+    def commit(self, evolution: Evolution = Evolution.MERGE, every: int = 10) -> int:
+        """Commit what waits, as penguin does."""
+        (settings,) = penguin_config.load([self.folder / "pipeline.yaml"], [], {}).tables
+        settings = replace(settings, evolution=evolution, checkpoint_interval=every)
+        store = Store(settings.table_uri, settings.storage_options)
+        return commit_table(settings, store, lambda _event: None, Clock())
+
+    def wanted(self, columns: list[str]) -> list[Row]:
+        ordered = sorted(self.rows, key=lambda row: int(row["id"]))
+        return [{name: row[name] for name in columns} for row in ordered]
+
+    def check(self) -> None:
+        """Hold all rows, as Spark, deltalake and polars read them, against the oracle."""
+        columns = spark.table(self.table).columns
+        wanted = self.wanted(columns)
+        assert [_plain(row) for row in spark.rows(self.table)] == wanted
+        found = sorted(readers.rows(self.table), key=lambda row: int(row["id"]))
+        assert found == wanted
+        assert readers.polars_ids(self.table) == [row["id"] for row in wanted]
+
+
+def _plain(row: Row) -> Row:
+    """Turn what Spark gives into what the oracle holds."""
+    for name, value in row.items():
+        if isinstance(value, datetime):
+            row[name] = value.astimezone(UTC)
+        elif isinstance(value, bytearray):
+            row[name] = bytes(value)
+    return row
+
+
+def filters(rows: list[Row], columns: list[str], seed: int) -> Iterator[tuple[str, Column, Any]]:
+    """Generate filters on every column: as words, as Spark says them, and as plain Python."""
+    chance = random.Random(seed)
+    for place in range(FILTERS_PER_STATE):
+        name = columns[place % len(columns)]
+        column = fn.col(name)
+        values = [row[name] for row in rows if row[name] is not None]
+        kind = chance.choice(["=", "<", ">=", "!=", "in", "null", "not null"])
+        if not values or kind == "null":
+            yield f"{name} null", column.isNull(), lambda row, n=name: row[n] is None
+        elif kind == "not null":
+            yield f"{name} not null", column.isNotNull(), lambda row, n=name: row[n] is not None
+        elif kind == "in":
+            some = [chance.choice(values), chance.choice(values)]
+            yield (
+                f"{name} in {some}",
+                column.isin(*map(fn.lit, some)),
+                lambda row, n=name, s=some: row[n] in s,
+            )
+        else:
+            yield _comparison(name, kind, chance.choice(values))
+
+
+def _comparison(name: str, kind: str, value: Any) -> tuple[str, Column, Any]:
+    column, literal = fn.col(name), fn.lit(value)
+    if kind == "=":
+        return f"{name} = {value}", column == literal, lambda row: row[name] == value
+    if kind == "!=":
+        return (
+            f"{name} != {value}",
+            column != literal,
+            lambda row: row[name] is not None and row[name] != value,
+        )
+    if kind == "<":
+        return (
+            f"{name} < {value}",
+            column < literal,
+            lambda row: row[name] is not None and row[name] < value,
+        )
+    return (
+        f"{name} >= {value}",
+        column >= literal,
+        lambda row: row[name] is not None and row[name] >= value,
+    )
+
+
+def as_written(lake: Lake) -> None:
+    lake.ingest("2024-01-01", "2024-01-02").ingest("2024-01-03")
+
+
+def checkpointed(lake: Lake) -> None:
+    lake.ingest("2024-01-01", "2024-01-02", every=1).ingest("2024-01-03", every=1)
+    assert list((lake.table / "_delta_log").glob("*.checkpoint.parquet"))
+
+
+def merged(lake: Lake) -> None:
+    """Columns came later, and some files have a narrower type than the table."""
+    lake.declare(without=("extra", "flag", "at")).ingest("2024-01-01")
+    lake.declare().ingest("2024-01-02", every=1)
+    lake.declare(id="int32", amount="float32", without=("name",))
+    lake.landing.chance = SmallIds(3)
+    lake.ingest("2024-01-03")
+    for row in lake.rows[-40:]:
+        # A float32 holds the nearest value.
+        row["amount"] = None if row["amount"] is None else _float32(row["amount"])
+
+
+def overwritten(lake: Lake) -> None:
+    """Columns were dropped, widened and brought back, each in the schema only."""
+    lake.declare().ingest("2024-01-01", evolution=Evolution.OVERWRITE)
+    lake.declare(without=("ratio", "name"), small="int64")
+    lake.ingest("2024-01-02", evolution=Evolution.OVERWRITE)
+    lake.declare(without=("ratio",), small="int64")
+    lake.ingest("2024-01-03", evolution=Evolution.OVERWRITE)
+    assert "ratio" not in spark.table(lake.table).columns
+
+
+def compacted_by_deltalake(lake: Lake) -> None:
+    merged(lake)
+    readers.DeltaTable(str(lake.table)).optimize.compact()
+    lake.declare().ingest("2024-01-01")
+
+
+def compacted_by_spark(lake: Lake) -> None:
+    overwritten(lake)
+    lake.ingest("2024-01-01", "2024-01-02", evolution=Evolution.OVERWRITE)
+    spark.sql(f"OPTIMIZE delta.`{lake.table}`")
+    lake.ingest("2024-01-01", evolution=Evolution.OVERWRITE)
+
+
+class SmallIds(random.Random):
+    """Draws numbers small enough for an int32."""
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        if (start, stop) == (10**6, None):
+            return super().randrange(1000)
+        return super().randrange(start, stop, step)
+
+
+def _float32(value: float) -> float:
+    return float(pa.scalar(value, pa.float32()).as_py())
+
+
+STATES = [
+    as_written,
+    checkpointed,
+    merged,
+    overwritten,
+    compacted_by_deltalake,
+    compacted_by_spark,
+]
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_spark_finds_exactly_the_rows_under_every_filter(tmp_path: Path, state: Any) -> None:
+    """W04, W06, W13: before and after evolution, checkpoint and OPTIMIZE."""
+    lake = Lake(tmp_path)
+    state(lake)
+    lake.check()
+    columns = spark.table(lake.table).columns
+    asked = list(filters(lake.rows, columns, seed=len(state.__name__)))
+    found = spark.ids_under(lake.table, [condition for _, condition, _ in asked])
+    for (words, _, keeps), ids in zip(asked, found, strict=True):
+        assert ids == sorted(row["id"] for row in lake.rows if keeps(row)), words
+
+
+def test_penguin_goes_on_with_a_table_that_spark_writes_to(tmp_path: Path) -> None:
+    """D09, D10, D11: append, delete with and without deletion vectors, OPTIMIZE, VACUUM."""
+    lake = Lake(tmp_path)
+    lake.ingest("2024-01-01", "2024-01-02")
+    name = f"delta.`{lake.table}`"
+
+    def delete(condition: str, keeps: Any) -> None:
+        spark.sql(f"DELETE FROM {name} WHERE {condition}")
+        lake.rows = [row for row in lake.rows if keeps(row)]
+
+    own = {**dict.fromkeys(lake.rows[0]), "id": 7, "name": "spark", "date": date(2024, 1, 1)}
+    spark.sql(f"INSERT INTO {name} (id, name, date) VALUES (7, 'spark', DATE'2024-01-01')")
+    lake.rows.append(own)
+    lake.ingest("2024-01-03")
+    delete("small < -50", lambda row: row["small"] is None or row["small"] >= -50)
+    lake.ingest("2024-01-01")
+    lake.check()
+
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+    delete("flag", lambda row: row["flag"] is not True)
+    vectors = list(lake.table.rglob("deletion_vector*"))
+    assert vectors, "no deletion vector was written"
+    lake.ingest("2024-01-02", every=1)
+    lake.check()
+
+    orphan = next(lake.table.glob("date=2024-01-02/*.parquet"))
+    shutil.copy(orphan, orphan.with_name(f"part-00000-{Clock().fresh_id()}-c000.snappy.parquet"))
+    spark.sql(f"OPTIMIZE {name}")
+    lake.ingest("2024-01-03")
+    spark.sql(f"VACUUM {name} RETAIN 0 HOURS")
+    lake.ingest("2024-01-04", every=1)
+    assert lake.commit() == 0
+    lake.check()
+
+
+PAIRS = [
+    *((table, file) for table, files in READ_AS.items() for file in sorted(files)),
+    ("decimal(12,2)", "decimal(7,2)"),
+    ("decimal(30,2)", "decimal(15,2)"),
+    ("decimal(18,4)", "decimal(18,4)"),
+]
+ARROW = {
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+}
+WRAPS: dict[str, tuple[Any, Any, Any]] = {
+    "plain": (lambda kind: kind, lambda kind: kind, lambda value: value),
+    "struct": (
+        lambda kind: {"type": "struct", "fields": [_field("in", kind)]},
+        lambda kind: pa.struct([("in", kind)]),
+        lambda value: {"in": value},
+    ),
+    "array": (
+        lambda kind: {"type": "array", "elementType": kind, "containsNull": True},
+        pa.list_,
+        lambda value: [value, None],
+    ),
+    "map": (
+        lambda kind: {
+            "type": "map",
+            "keyType": "string",
+            "valueType": kind,
+            "valueContainsNull": True,
+        },
+        lambda kind: pa.map_(pa.string(), kind),
+        lambda value: {"k": value},
+    ),
+}
+
+
+def _field(name: str, kind: Any, *, nullable: bool = True) -> Row:
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": {}}
+
+
+def _arrow(kind: str) -> pa.DataType:
+    if kind in ARROW:
+        return ARROW[kind]
+    precision, scale = json.loads(f"[{kind[8:-1]}]")
+    return pa.decimal128(precision, scale)
+
+
+def _value(kind: str) -> Any:
+    return Decimal("12.50") if kind.startswith("decimal") else 12.5 if kind == "float" else 100
+
+
+@pytest.mark.parametrize("decimals_as_integers", [False, True])
+def test_every_narrower_type_that_penguin_accepts_is_read_by_spark(
+    tmp_path: Path, decimals_as_integers: bool
+) -> None:
+    """W06: alone, in structs, in lists and in maps, by both of Spark's Parquet readers."""
+    table = TableDirectory(tmp_path / "table")
+    plain = Schema((Field(name="id", type=FieldType.INT64, nullable=False),))
+    journal = table.journal(schema=plain, partitions=())
+    expected = []
+    for number, side in ((1, 0), (2, 1)):
+        fields = [_field("id", "long", nullable=False)]
+        columns: Row = {"id": pa.array([number], pa.int64())}
+        row: Row = {"id": number}
+        for pair in PAIRS:
+            for wrap, (delta, arrow, wrapped) in WRAPS.items():
+                name = f"{wrap}_{pair[0]}_{pair[1]}".replace("(", "_").replace(")", "")
+                name = name.replace(",", "_")
+                value = wrapped(_value(pair[1]))
+                fields.append(_field(name, delta(pair[side])))
+                kind = arrow(_arrow(pair[side]))
+                given = list(value.items()) if wrap == "map" else value
+                columns[name] = pa.array([given], kind)
+                row[name] = value
+        file = journal.file([{"id": number}])
+        target = table.root / file.filename
+        data = pa.table(columns)
+        required = data.schema.set(0, pa.field("id", pa.int64(), nullable=False))
+        pq.write_table(data.cast(required), target, store_decimal_as_integer=decimals_as_integers)
+        journal.batch(
+            files=(replace(file, size=target.stat().st_size),),
+            sources=(SourceRecord(source="in", path="a", size=1, etag=None, lines=1, rows=1),),
+            table_schema={"type": "struct", "fields": fields},
+        )
+        expected.append(row)
+    assert Penguin(table).drain().codes == {}
+    conf = spark.session().conf
+    for vectorized in ("true", "false"):
+        conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+        try:
+            assert spark.rows(table.root) == expected, vectorized
+        finally:
+            conf.set("spark.sql.parquet.enableVectorizedReader", "true")
+    found = sorted(table.rows(), key=lambda row: row["id"])
+    for row in found:
+        for name in row:
+            if name.startswith("map"):
+                row[name] = dict(row[name])
+    assert found == expected
+    assert pl.read_delta(str(table.root)).height == 2

@@ -1,0 +1,275 @@
+"""What penguin's metrics and health say of real commits, scraped over the loopback."""
+
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from lake.clock import Clock
+from lake.layout import journal_entry
+from lake.polling import Stop, run_step
+from lake.retry import Backoff
+from lake.schema import Field, FieldType, Schema
+from lake.storage import Store
+from lake.telemetry.events import Emit, Event, StepFailed, StepFinished
+from lake.telemetry.health import Part, PartKind
+from lake.telemetry.server import observed
+from penguin import inline
+from penguin.cli import app
+from penguin.errors import CommitFailed
+from penguin.events import CommittedByOther, PlanSuperseded
+from penguin.metrics import METRICS
+from penguin.pipeline import TableRun
+from penguin.table import Log, Table
+from tests.support.scrape import Pages
+from tests.support.tables import EVENTS, TableDirectory, rows_of
+
+PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
+JOURNALED = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+
+
+@dataclass
+class Watched:
+    """A penguin on one table directory whose events are served as metrics and health."""
+
+    table: TableDirectory
+    pages: Pages
+    emit: Emit
+    now: list[float]
+    options: dict[str, int] = field(default_factory=dict)
+    log: type[Log] = Log
+
+    def run(self, emit: Emit | None = None) -> TableRun:
+        return TableRun(
+            settings=self.table.settings(**self.options),
+            emit=emit or self.emit,
+            clock=Clock(seconds=lambda: self.now[0]),
+            open_store=lambda: self.table.store,
+            open_log=self.log,
+            pause=lambda _seconds: None,
+        )
+
+    def drain(self) -> None:
+        run = self.run()
+        while run.step():
+            pass
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.pages.value(name, table="events", **labels)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    pages, now = Pages(), [JOURNALED + 60]
+    with observed(
+        pages.log,
+        address="127.0.0.1:0",
+        specs=METRICS,
+        parts={Part(PartKind.TABLE, "events"): 10.0},
+        seconds=lambda: now[0],
+    ) as emit:
+        yield Watched(TableDirectory(tmp_path / "table"), pages, emit, now)
+
+
+def test_the_names_and_types_are_those_of_the_table(watched):
+    watched.table.journal().batch(rows_of(1))
+    watched.drain()
+    assert watched.pages.types() == {spec.name: spec.kind.value for spec in METRICS}
+
+
+def test_commits_are_counted_with_what_they_made_visible(watched):
+    journal = watched.table.journal()
+    journal.batch(rows_of(1, 2), rows_of(3))
+    watched.drain()
+    journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    journal.batch(rows_of(4))
+    watched.drain()
+    assert watched.value("penguin_commits_total") == 2
+    assert watched.value("penguin_commit_duration_seconds_count") == 2
+    assert watched.value("penguin_entries_committed_total") == 2
+    assert watched.value("penguin_files_committed_total") == 3
+    assert watched.value("penguin_rows_committed_total") == 4
+    assert watched.value("penguin_columns_added_total") == 1
+    assert watched.value("penguin_table_version") == watched.table.delta().version()
+
+
+def test_what_waits_and_how_long_is_shown_until_it_is_committed(watched):
+    journal = watched.table.journal()
+    journal.batch(rows_of(1), rows_of(2))
+    journal.batch(rows_of(3), created="2026-01-01T00:00:30+00:00")
+    run = watched.run()
+    assert run.step()
+    assert watched.value("penguin_pending_entries") == 2
+    assert watched.value("penguin_pending_files") == 3
+    assert watched.value("penguin_lag_seconds") == 60
+    watched.now[0] += 1000
+    assert watched.value("penguin_lag_seconds") == 1060
+    assert not run.step()
+    assert watched.value("penguin_pending_entries") == 0
+    assert watched.value("penguin_pending_files") == 0
+    assert watched.value("penguin_lag_seconds") == 0
+
+
+def test_conflicts_are_counted_by_their_outcome(watched):
+    watched.emit(CommittedByOther(table="events", version=1, entries=1))
+    watched.emit(PlanSuperseded(table="events"))
+    watched.emit(PlanSuperseded(table="events"))
+    assert watched.value("penguin_conflicts_total", outcome="committed_by_other") == 1
+    assert watched.value("penguin_conflicts_total", outcome="superseded") == 2
+
+
+def test_checkpoints_are_counted(watched, monkeypatch):
+    watched.options = {"checkpoint_interval": 1}
+    journal = watched.table.journal()
+    journal.batch(rows_of(1))
+    watched.drain()
+    assert (watched.value("penguin_checkpoints_written_total") or 0) >= 1
+    assert watched.value("penguin_checkpoints_failed_total") == 0
+
+    def fails(_table: Table) -> None:
+        raise CommitFailed("no space")
+
+    monkeypatch.setattr(Table, "checkpoint", fails)
+    journal.batch(rows_of(2))
+    watched.run().step()
+    assert watched.value("penguin_checkpoints_failed_total") == 1
+
+
+def breaks(table: TableDirectory, sequence: int = 1) -> bytes:
+    """Break an entry of the journal, and give what it was."""
+    path = table.root / journal_entry("events", sequence)
+    body = path.read_bytes()
+    path.write_bytes(b"{")
+    return body
+
+
+def test_a_stopped_pipeline_makes_its_table_unwell_until_it_is_mended(watched):
+    watched.table.journal().batch(rows_of(1))
+    body = breaks(watched.table)
+    run = watched.run()
+    run.step()
+    code = run.stopped["events"].error.code
+    assert watched.value("penguin_pipeline_stopped", pipeline="events", code=code) == 1
+    status, document = watched.pages.health()
+    assert status == 503
+    assert document["tables"]["events"]["stopped"]["events"]["code"] == code
+    (watched.table.root / journal_entry("events", 1)).unlink()
+    run.step()
+    (watched.table.root / journal_entry("events", 1)).write_bytes(body)
+    run.step()
+    assert watched.value("penguin_pipeline_stopped", pipeline="events", code=code) == 0
+    assert watched.pages.health()[0] == 200
+
+
+def test_a_pipeline_is_stopped_for_one_reason_at_a_time(watched):
+    journal = watched.table.journal()
+    journal.batch(rows_of(1))
+    run = watched.run()
+    run.step()
+    journal.batch(rows_of(2))
+    file = journal.batch(rows_of(3)).files[0]
+    body = breaks(watched.table, 2)
+    run.step()
+    first = run.stopped["events"].error.code
+    (watched.table.root / journal_entry("events", 2)).write_bytes(body)
+    (watched.table.root / file.filename).unlink()
+    while run.step():
+        pass
+    second = run.stopped["events"].error.code
+    assert first != second
+    assert watched.value("penguin_pipeline_stopped", pipeline="events", code=first) == 0
+    assert watched.value("penguin_pipeline_stopped", pipeline="events", code=second) == 1
+
+
+def test_a_pipeline_that_was_mended_is_told_of_inline_too(watched):
+    watched.table.journal().batch(rows_of(1))
+    body = breaks(watched.table)
+    commit = inline.committer(
+        watched.table.settings(), "", watched.table.store.options, emit=watched.emit, clock=Clock()
+    )
+    with pytest.raises(Exception, match="events"):
+        commit()
+    assert watched.pages.health()[0] == 503
+    (watched.table.root / journal_entry("events", 1)).write_bytes(body)
+    assert commit() == 1
+    assert watched.pages.health()[0] == 200
+
+
+@dataclass
+class Mends:
+    """Looks at the health after every step, and mends the store after the first failure."""
+
+    watched: Watched
+    stop: Stop = field(default_factory=Stop)
+    seen: list[tuple[int, str]] = field(default_factory=list)
+    broken: bool = True
+
+    def open_store(self) -> Store:
+        return Broken(self.watched.table.store) if self.broken else self.watched.table.store
+
+    def emit(self, event: Event) -> None:
+        self.watched.emit(event)
+        if isinstance(event, StepFailed | StepFinished):
+            status, document = self.watched.pages.health()
+            self.seen.append((status, document["tables"]["events"]["status"]))
+        if isinstance(event, StepFailed):
+            self.broken = False
+        if isinstance(event, StepFinished) and not event.found:
+            self.stop.request()
+
+
+class Broken(Store):
+    """A store whose folders are gone."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(str(Path(store.uri) / "elsewhere"), store.options)
+
+
+def test_health_is_503_while_the_store_is_broken_and_200_once_it_is_mended(watched):
+    watched.table.journal().batch(rows_of(1))
+    mends = Mends(watched)
+    run = watched.run(mends.emit)
+    run.open_store = mends.open_store
+    error = run_step(
+        run.step,
+        who="events",
+        kind=PartKind.TABLE,
+        stop=mends.stop,
+        emit=mends.emit,
+        once=False,
+        interval=lambda: 0.0,
+        backoff=Backoff(first_secs=0.0),
+    )
+    assert error is None
+    assert mends.seen == [(503, "failing"), (200, "ok"), (200, "ok")]
+    assert watched.value("penguin_step_failures_total", code="object_missing") == 1
+    assert watched.value("penguin_commits_total") == 1
+
+
+def config(tmp_path: Path, address: str) -> str:
+    file = tmp_path / "tables.yaml"
+    metrics = {"enabled": True, "address": address}
+    tables = {"events": {"table_uri": str(tmp_path / "table")}}
+    file.write_text(yaml.safe_dump({"tables": tables, "metrics": metrics}))
+    return str(file)
+
+
+def test_an_address_in_use_ends_the_program_with_2(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        answer = CliRunner().invoke(app, ["-c", config(tmp_path, address), "--once"])
+    assert answer.exit_code == 2
+    assert f"error: metrics.address: cannot listen on {address}" in answer.stderr
+
+
+def test_the_page_lists_every_metric_with_its_type_and_labels():
+    found = re.findall(r"^\| `(penguin_\w+)` \| (\w+) \| ([^|]*) \|", PAGE, flags=re.MULTILINE)
+    assert [(name, kind, labels.replace("`", "").strip()) for name, kind, labels in found] == [
+        (spec.name, spec.kind.value, ", ".join(spec.labels)) for spec in METRICS
+    ]
