@@ -111,11 +111,12 @@ def status(
     output: Shape = show.Output.TEXT,
 ) -> None:
     """Show what is committed, what waits and for how long, and what is held."""
+    tables = _tables(context, files, folders)
     from penguin.pipeline import open_reader  # noqa: PLC0415
     from penguin.status import table_status  # noqa: PLC0415
 
     rows = []
-    for table in _tables(context, files, folders):
+    for table in tables:
         found, error = None, None
         try:
             reader = open_reader(table)
@@ -135,11 +136,12 @@ def held(
     output: Shape = show.Output.TEXT,
 ) -> None:
     """Show which entries are held back, with every reason; exit 1 if any is."""
+    tables = _tables(context, files, folders)
     from penguin.pipeline import open_reader  # noqa: PLC0415
     from penguin.status import table_status  # noqa: PLC0415
 
     rows, failed = [], False
-    for table in _tables(context, files, folders):
+    for table in tables:
         try:
             reader = open_reader(table)
             found = None if reader is None else table_status(table, reader, Clock().now())
@@ -175,12 +177,13 @@ def history(
     output: Shape = show.Output.TEXT,
 ) -> None:
     """Show the last N commits of each table, with the entries, files and rows of each."""
+    tables = _tables(context, files, folders)
     from penguin.history import read_history  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
     from penguin.table import LogReader  # noqa: PLC0415
 
     code = DONE
-    for table in _tables(context, files, folders):
+    for table in tables:
         try:
             reader = open_reader(table)
             snapshot = None if reader is None else LogReader(reader).look()

@@ -87,7 +87,6 @@ class EntriesCommitted(Event):
         yield Count("penguin_files_committed_total", self.files, labels)
         yield Count("penguin_rows_committed_total", self.rows, labels)
         yield Count("penguin_columns_added_total", len(self.columns_added), labels)
-        yield Reading("penguin_table_version", self.version, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

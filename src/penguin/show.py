@@ -65,6 +65,12 @@ def explanations(rows: list[dict[str, Any]], output: Output) -> None:
                     soft_wrap=True,
                     markup=False,
                 )
+        for one in row["waiting"]:
+            console.print(
+                f"  wait    {one['pipeline']}: entry {one['entry']}: {one['reason']}",
+                soft_wrap=True,
+                markup=False,
+            )
         for one in row["stopped"]:
             console.print(
                 f"  leave   {one['pipeline']}: {one['error']} [{one['code']}]",
@@ -94,6 +100,10 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
             for one in (found.planned.stopped if found else ())
+        ],
+        "waiting": [
+            {"pipeline": one.pipeline, "entry": one.sequence, "reason": one.reason}
+            for one in (found.planned.waiting if found else ())
         ],
         "error": None,
     }

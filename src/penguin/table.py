@@ -244,15 +244,23 @@ class LogReader:
         return None if handle is None else Snapshot(handle, self.store)
 
     def _handle(self) -> DeltaTable | None:
+        found = self._open()
+        if found is not None or not _has_log(self.store):
+            return found
+        # Somebody may have created the table between the two looks. The library also says "no
+        # table" of a folder that it may not read, and says it again.
+        found = self._open()
+        if found is None:
+            raise TableUnreadable(
+                "there is a Delta log, and it cannot be read", table=self.store.uri
+            )
+        return found
+
+    def _open(self) -> DeltaTable | None:
         try:
             with _translated(self.store, unreadable=True):
                 return DeltaTable(_location(self.store.uri), storage_options=_options(self.store))
         except _NoTable:
-            # The library says the same of a folder that it may not read.
-            if _has_log(self.store):
-                raise TableUnreadable(
-                    "there is a Delta log, and it cannot be read", table=self.store.uri
-                ) from None
             return None
 
 
@@ -395,7 +403,7 @@ def _custom_metadata(metadata: object) -> dict[str, Any]:
 
 
 def _json(value: object) -> str:
-    """Write JSON; an escaped character above U+FFFF would be read back as another one."""
+    """Write JSON on one line, with characters as they are."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

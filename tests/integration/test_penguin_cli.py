@@ -92,6 +92,19 @@ def test_a_stopped_pipeline_is_exit_1_and_the_other_one_is_committed(tmp_path, t
     assert table.ids() == [1]
 
 
+def test_a_dry_run_names_what_is_not_handed_off_yet_and_is_no_failure(tmp_path):
+    staging = TableDirectory(tmp_path / "staging", handoff=Handoff.STAGING)
+    staging.journal().batch(rows_of(1))
+    file = config(tmp_path, events=staging.root)
+    done = penguin("-c", file, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "wait    events: entry 1: blizzard has not written its metas yet" in done.stdout
+    (row,) = map(
+        json.loads, penguin("-c", file, "--dry-run", "--output", "json").stdout.splitlines()
+    )
+    assert [one["entry"] for one in row["waiting"]] == [1]
+
+
 @pytest.mark.parametrize("made", [True, False])
 def test_where_blizzard_has_not_written_yet_there_is_nothing_to_commit(tmp_path, made):
     if made:
@@ -132,7 +145,15 @@ def test_the_version_is_printed():
     assert penguin("-V").stdout.startswith("penguin ")
 
 
-@pytest.mark.parametrize("arguments", [["-h"], ["-c", "/nowhere.yaml"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-h"],
+        ["-c", "/nowhere.yaml"],
+        *([name, "-h"] for name in ("status", "held", "plan", "history")),
+        *([name, "-c", "/nowhere.yaml"] for name in ("status", "held", "plan", "history")),
+    ],
+)
 def test_help_and_configuration_faults_load_neither_delta_nor_arrow(arguments):
     script = (
         "import sys\nfrom penguin.cli import main\n"

@@ -12,6 +12,7 @@ from deltalake.schema import PrimitiveType
 
 from lake.entry import SourceRecord
 from lake.schema import Field, FieldType, Schema
+from penguin.events import EntriesCommitted
 from penguin.evolution import DROPPED_PROPERTY
 from penguin.settings import Evolution
 from penguin.stats import SKIPPING_PROPERTY
@@ -109,7 +110,7 @@ def test_overwrite_replaces_the_columns_and_old_rows_stay(table):
     assert table.ids("id = 1") == [1]
     assert table.ids("extra IS NULL") == [1, 2]
     assert table.ids("date IS NULL") == [2]
-    told = done.events[-1].sentence()
+    (told,) = (event.sentence() for event in done.events if isinstance(event, EntriesCommitted))
     assert "new columns: extra, dropped columns: name" in told
     configuration = table.delta().metadata().configuration
     assert configuration[SKIPPING_PROPERTY] == "id"
@@ -280,7 +281,8 @@ def test_a_stopped_pipeline_goes_on_by_itself_when_the_table_changes(table):
     assert by_id(table, "extra") == {1: None, 2: "x"}
     kinds = [type(event).__name__ for event in running.events]
     assert kinds.count("PipelineStopped") == 1
-    assert kinds[-2:] == ["PipelineMended", "EntriesCommitted"]
+    assert kinds.index("PipelineStopped") < kinds.index("PipelineMended")
+    assert kinds.count("EntriesCommitted") == 2
 
 
 def test_an_overwrite_that_lost_the_race_looks_again(table):

@@ -206,7 +206,7 @@ def test_an_evolution_is_the_very_next_version_or_nothing(table):
 
 
 def test_an_evolution_keeps_everything_else_that_the_table_is(table):
-    """Also a name that is more than two bytes a character, which an escape would garble."""
+    """Also with a name of characters that are more than two bytes each."""
     log = Log(table.store)
     log.create(facts(**{"delta.checkpointInterval": "7"}), {})
     before = table.delta().metadata()
@@ -358,3 +358,20 @@ def test_secrets_are_not_in_an_error(table):
     with pytest.raises(TableUnreadable) as unreadable:
         LogReader(reader).open()
     assert secret not in str(unreadable.value)
+
+
+def test_a_table_that_somebody_creates_between_two_looks_is_not_unreadable(tmp_path, monkeypatch):
+    """W12: the library found no table, and then there was a log."""
+    table = TableDirectory(tmp_path / "table")
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    first = [True]
+    look = LogReader._open
+
+    def too_early(self):
+        return None if first and first.pop() else look(self)
+
+    monkeypatch.setattr(LogReader, "_open", too_early)
+    found = LogReader(table.store).open()
+    assert found is not None
+    assert found.version == 1

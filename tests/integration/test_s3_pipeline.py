@@ -33,6 +33,8 @@ from tests.support.spark import shared_runner
 
 BAD = b'{"id": "one"}\n'
 TOKEN = "canary-session-token"
+STEP_TRIES = 5
+"""How often a step is tried with `--once`."""
 
 
 @pytest.fixture(autouse=True)
@@ -303,6 +305,8 @@ def test_penguin_says_what_ails_the_log_and_commits_once_it_is_mended(
     done = CliRunner().invoke(penguin_cli.app, ["-c", str(troubled.config), "--once"])
     assert done.exit_code == 1
     assert said in done.output
+    asked = [request for request in proxy.record if request.path.endswith("_last_checkpoint")]
+    assert 0 < len(asked) <= STEP_TRIES * (remote.RETRY["max_retries"] + 1)
     proxy.rule = lambda _request: None
     troubled.commit()
     assert troubled.ids() == [0, 1, 2]

@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
@@ -191,7 +192,7 @@ def overwritten(lake: Lake) -> None:
 
 def compacted_by_deltalake(lake: Lake) -> None:
     merged(lake)
-    readers.DeltaTable(str(lake.table)).optimize.compact()
+    DeltaTable(str(lake.table)).optimize.compact()
     lake.declare().ingest("2024-01-01")
 
 
@@ -279,7 +280,7 @@ PAIRS = [
     ("decimal(30,2)", "decimal(15,2)"),
     ("decimal(18,4)", "decimal(18,4)"),
 ]
-ARROW = {
+ARROW: dict[str, pa.DataType] = {
     "long": pa.int64(),
     "integer": pa.int32(),
     "short": pa.int16(),

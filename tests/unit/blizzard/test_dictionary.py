@@ -8,12 +8,17 @@ import pyarrow.parquet as pq
 from blizzard.settings import RollingPolicy
 from blizzard.writer import RollingWriter
 from lake.clock import Clock
+from lake.schema import Field, FieldType, Schema
 
 
 def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> None:
-    schema = pa.schema(
-        [pa.field("fresh", pa.string()), pa.field("same", pa.string()), pa.field("few", pa.int64())]
-    )
+    schema = Schema(
+        (
+            Field(name="fresh", type=FieldType.STRING),
+            Field(name="same", type=FieldType.STRING),
+            Field(name="few", type=FieldType.INT64),
+        )
+    ).arrow()
     rows = 5_000
     batch = pa.RecordBatch.from_arrays(
         [

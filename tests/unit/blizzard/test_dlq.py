@@ -19,6 +19,7 @@ from blizzard.settings import Compression
 from blizzard.worker import OpenedStores
 from lake.entry import Stage
 from lake.errors import LakeError, StoreDenied, StoreUnavailable
+from lake.layout import journal_entry
 from lake.options import StorageOptions
 from lake.retry import Backoff
 from lake.storage import AlreadyThere, Created, Reader, Store
@@ -658,7 +659,7 @@ def test_the_command_fails_where_the_journal_cannot_be_read(bench, source, confi
     """D05."""
     put(source, "bad.ndjson", BAD)
     drain(bench)
-    max((bench.table / "_blizzard/default/journal").iterdir()).write_bytes(b"{")
+    (bench.table / journal_entry("default", 1)).write_bytes(b"{")
     shown = listed(configured)
     assert shown.exit_code == 1
     assert "cannot be read" in shown.stderr

@@ -245,6 +245,19 @@ def test_gauges_follow_the_running_units_and_are_zero_after_the_batch(watched, s
     assert watched.value("blizzard_records_total", outcome="ingested") == (3 if not error else None)
 
 
+def test_a_batch_that_runs_for_long_is_not_stuck(watched, source):
+    seen: list[int] = []
+
+    def look() -> None:
+        watched.bench.hands.at += 1e6
+        seen.append(watched.pages.health()[0])
+
+    watched.bench = replace(watched.bench, runner=Calls(look=look))
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert seen == [200]
+
+
 def test_progress_adds_the_latest_word_of_each_unit():
     told: list[Event] = []
     running = Running(told.append)
@@ -324,7 +337,7 @@ def test_what_waits_and_how_long_is_shown(watched, source):
     assert watched.value("blizzard_oldest_pending_file_age_seconds") == 0
 
 
-def test_failed_files_rest_and_dropped_values_are_counted(watched, source):
+def test_what_is_left_out_is_counted(watched, source):
     pipeline = watched.pipeline()
     put(source, "a.ndjson", b'{"id": 1, "surprise": 2}\n{"id": 2, "surprise": 3}\n')
     put(source, "b.ndjson", BAD)
@@ -332,6 +345,9 @@ def test_failed_files_rest_and_dropped_values_are_counted(watched, source):
     pipeline.step()
     assert watched.value("blizzard_values_dropped_total") == 2
     assert watched.value("blizzard_resting_files") == 1
+    put(source, "a.ndjson", ndjson(rows(9)))
+    pipeline.step()
+    assert watched.value("blizzard_source_files_overwritten_total") == 1
 
 
 @dataclass

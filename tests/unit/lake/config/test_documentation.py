@@ -63,7 +63,8 @@ def test_the_page_says_what_is_not_acted_on_yet(section: str) -> None:
 
     for key, (_, _, acted) in rows(section).items():
         assert (acted == "not yet") == (f"{prefix}.{key}" in program.NOT_YET), key
-        assert ("refused" in acted) == (f"{prefix}.{key}" in program.NOT_AVAILABLE), key
+        refused = getattr(program, "NOT_AVAILABLE", {})
+        assert ("refused" in acted) == (f"{prefix}.{key}" in refused), key
 
 
 def test_the_examples_can_be_used(tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""Moves and metas over S3, where a rename is a copy and a deletion."""
+
+import pytest
+
+from blizzard.handoff import publisher_of
+from blizzard.pipeline import Pipeline
+from blizzard.settings import PipelineSettings, SinkSettings
+from lake.clock import Clock
+from lake.entry import Handoff
+from lake.errors import ObjectMissing
+from lake.layout import PENDING, file_id
+from lake.options import StorageOptions
+from lake.storage import Reader, Store
+from penguin.pipeline import commit_table
+from penguin.preview import look
+from penguin.settings import TableSettings
+from tests.support.builders import ID_AND_NAME, ndjson, put, rows, source_settings
+from tests.support.runner import InProcessRunner
+from tests.support.s3 import options, store
+
+
+@pytest.fixture
+def opened(s3, bucket):
+    return store(s3, f"s3://{bucket}/table")
+
+
+def test_a_moved_object_has_the_new_name_only_and_moving_it_again_changes_nothing(opened):
+    """D02."""
+    opened.create("outbox/date=2024-01-01/x y", b"12")
+    move = ("outbox/date=2024-01-01/x y", "date=2024-01-01/x y")
+    assert opened.move(*move, size=2) is True
+    assert (opened.get(move[0]), opened.get(move[1])) == (None, b"12")
+    assert opened.move(*move, size=2) is False
+    with pytest.raises(ObjectMissing):
+        opened.move("outbox/none", "none", size=2)
+
+
+def test_a_copy_whose_source_was_not_deleted_is_made_again(opened):
+    """D02: the process died between the copy and the deletion."""
+    opened.create("outbox/x", b"12")
+    opened.create("x", b"12")
+    assert opened.move("outbox/x", "x", size=2) is True
+    assert (opened.get("outbox/x"), opened.get("x")) == (None, b"12")
+
+
+@pytest.mark.parametrize("handoff", Handoff)
+def test_rows_reach_a_table_on_s3_once_by_every_hand_off(s3, bucket, tmp_path, handoff):
+    uri, given = f"s3://{bucket}/table", StorageOptions(options(s3))
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(5)))
+    for _life in range(2):
+        pipeline = Pipeline(
+            settings=PipelineSettings(
+                sources=(source_settings(tmp_path / "in"),),
+                sink=SinkSettings(table_uri=uri, storage_options=given, handoff=handoff),
+                schema=ID_AND_NAME,
+            ),
+            runner=InProcessRunner(),
+            publisher=publisher_of(handoff, lambda _entry: False),
+            log_knows_pipeline=lambda: False,
+            clock=Clock(),
+            emit=lambda _event: None,
+            once=True,
+            run_id="run",
+            open_source=lambda place: Reader(place.uri, place.options),
+            open_sink=lambda place: Store(place.uri, place.options),
+        )
+        while pipeline.step():
+            pass
+        table = TableSettings(name="t", table_uri=uri, storage_options=given)
+        commit_table(table, Store(uri, given), lambda _event: None, Clock())
+
+    seen = look(uri, rows=0, options=given)
+    assert (seen.files, seen.rows) == (1, 5)
+    left = [facts.path for facts in Reader(uri, given).objects()]
+    assert len([path for path in left if path.endswith(".parquet")]) == 1
+    assert len([path for path in left if file_id(path)]) == 1
+    assert not [path for path in left if path.startswith(PENDING)]
