@@ -21,6 +21,7 @@ from lake.retry import Backoff
 PIECES_IN_FLIGHT = 64
 """Pieces of about 1 MiB that wait for the reader, over all files together."""
 TRIES = 4
+BACKOFF = Backoff(limit_secs=10)
 
 OpenAt = Callable[[SourceFile, int], Iterator[bytes]]
 """Opens a file at so many bytes from where its reader wants it to begin."""
@@ -105,7 +106,7 @@ class Downloads:
             except LakeError as error:
                 if attempt == TRIES or not error.retryable or isinstance(error, ObjectChanged):
                     raise
-                self._pause(Backoff(limit_secs=10).wait(attempt, random.random))
+                self._pause(BACKOFF.wait(attempt, random.random))
             else:
                 return
 

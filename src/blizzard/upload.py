@@ -18,6 +18,7 @@ from lake.retry import Backoff
 from lake.storage import ObjectFacts, Store
 
 TRIES = 4
+BACKOFF = Backoff(limit_secs=10)
 
 
 class Uploads:
@@ -113,7 +114,7 @@ class Uploads:
                     raise
                 with self._lock:
                     self.retries += 1
-                self._pause(Backoff(limit_secs=10).wait(attempt, random.random))
+                self._pause(BACKOFF.wait(attempt, random.random))
         if facts.size != file.size:
             raise StoreUnavailable(
                 f"the store holds {facts.size} bytes of a file of {file.size}",

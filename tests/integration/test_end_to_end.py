@@ -21,7 +21,7 @@ from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids, polars_ids, rows
 from tests.support.spark import shared_runner
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session")]
 
 
 def ingest(file: Path) -> list[Pipeline]:

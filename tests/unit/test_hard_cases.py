@@ -70,7 +70,7 @@ def at_once(monkeypatch):
             return 0.0
 
     monkeypatch.setattr(journal, "Backoff", AtOnce)
-    monkeypatch.setattr(upload, "Backoff", AtOnce)
+    monkeypatch.setattr(upload, "BACKOFF", AtOnce())
 
 
 @pytest.fixture

@@ -72,7 +72,8 @@ def at_once(monkeypatch):
 
     monkeypatch.setattr(journal, "Backoff", AtOnce)
     monkeypatch.setattr(dlq, "Backoff", AtOnce)
-    monkeypatch.setattr("blizzard.upload.Backoff", AtOnce)
+    monkeypatch.setattr("blizzard.upload.BACKOFF", AtOnce())
+    monkeypatch.setattr("blizzard.download.BACKOFF", AtOnce())
 
 
 @pytest.fixture
