@@ -19,9 +19,10 @@ from blizzard.flow import Location
 from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
 from blizzard.live import Running
 from blizzard.metrics import METRICS
-from blizzard.pipeline import Pipeline, dead_letter_queue, explain
+from blizzard.pipeline import Pipeline
 from blizzard.progress import Display
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
+from blizzard.sight import dead_letter_queue, explain
 from blizzard.spark.runner import SparkRunner
 from blizzard.switch import set_handoff
 from lake.clock import Clock

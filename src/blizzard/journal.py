@@ -7,40 +7,34 @@ runs cannot both append entry N, and a journal that was rolled back or patched i
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from blizzard.flow import Known
+from blizzard.history import History
+from blizzard.protocol import agree_on_protocol, require_handoff
 from lake import layout
 from lake.clock import Clock
 from lake.datafile import FinishedFile
 from lake.entry import (
     Entry,
     Handoff,
-    Protocol,
     Receipt,
     SourceRecord,
     Started,
     decode_entry,
-    decode_protocol,
-    decode_receipt,
     decode_started,
-    digest,
     encode,
 )
 from lake.errors import (
-    DocumentUnreadable,
     JournalConflict,
     JournalLost,
     LakeError,
-    NoExclusiveCreate,
-    ProtocolConflict,
     StoreUnavailable,
 )
 from lake.retry import Backoff
-from lake.storage import AlreadyThere, Created, Reader, Store
+from lake.storage import AlreadyThere, Store
 
 TRIES = 6
 
@@ -55,72 +49,6 @@ class Identity:
     source_uris: Mapping[str, str]
     table_schema: dict[str, Any]
     partition_columns: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class History:
-    """What the entries up to now say: who we are, where we are, which files are known."""
-
-    receipt: Receipt | None = None
-    """What penguin has committed last, read before the entries."""
-    journal: str | None = None
-    sequence: int = -1
-    digests: list[str] = field(default_factory=list)
-    """The digest of every entry."""
-    source_names: dict[str, str] = field(default_factory=dict)
-    """Under which name each source has been read, by its URI."""
-    last: Entry | None = None
-    known: dict[str, Known] = field(default_factory=dict)
-
-    @property
-    def digest(self) -> str | None:
-        """Give the digest of the last entry, which the next one repeats."""
-        return self.digests[-1] if self.digests else None
-
-    def learn(self, entry: Entry, body: bytes) -> None:
-        """Move on by one entry; one that does not follow the last is an error."""
-        path = layout.journal_entry(entry.pipeline, entry.sequence)
-        if entry.sequence != self.sequence + 1 or entry.previous != self.digest:
-            raise DocumentUnreadable(
-                "this entry does not follow the one before it: the journal was changed by hand "
-                "or rolled back; put it back from a backup",
-                path=path,
-            )
-        if self.journal not in (None, entry.journal):
-            raise DocumentUnreadable("this entry belongs to another journal", path=path)
-        self.journal = entry.journal
-        self.sequence = entry.sequence
-        self.digests.append(digest(body))
-        self.source_names |= {uri: name for name, uri in entry.source_uris.items()}
-        if entry.files or self.last is None:
-            self.last = entry
-        at = datetime.fromisoformat(entry.created)
-        for record in entry.sources:
-            self.known[record.key] = Known(record=record, at=at)
-
-
-def read_history(store: Reader, pipeline: str) -> History:
-    """Read every entry of a journal; a gap or an entry that cannot be read stops the run."""
-    # The receipt first: the journal only grows, so what is in the receipt must be in it.
-    history = History(receipt=_read_receipt(store, pipeline))
-    for entry, body in read_entries(store, pipeline):
-        history.learn(entry, body)
-    return history
-
-
-def read_entries(store: Reader, pipeline: str) -> Iterator[tuple[Entry, bytes]]:
-    """Give the entries of a journal in their order, each with its bytes."""
-    listed = sorted(
-        number
-        for facts in store.objects(layout.journal_folder(pipeline))
-        if (number := layout.entry_sequence(facts.path)) is not None
-    )
-    for number in listed:
-        path = layout.journal_entry(pipeline, number)
-        body = store.get(path)
-        if body is None:
-            raise StoreUnavailable("an entry that was listed cannot be read", path=path)
-        yield decode_entry(body, path), body
 
 
 class Journal:
@@ -166,9 +94,7 @@ class Journal:
 
     def check_protocol(self) -> None:
         """See that the table's hand-off is still ours: somebody may have changed it meanwhile."""
-        latest = latest_protocol(self._store)
-        if latest is not None:
-            _refuse_other_handoff(latest, self._identity.handoff, self._store)
+        require_handoff(self._store, self._identity.handoff)
 
     def known(self, key: str) -> Known | None:
         """Say what the journal knows of a source file."""
@@ -344,61 +270,3 @@ class Journal:
             "Run one blizzard per pipeline",
             path=self._store.describe(path),
         )
-
-
-def agree_on_protocol(store: Store, handoff: Handoff) -> None:
-    """Write down how files are handed off before any data file, or obey what is written."""
-    if latest_protocol(store) is None:
-        store.create(layout.protocol(1), encode(Protocol(handoff=handoff)))
-    latest = latest_protocol(store)
-    if latest is None:
-        raise StoreUnavailable("the protocol that was written cannot be read", path=store.uri)
-    probe(store)
-    _refuse_other_handoff(latest, handoff, store)
-
-
-def _refuse_other_handoff(latest: Protocol, handoff: Handoff, store: Reader) -> None:
-    if latest.handoff is not handoff:
-        raise ProtocolConflict(
-            f"this table is handed off by {latest.handoff.value!r}, the configuration says "
-            f"{handoff.value!r}; set sink.handoff: {latest.handoff.value}, or change the table's "
-            "with blizzard handoff set",
-            path=store.uri,
-        )
-
-
-def probe(store: Store) -> None:
-    """See that the store has create-only writes, by one that must be refused.
-
-    It writes what is there already, so that nothing changes where it is not refused.
-    """
-    path = layout.protocol(1)
-    body = store.get(path)
-    if body is not None and isinstance(store.create(path, body), Created):
-        raise NoExclusiveCreate(
-            "this store overwrites on a create-only write, so nothing could be committed exactly "
-            "once; use one that has conditional writes",
-            path=store.uri,
-        )
-
-
-def _read_receipt(store: Reader, pipeline: str) -> Receipt | None:
-    path = layout.receipt(pipeline)
-    body = store.get(path)
-    return None if body is None else decode_receipt(body, path)
-
-
-def latest_protocol(store: Reader) -> Protocol | None:
-    """Read the protocol in force: the document with the highest number."""
-    number = latest_protocol_number(store)
-    if number is None:
-        return None
-    path = layout.protocol(number)
-    body = store.get(path)
-    return None if body is None else decode_protocol(body, path)
-
-
-def latest_protocol_number(store: Reader) -> int | None:
-    """Give the highest number of a protocol document; None where there is none yet."""
-    listed = (layout.protocol_number(facts.path) for facts in store.objects(layout.PROTOCOL))
-    return max((number for number in listed if number is not None), default=None)

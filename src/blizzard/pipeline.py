@@ -1,4 +1,4 @@
-"""One pipeline: a batch as six sentences; `explain` stops after the plan."""
+"""One pipeline at work: a batch from discovery to hand-off."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -8,25 +8,20 @@ from datetime import datetime
 
 from blizzard import dlq, events
 from blizzard.batch import given_up, portion, run_units
-from blizzard.discovery import Finding, decide, list_source
-from blizzard.flow import Effort, Known, Location, SourceFile, Work, WorkUnit
+from blizzard.discovery import Finding
+from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
-from blizzard.journal import (
-    History,
-    Identity,
-    Journal,
-    read_entries,
-    read_history,
-)
+from blizzard.history import read_history
+from blizzard.journal import Journal
 from blizzard.plan import plan
 from blizzard.runner import Runner
-from blizzard.settings import PipelineSettings, SourceSettings
+from blizzard.settings import PipelineSettings
+from blizzard.sight import OpenReader, dlq_place, identity_of, look, sink_location, source_location
 from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord
-from lake.errors import LakeError, ObjectChanged, ObjectMissing, Whose
-from lake.partition import table_schema
-from lake.storage import Reader, Store
+from lake.errors import LakeError, ObjectChanged, Whose
+from lake.storage import Store
 from lake.telemetry.events import Emit
 
 DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
@@ -61,18 +56,6 @@ class Statistics:
         self.checkpoints_saved += 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """What a batch would do now."""
-
-    pipeline: str
-    table_uri: str
-    entry: int
-    findings: Mapping[str, Finding]
-    units: tuple[WorkUnit, ...]
-
-
-OpenReader = Callable[[Location], Reader]
 OpenStore = Callable[[Location], Store]
 
 
@@ -341,92 +324,6 @@ class Pipeline:
                 write_seconds=tuple(self._effort.write_seconds.values()),
             )
         )
-
-
-def explain(
-    settings: PipelineSettings, open_reader: OpenReader, *, parallelism: int, clock: Clock
-) -> Explanation:
-    """Say what a batch would do now. It is handed readers only, so it cannot write."""
-    try:
-        history = read_history(open_reader(sink_location(settings)), settings.name)
-    except ObjectMissing:
-        history = History()  # The table's folder does not exist yet, so neither does a journal.
-    findings = look(settings, open_reader, known=history.known.get, tried=frozenset(), clock=clock)
-    files = [file for finding in findings.values() for file in finding.take]
-    return Explanation(
-        pipeline=settings.name,
-        table_uri=settings.sink.table_uri,
-        entry=max(history.sequence, 0) + 1,
-        findings=findings,
-        units=plan(files, parallelism=parallelism),
-    )
-
-
-def look(
-    settings: PipelineSettings,
-    open_source: OpenReader,
-    *,
-    known: Callable[[str], Known | None],
-    tried: frozenset[str],
-    clock: Clock,
-) -> dict[str, Finding]:
-    """Look at every source and say what there is to do."""
-    schema = table_schema(settings.schema, settings.sink.template)
-    fields = {column.name: column for column in schema.fields}
-    return {
-        source.name: decide(
-            list_source(open_source(source_location(source))),
-            source=source,
-            template=settings.sink.template,
-            partition_fields=fields,
-            known=known,
-            tried=tried,
-            now=clock.now(),
-        )
-        for source in settings.sources
-    }
-
-
-def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
-    """Say who writes the entries, from which sources, with which schema."""
-    template = settings.sink.template
-    return Identity(
-        pipeline=settings.name,
-        run=run_id,
-        handoff=settings.sink.handoff,
-        source_uris={source.name: source.uri for source in settings.sources},
-        table_schema=table_schema(settings.schema, template).delta(),
-        partition_columns=template.keys if template else (),
-    )
-
-
-def source_location(source: SourceSettings) -> Location:
-    """Say where a source is."""
-    return Location(uri=source.uri, options=source.storage_options)
-
-
-def sink_location(settings: PipelineSettings) -> Location:
-    """Say where the table's directory is."""
-    return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)
-
-
-def dlq_place(settings: PipelineSettings) -> dlq.Place:
-    """Say where the pipeline's dead letters go."""
-    return dlq.place(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
-
-
-def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> dlq.Queue:
-    """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write."""
-    sink = sink_location(settings)
-    try:
-        entries = [entry for entry, _body in read_entries(open_reader(sink), settings.name)]
-    except ObjectMissing:
-        entries = []  # The table's folder does not exist yet.
-    return dlq.read(
-        entries,
-        pipeline=settings.name,
-        open_folder=lambda uri: open_reader(dlq.beside(sink, uri)),
-    )
 
 
 def _failed_event(

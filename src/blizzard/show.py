@@ -15,8 +15,8 @@ from rich.text import Text
 
 from blizzard.dlq import DeadLetter, Queue
 from blizzard.flow import SourceFile
-from blizzard.pipeline import Explanation
 from blizzard.plan import can_be_cut, weight
+from blizzard.sight import Explanation
 from blizzard.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
 from lake.entry import Handoff, SourceRecord
 from lake.units import in_words

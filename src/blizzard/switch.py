@@ -8,7 +8,7 @@ still says how it was handed off, and penguin goes by the entry.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blizzard.journal import latest_protocol, latest_protocol_number
+from blizzard.protocol import latest_protocol, latest_protocol_number
 from lake import layout
 from lake.entry import Entry, Handoff, Protocol, decode_entry, encode
 from lake.errors import ProtocolConflict, StoreUnavailable

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.journal import Journal, read_history
+from blizzard.history import read_history
+from blizzard.journal import Journal
 from blizzard.settings import UploadSettings
 from blizzard.upload import Uploads
 from lake import remote

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from blizzard.handoff import IsCommitted, Publisher, publisher_of
-from blizzard.pipeline import OpenReader, OpenStore, Pipeline
+from blizzard.pipeline import OpenStore, Pipeline
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings
+from blizzard.sight import OpenReader
 from lake.clock import Clock
 from lake.storage import Reader, Store
 from lake.telemetry.events import Emit

@@ -21,10 +21,12 @@ from blizzard.discovery import Finding
 from blizzard.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.flow import SourceFile
 from blizzard.handoff import CommitInline
-from blizzard.journal import Journal, read_history
-from blizzard.pipeline import Explanation, Pipeline, TooManyFailures
+from blizzard.history import read_history
+from blizzard.journal import Journal
+from blizzard.pipeline import Pipeline, TooManyFailures
 from blizzard.settings import RollingPolicy
 from blizzard.show import Output, explanation
+from blizzard.sight import Explanation
 from blizzard.worker import OpenedStores
 from blizzard.writer import RollingWriter
 from lake import layout

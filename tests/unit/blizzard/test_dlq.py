@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 from blizzard import dlq, events, journal
 from blizzard.cli import app
 from blizzard.flow import Location
-from blizzard.pipeline import TooManyFailures, dead_letter_queue
+from blizzard.pipeline import TooManyFailures
 from blizzard.settings import Compression
+from blizzard.sight import dead_letter_queue
 from blizzard.worker import OpenedStores
 from lake.entry import Stage
 from lake.errors import LakeError, StoreDenied, StoreUnavailable

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.journal import Journal, agree_on_protocol, latest_protocol, read_history
+from blizzard.history import read_history
+from blizzard.journal import Journal
+from blizzard.protocol import agree_on_protocol, latest_protocol
 from lake import layout
 from lake.entry import (
     Entry,

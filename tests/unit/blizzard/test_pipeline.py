@@ -11,8 +11,9 @@ import pytest
 
 from blizzard import events, journal
 from blizzard.handoff import CommitInline
-from blizzard.pipeline import TooManyFailures, explain
+from blizzard.pipeline import TooManyFailures
 from blizzard.settings import SinkSettings
+from blizzard.sight import explain
 from lake.clock import Clock
 from lake.entry import Stage
 from lake.errors import (

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from blizzard.discovery import Finding
-from blizzard.pipeline import Explanation
 from blizzard.show import FEW, Output, explanation, results
+from blizzard.sight import Explanation
 from tests.support.builders import facts, failure, record, source_file, unit
 
 

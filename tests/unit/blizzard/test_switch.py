@@ -2,7 +2,7 @@
 
 import pytest
 
-from blizzard.journal import latest_protocol
+from blizzard.protocol import latest_protocol
 from blizzard.switch import Changed, TooEarly, Unchanged, Uncommitted, set_handoff
 from lake.entry import Handoff, Protocol, encode
 from lake.errors import DocumentUnreadable, ProtocolConflict

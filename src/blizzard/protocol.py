@@ -1,0 +1,65 @@
+"""What a table directory says of itself, written before any data file and obeyed ever after."""
+
+from lake import layout
+from lake.entry import Handoff, Protocol, decode_protocol, encode
+from lake.errors import NoExclusiveCreate, ProtocolConflict, StoreUnavailable
+from lake.storage import Created, Reader, Store
+
+
+def agree_on_protocol(store: Store, handoff: Handoff) -> None:
+    """Write down how files are handed off before any data file, or obey what is written."""
+    if latest_protocol(store) is None:
+        store.create(layout.protocol(1), encode(Protocol(handoff=handoff)))
+    latest = latest_protocol(store)
+    if latest is None:
+        raise StoreUnavailable("the protocol that was written cannot be read", path=store.uri)
+    probe(store)
+    _refuse_other_handoff(latest, handoff, store)
+
+
+def require_handoff(store: Reader, handoff: Handoff) -> None:
+    """Refuse a hand-off other than the table's; where nothing is written yet, any may come."""
+    latest = latest_protocol(store)
+    if latest is not None:
+        _refuse_other_handoff(latest, handoff, store)
+
+
+def _refuse_other_handoff(latest: Protocol, handoff: Handoff, store: Reader) -> None:
+    if latest.handoff is not handoff:
+        raise ProtocolConflict(
+            f"this table is handed off by {latest.handoff.value!r}, the configuration says "
+            f"{handoff.value!r}; set sink.handoff: {latest.handoff.value}, or change the table's "
+            "with blizzard handoff set",
+            path=store.uri,
+        )
+
+
+def probe(store: Store) -> None:
+    """See that the store has create-only writes, by one that must be refused.
+
+    It writes what is there already, so that nothing changes where it is not refused.
+    """
+    path = layout.protocol(1)
+    body = store.get(path)
+    if body is not None and isinstance(store.create(path, body), Created):
+        raise NoExclusiveCreate(
+            "this store overwrites on a create-only write, so nothing could be committed exactly "
+            "once; use one that has conditional writes",
+            path=store.uri,
+        )
+
+
+def latest_protocol(store: Reader) -> Protocol | None:
+    """Read the protocol in force: the document with the highest number."""
+    number = latest_protocol_number(store)
+    if number is None:
+        return None
+    path = layout.protocol(number)
+    body = store.get(path)
+    return None if body is None else decode_protocol(body, path)
+
+
+def latest_protocol_number(store: Reader) -> int | None:
+    """Give the highest number of a protocol document; None where there is none yet."""
+    listed = (layout.protocol_number(facts.path) for facts in store.objects(layout.PROTOCOL))
+    return max((number for number in listed if number is not None), default=None)
