@@ -183,7 +183,7 @@ def test_a_renamed_pipeline_does_not_ingest_its_source_a_second_time(bench, sour
 
 
 def test_max_failures_stops_the_pipeline_although_the_hand_off_had_to_be_repeated(bench, source):
-    """DESIGN 7: reached means exit 1."""
+    """A limit that is reached means exit 1, whatever happens to the hand-off."""
     put(source, "bad.ndjson", BAD)
     calls: list[int] = []
 
