@@ -140,6 +140,25 @@ def test_a_dead_python_worker_is_replaced_and_the_rows_appear_once(
     assert ids(tmp_path / "table") == landing.ids
 
 
+def test_a_file_that_kills_its_worker_every_time_is_named_and_the_rest_goes_on(
+    tmp_path: Path, landing: Landing
+) -> None:
+    """Spark gives the job up; it is run again in halves, down to the file (W19)."""
+    landing.write("poison.ndjson", b'{"id": 1}\n')
+    file = config(tmp_path)
+    ended = run(
+        "blizzard", "-c", file, "--once", "--output", "json",
+        doom=doom(tmp_path, "lake.storage:Reader.stream", "before", match="poison", always=True),
+    )  # fmt: skip
+
+    assert ended.code == 0, ended.err
+    assert ended.results[0]["files_failed"] == 1
+    assert "worker_died" in ended.err
+    assert "poison.ndjson" in ended.err
+    assert run("penguin", "-c", file, "--once").code == 0
+    assert ids(tmp_path / "table") == landing.ids
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_finishes_the_batch_and_hands_it_off(
     tmp_path: Path, landing: Landing, number: signal.Signals

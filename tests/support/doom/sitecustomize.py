@@ -3,8 +3,8 @@
 The environment variable DOOM holds JSON: which method of ours is the moment
 (`module:Class.method`), what its first argument must contain, whether to die before or after the
 call, and who dies: this process (`self`) or the process whose id stands in a file. A `spent` file,
-made exclusively, lets it happen once over all processes, so that a retry lives. Production code has
-no hook for this.
+made exclusively, lets it happen once over all processes, so that a retry lives; with `always` it
+happens each time. Production code has no hook for this.
 """
 
 import functools
@@ -39,10 +39,11 @@ def arm(doom):
 
 
 def strike(doom):
-    try:
-        os.close(os.open(doom["spent"], os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return
+    if not doom.get("always"):
+        try:
+            os.close(os.open(doom["spent"], os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
     victim = os.getpid() if doom["victim"] == "self" else int(Path(doom["victim"]).read_text())
     target = os.killpg if doom.get("group") else os.kill
     number = getattr(signal, doom.get("signal", "SIGKILL"))
