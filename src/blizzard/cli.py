@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +24,21 @@ from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, SinkSe
 from blizzard.sight import dead_letter_queue, explain
 from blizzard.spark.runner import SparkRunner
 from blizzard.switch import set_handoff
+from lake.arguments import (
+    DONE,
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    Least,
+    LineShape,
+    Output,
+    Shape,
+    complain,
+    program,
+    usage_is_checked,
+    version_option,
+)
 from lake.clock import Clock
 from lake.config.models import same_place
 from lake.entry import Entry, Handoff
@@ -39,13 +53,7 @@ from penguin import config as penguin_config
 from penguin import inline
 from penguin.metrics import METRICS as PENGUIN_METRICS
 
-DONE, FAILED, USAGE = 0, 1, 2
-
-app = typer.Typer(
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
+app = program()
 
 
 def main() -> None:
@@ -53,54 +61,33 @@ def main() -> None:
     app(prog_name="blizzard")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"blizzard {version('blizzard-penguin')}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def run(
     context: typer.Context,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
-    ] = None,
-    folders: Annotated[
-        list[Path] | None,
-        typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
-    ] = None,
+    files: Files = None,
+    folders: Folders = None,
     once: Annotated[bool, typer.Option("--once", help="Drain what is there, then exit.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
-    log_level: Annotated[LogLevel, typer.Option(help="Least level to log.")] = LogLevel.INFO,
-    log_format: Annotated[LogFormat, typer.Option(help="Shape of log lines.")] = LogFormat.TEXT,
-    output: Annotated[
-        show.Output, typer.Option(help="Shape of the result on standard output.")
-    ] = show.Output.TEXT,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "-V", "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
+    log_level: Least = LogLevel.INFO,
+    log_format: LineShape = LogFormat.TEXT,
+    output: Shape = Output.TEXT,
+    _version: Annotated[bool, version_option("blizzard")] = False,
 ) -> None:
     """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once."""
     if context.invoked_subcommand is not None:
         return
     emit = _log(log_level, log_format)
-    try:
+    with usage_is_checked():
         settings = config.load(files or [], folders or [], os.environ)
-    except ConfigInvalid as invalid:
-        _complain(invalid)
-        raise typer.Exit(USAGE) from None
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
         raise typer.Exit(_explain(settings, output))
-    try:
-        with observed(
+    with (
+        usage_is_checked(),
+        observed(
             emit,
             address=settings.metrics_address if settings.metrics_enabled else None,
             specs=METRICS + PENGUIN_METRICS,
@@ -109,11 +96,9 @@ def run(
                 for each in settings.pipelines
             },
             seconds=time.time,
-        ) as told:
-            code = _run(settings, told, once=once, output=output, config_files=(files, folders))
-    except ConfigInvalid as invalid:
-        _complain(invalid)
-        raise typer.Exit(USAGE) from None
+        ) as told,
+    ):
+        code = _run(settings, told, once=once, output=output, config_files=(files, folders))
     raise typer.Exit(code)
 
 
@@ -133,30 +118,19 @@ app.add_typer(dlq_app, name="dlq")
 
 @dlq_app.command(name="list")
 def dlq_list(
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
-    ] = None,
-    folders: Annotated[
-        list[Path] | None,
-        typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
-    ] = None,
-    output: Annotated[
-        show.Output, typer.Option(help="Shape of the result on standard output.")
-    ] = show.Output.TEXT,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
 ) -> None:
     """Show which source files failed and why, the newest first."""
-    try:
+    with usage_is_checked():
         settings = config.load(files or [], folders or [], os.environ)
-    except ConfigInvalid as invalid:
-        _complain(invalid)
-        raise typer.Exit(USAGE) from None
     code = DONE
     for pipeline in settings.pipelines:
         try:
             queue = dead_letter_queue(pipeline, _open_reader)
         except LakeError as error:
-            _complain(error, who=pipeline.name)
+            complain(error, who=pipeline.name)
             code = FAILED
             continue
         show.dead_letters(queue, output)
@@ -172,21 +146,12 @@ app.add_typer(handoff_app, name="handoff")
 @handoff_app.command(name="set")
 def handoff_set(
     handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="journal, staging or direct.")],
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
-    ] = None,
-    folders: Annotated[
-        list[Path] | None,
-        typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
-    ] = None,
+    files: Files = None,
+    folders: Folders = None,
 ) -> None:
     """Change the hand-off of every table of a configuration, once all entries are committed."""
-    try:
+    with usage_is_checked():
         settings = config.load(files or [], folders or [], os.environ)
-    except ConfigInvalid as invalid:
-        _complain(invalid)
-        raise typer.Exit(USAGE) from None
     code = DONE
     for sink in _tables(settings):
         try:
@@ -198,7 +163,7 @@ def handoff_set(
                 ),
             )
         except LakeError as error:
-            _complain(error, who=sink.table_uri)
+            complain(error, who=sink.table_uri)
             code = FAILED
             continue
         if not show.switched(sink.table_uri, handoff, switched):
@@ -219,7 +184,7 @@ def _run(
     emit: Emit,
     *,
     once: bool,
-    output: show.Output,
+    output: Output,
     config_files: tuple[list[Path] | None, list[Path] | None],
 ) -> int:
     clock = Clock()
@@ -303,14 +268,14 @@ def _log(least: LogLevel, shape: LogFormat) -> Emit:
     return shared(log_events(least, shape, write=display.write), display.emit)
 
 
-def _explain(settings: BlizzardSettings, output: show.Output) -> int:
+def _explain(settings: BlizzardSettings, output: Output) -> int:
     code = DONE
     for pipeline in settings.pipelines:
         try:
             found = explain(pipeline, _open_reader, parallelism=os.cpu_count() or 1, clock=Clock())
             show.explanation(found, output)
         except LakeError as error:
-            _complain(error, who=pipeline.name)
+            complain(error, who=pipeline.name)
             code = FAILED
     return code
 
@@ -364,9 +329,3 @@ def _asks_the_log(pipeline: PipelineSettings) -> Callable[[], bool]:
 
 def _open_reader(location: Location) -> Reader:
     return Reader(location.uri, location.options)
-
-
-def _complain(error: LakeError, who: str = "") -> None:
-    faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error}"]
-    for fault in faults:
-        sys.stderr.write(f"error: {fault}\n")

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from dataclasses import asdict
-from enum import StrEnum
 from itertools import takewhile
 from typing import Any, assert_never
 
@@ -18,16 +17,9 @@ from blizzard.flow import SourceFile
 from blizzard.plan import can_be_cut, weight
 from blizzard.sight import Explanation
 from blizzard.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
+from lake.arguments import Output
 from lake.entry import Handoff, SourceRecord
 from lake.units import in_words
-
-
-class Output(StrEnum):
-    """How results are printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
 
 CHANGED = "ingested before, changed since; its new content is not read"
 LARGE = 512 * 1024 * 1024

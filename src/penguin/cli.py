@@ -5,14 +5,27 @@ import sys
 import threading
 import time
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from lake.arguments import (
+    DONE,
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    Least,
+    LineShape,
+    Output,
+    Shape,
+    program,
+    usage_is_checked,
+    version_option,
+)
 from lake.clock import Clock
-from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
+from lake.errors import LakeError, ProtocolConflict
 from lake.polling import Stop, run_step, stop_on_signals
 from lake.telemetry.events import Emit, SettingNotActedOn
 from lake.telemetry.health import Part, PartKind
@@ -20,35 +33,12 @@ from lake.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin import config, report, show
 from penguin.settings import PenguinSettings, TableSettings
 
-DONE, FAILED, USAGE = 0, 1, 2
-
-app = typer.Typer(
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
+app = program()
 
 
 def main() -> None:
     """Run the program."""
     app(prog_name="penguin")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"penguin {version('blizzard-penguin')}")
-        raise typer.Exit
-
-
-Files = Annotated[
-    list[Path] | None,
-    typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
-]
-Folders = Annotated[
-    list[Path] | None,
-    typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
-]
-Shape = Annotated[show.Output, typer.Option(help="Shape of the result on standard output.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -61,15 +51,10 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what the next commit would do.")
     ] = False,
-    log_level: Annotated[LogLevel, typer.Option(help="Least level to log.")] = LogLevel.INFO,
-    log_format: Annotated[LogFormat, typer.Option(help="Shape of log lines.")] = LogFormat.TEXT,
-    output: Shape = show.Output.TEXT,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "-V", "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
+    log_level: Least = LogLevel.INFO,
+    log_format: LineShape = LogFormat.TEXT,
+    output: Shape = Output.TEXT,
+    _version: Annotated[bool, version_option("penguin")] = False,
 ) -> None:
     """Commit the Parquet files that blizzard wrote to the Delta log, exactly once."""
     if context.invoked_subcommand is not None:
@@ -85,8 +70,9 @@ def run(
     from lake.telemetry.server import observed  # noqa: PLC0415
     from penguin.metrics import METRICS  # noqa: PLC0415
 
-    try:
-        with observed(
+    with (
+        usage_is_checked(),
+        observed(
             emit,
             address=settings.metrics_address if settings.metrics_enabled else None,
             specs=METRICS,
@@ -94,12 +80,9 @@ def run(
                 Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables
             },
             seconds=time.time,
-        ) as told:
-            code = _run(settings, told, once=once, output=output)
-    except ConfigInvalid as invalid:
-        for fault in invalid.faults:
-            sys.stderr.write(f"error: {fault}\n")
-        raise typer.Exit(USAGE) from None
+        ) as told,
+    ):
+        code = _run(settings, told, once=once, output=output)
     raise typer.Exit(code)
 
 
@@ -108,7 +91,7 @@ def status(
     context: typer.Context,
     files: Files = None,
     folders: Folders = None,
-    output: Shape = show.Output.TEXT,
+    output: Shape = Output.TEXT,
 ) -> None:
     """Show what is committed, what waits and for how long, and what is held."""
     tables = _tables(context, files, folders)
@@ -133,7 +116,7 @@ def held(
     context: typer.Context,
     files: Files = None,
     folders: Folders = None,
-    output: Shape = show.Output.TEXT,
+    output: Shape = Output.TEXT,
 ) -> None:
     """Show which entries are held back, with every reason; exit 1 if any is."""
     tables = _tables(context, files, folders)
@@ -160,7 +143,7 @@ def plan(
     context: typer.Context,
     files: Files = None,
     folders: Folders = None,
-    output: Shape = show.Output.TEXT,
+    output: Shape = Output.TEXT,
 ) -> None:
     """Show what the next commit would do, and write nothing; the same as --dry-run."""
     raise typer.Exit(_explain(_settings(context, files, folders), output))
@@ -174,7 +157,7 @@ def history(
     ] = 10,
     files: Files = None,
     folders: Folders = None,
-    output: Shape = show.Output.TEXT,
+    output: Shape = Output.TEXT,
 ) -> None:
     """Show the last N commits of each table, with the entries, files and rows of each."""
     tables = _tables(context, files, folders)
@@ -201,12 +184,8 @@ def history(
 
 
 def _load(files: list[Path], folders: list[Path]) -> PenguinSettings:
-    try:
+    with usage_is_checked():
         return config.load(files, folders, os.environ)
-    except ConfigInvalid as invalid:
-        for fault in invalid.faults:
-            sys.stderr.write(f"error: {fault}\n")
-        raise typer.Exit(USAGE) from None
 
 
 def _settings(
@@ -223,7 +202,7 @@ def _tables(
     return _settings(context, files, folders).tables
 
 
-def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: show.Output) -> int:
+def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -> int:
     """Commit to every table in a thread of its own; none of them stops another."""
     from penguin.pipeline import TableRun, open_store  # noqa: PLC0415
 
@@ -282,7 +261,7 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: show.Outp
     return FAILED if errors else DONE
 
 
-def _explain(settings: PenguinSettings, output: show.Output) -> int:
+def _explain(settings: PenguinSettings, output: Output) -> int:
     """Say what the next commit of each table would do."""
     from penguin.pipeline import explain, open_reader  # noqa: PLC0415
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from penguin.show import Output, print_lines
+from lake.arguments import Output
+from penguin.show import print_lines
 
 if TYPE_CHECKING:
     from penguin.history import Commit

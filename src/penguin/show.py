@@ -1,24 +1,16 @@
 """Results and plans, for a person or a machine, on standard output."""
 
 import json
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
+from lake.arguments import Output
 from lake.telemetry.events import code_of
 
 if TYPE_CHECKING:
     from penguin.pipeline import Explanation
-
-
-class Output(StrEnum):
-    """How results are printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
 
 NUMBERS = ("version", "commits", "entries", "files", "rows")
 

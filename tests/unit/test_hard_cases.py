@@ -25,11 +25,12 @@ from blizzard.history import read_history
 from blizzard.journal import Journal
 from blizzard.pipeline import Pipeline, TooManyFailures
 from blizzard.settings import RollingPolicy
-from blizzard.show import Output, explanation
+from blizzard.show import explanation
 from blizzard.sight import Explanation
 from blizzard.worker import OpenedStores
 from blizzard.writer import RollingWriter
 from lake import layout
+from lake.arguments import Output
 from lake.clock import Clock
 from lake.entry import Receipt, digest, encode
 from lake.errors import (

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from blizzard.discovery import Finding
-from blizzard.show import FEW, Output, explanation, results
+from blizzard.show import FEW, explanation, results
 from blizzard.sight import Explanation
+from lake.arguments import Output
 from tests.support.builders import facts, failure, record, source_file, unit
 
 

@@ -1,0 +1,74 @@
+"""The arguments that both programs take, and the exit codes that both give."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lake.errors import ConfigInvalid, LakeError
+from lake.telemetry.logs import LogFormat, LogLevel
+
+DONE, FAILED, USAGE = 0, 1, 2
+
+
+class Output(StrEnum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("-c", "--config", metavar="FILE", help="Configuration file; repeatable."),
+]
+Folders = Annotated[
+    list[Path] | None,
+    typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
+]
+Shape = Annotated[Output, typer.Option(help="Shape of the result on standard output.")]
+Least = Annotated[LogLevel, typer.Option("--log-level", help="Least level to log.")]
+LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log lines.")]
+
+
+def program() -> typer.Typer:
+    """Begin a command line that looks like the other program's."""
+    return typer.Typer(
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+    )
+
+
+def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
+    """Give the option that prints the version of a program and ends it."""
+
+    def print_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{name} {version('blizzard-penguin')}")
+            raise typer.Exit
+
+    show: Callable[[bool], None] = print_version
+    return typer.Option("-V", "--version", callback=show, is_eager=True, help="Print the version.")
+
+
+def complain(error: LakeError, who: str = "") -> None:
+    """Say on standard error what is wrong, a line for each fault."""
+    faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error}"]
+    for fault in faults:
+        sys.stderr.write(f"error: {fault}\n")
+
+
+@contextmanager
+def usage_is_checked() -> Iterator[None]:
+    """End the program with every fault of its configuration, should there be one."""
+    try:
+        yield
+    except ConfigInvalid as invalid:
+        complain(invalid)
+        raise typer.Exit(USAGE) from None
