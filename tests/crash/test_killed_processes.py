@@ -1,5 +1,6 @@
 """The real programs, killed with SIGKILL at the worst moments, and started again."""
 
+import gzip
 import signal
 from pathlib import Path
 
@@ -85,11 +86,12 @@ def test_killed_between_upload_and_entry_the_rows_appear_once(
     assert ids(tmp_path / "table") == landing.ids
 
 
-def test_killed_between_entry_and_delta_commit_the_rows_appear_once(
-    tmp_path: Path, landing: Landing
+@pytest.mark.parametrize("handoff", ["journal", "staging", "direct"])
+def test_killed_between_entry_and_hand_off_the_rows_appear_once(
+    tmp_path: Path, landing: Landing, handoff: str
 ) -> None:
-    """An entry is a promise: the next start commits it, and reads nothing again (D01, D02)."""
-    file = config(tmp_path, sink="commit: inline")
+    """An entry is a promise: the next start keeps it, and reads nothing again (D01, D02)."""
+    file = config(tmp_path, sink=f"commit: inline\n  handoff: {handoff}")
     ended = run(
         "blizzard", "-c", file, "--once",
         doom=doom(tmp_path, "lake.storage:Store.create", "after", match=ENTRY_1),
@@ -181,6 +183,46 @@ def test_the_first_signal_finishes_the_batch_and_hands_it_off(
     assert f"{number.name} received" in ended.err
     assert ended.results[0]["records_processed"] == len(landing.ids)
     assert ids(tmp_path / "table") == landing.ids
+
+
+def test_a_stop_in_a_very_large_file_is_prompt_and_the_next_run_goes_on_from_there(
+    tmp_path: Path,
+) -> None:
+    """What was read is journaled part-way, the rest comes with the next run, once (L02)."""
+    (tmp_path / "landing").mkdir()
+    block = b"".join(b'{"id": %d, "name": "%s"}\n' % (n, b"x" * 990) for n in range(1000))
+    with gzip.open(tmp_path / "landing/large.ndjson.gz", "wb", compresslevel=1) as large:
+        for _ in range(300):
+            large.write(block)
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(
+        f"""
+source: {{path: {tmp_path}/landing}}
+sink: {{path: {tmp_path}/table, commit: inline, inactivity_timeout_secs: 1}}
+schema: {{fields: [{{name: id, type: int64}}, {{name: name, type: string}}]}}
+spark: {{master: "local[2,4]"}}
+"""
+    )
+    pid = tmp_path / "pid"
+    process = start(
+        "blizzard", "-c", file, "--output", "json",
+        doom=doom(
+            tmp_path, "blizzard.writer:RollingWriter.write", "before",
+            victim=str(pid), signal="SIGTERM",
+        ),
+    )  # fmt: skip
+    pid.write_text(str(process.pid))
+    ended = finish(process)
+
+    assert ended.code == 0, ended.err
+    first = ended.results[0]["records_processed"]
+    assert isinstance(first, int)
+    assert 0 < first < 300_000, "it stopped inside the file"
+    assert ended.results[0]["files_processed"] == 0
+    rest = run("blizzard", "-c", file, "--once", "--output", "json")
+    assert rest.code == 0, rest.err
+    assert rest.results[0]["records_processed"] == 300_000 - first
+    assert ids(tmp_path / "table") == sorted(list(range(1000)) * 300)
 
 
 def test_the_second_signal_leaves_at_once_and_the_next_start_recovers(
