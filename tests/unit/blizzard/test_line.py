@@ -4,7 +4,14 @@ import threading
 
 import pytest
 
+from blizzard import line as line_module
 from blizzard.line import Address, Caller, Progress, Switchboard
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine take its time: these tests are about what is said, not when."""
+    monkeypatch.setattr(line_module, "PATIENCE_SECS", 60.0)
 
 
 def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
