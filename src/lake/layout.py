@@ -51,13 +51,23 @@ def outbox(pipeline: str, file: TablePath) -> TablePath:
 
 def pending_meta(file: TablePath) -> TablePath:
     """Name the meta that hands a data file over; it has the file's UUID."""
-    return TablePath(f"{PENDING}/{file.rpartition('/')[2].removesuffix('.parquet')}{META_SUFFIX}")
+    return TablePath(f"{PENDING}/{file_name(file)}{META_SUFFIX}")
 
 
-def is_meta(path: str) -> bool:
-    """Say whether an object is a meta that waits, whoever wrote it."""
-    folder, _, name = path.rpartition("/")
-    return folder == PENDING and name.endswith(META_SUFFIX)
+def held_meta(name: str) -> TablePath:
+    """Name the meta of a file that is set aside, by the file's UUID."""
+    return TablePath(f"{HELD}/{name}{META_SUFFIX}")
+
+
+def is_meta(path: str, folder: str = PENDING) -> bool:
+    """Say whether an object is a meta that waits there, whoever wrote it."""
+    stands_in, _, name = path.rpartition("/")
+    return stands_in == folder and name.endswith(META_SUFFIX)
+
+
+def file_name(path: str) -> str:
+    """Give a data file's name without its folder and suffix: the UUID, where it has one."""
+    return path.rpartition("/")[2].removesuffix(".parquet")
 
 
 def protocol(number: int) -> TablePath:
@@ -139,3 +149,8 @@ def pipeline_transaction(pipeline: str) -> str:
     The other two carry the journal's id, which is unknown once the journal is lost.
     """
     return f"blizzard/{pipeline}"
+
+
+def held_transaction(name: str) -> str:
+    """Name the app transaction that says what became of a file that was set aside."""
+    return f"penguin/held/{name}"

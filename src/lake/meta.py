@@ -1,12 +1,14 @@
-"""The metas of the staging hand-off: one small document per data file, written last.
+"""The metas in `_staging/`: one small document per data file.
 
-The first five keys are all that another program needs to write or read. Ours come after them and
-name the journal entry that the file belongs to.
+Those in `pending/` are the staging hand-off, written last. The first five keys are all that another
+program needs to write or read. Ours come after them and name the journal entry that the file
+belongs to. Those in `held/` are penguin's: of files that it set aside, with the reasons.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -29,6 +31,18 @@ class Meta:
     pipeline: str | None = None
     journal: str | None = None
     entry: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldMeta(Meta):
+    """One data file that is not in the table, and why."""
+
+    code: str
+    reasons: tuple[str, ...]
+    unit: str | None = None
+    """The work unit that wrote it; its files stand or fall together."""
+    held_at: str
+    """When it was set aside, as ISO 8601 writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +68,26 @@ def encode_meta(meta: Meta) -> bytes:
 
 def decode_meta(body: bytes, path: str) -> Meta:
     """Read a meta of whichever program; keys that we do not know are no fault."""
+    return _decode(_META, body, path)
+
+
+def decode_held(body: bytes, path: str) -> HeldMeta:
+    """Read the meta of a file that was set aside."""
+    return _decode(_HELD, body, path)
+
+
+AnyMeta = TypeVar("AnyMeta", Meta, HeldMeta)
+
+_META = TypeAdapter(Meta)
+_HELD = TypeAdapter(HeldMeta)
+
+
+def _decode(adapter: TypeAdapter[AnyMeta], body: bytes, path: str) -> AnyMeta:
     try:
-        return _META.validate_json(body)
+        return adapter.validate_json(body)
     except ValidationError as invalid:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
         raise DocumentUnreadable(
             f"this meta cannot be read: {where}: {first['msg']}", path=path
         ) from invalid
-
-
-_META = TypeAdapter(Meta)

@@ -1,11 +1,9 @@
 """Arguments, wiring, exit codes. What is heavy is loaded when a run starts, not before."""
 
-import os
 import sys
 import threading
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,10 +28,11 @@ from lake.polling import Stop, run_step, stop_on_signals
 from lake.telemetry.events import Emit, SettingNotActedOn
 from lake.telemetry.health import Part, PartKind
 from lake.telemetry.logs import LogFormat, LogLevel, log_events
-from penguin import config, report, show
-from penguin.settings import PenguinSettings, TableSettings
+from penguin import given, orders, report, show
+from penguin.settings import PenguinSettings
 
 app = program()
+app.add_typer(orders.app)
 
 
 def main() -> None:
@@ -61,7 +60,7 @@ def run(
         # `penguin -c FILE status` means the same as `penguin status -c FILE`.
         context.obj = (files or [], folders or [])
         return
-    settings = _load(files or [], folders or [])
+    settings = given.checked(files or [], folders or [])
     emit = log_events(log_level, log_format)
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
@@ -94,7 +93,7 @@ def status(
     output: Shape = Output.TEXT,
 ) -> None:
     """Show what is committed, what waits and for how long, and what is held."""
-    tables = _tables(context, files, folders)
+    tables = given.tables(context, files, folders)
     from penguin.pipeline import open_reader  # noqa: PLC0415
     from penguin.status import table_status  # noqa: PLC0415
 
@@ -108,7 +107,7 @@ def status(
             error = _sentence(trouble)
         rows.append(report.status_row(table.name, table.table_uri, found, error))
     report.statuses(rows, output)
-    raise typer.Exit(FAILED if any(row["error"] or row["held"] for row in rows) else DONE)
+    raise typer.Exit(FAILED if any(_is_wrong(row) for row in rows) else DONE)
 
 
 @app.command()
@@ -118,8 +117,8 @@ def held(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which entries are held back, with every reason; exit 1 if any is."""
-    tables = _tables(context, files, folders)
+    """Show which files are held and which pipelines stopped, and why; exit 1 if any is."""
+    tables = given.tables(context, files, folders)
     from penguin.pipeline import open_reader  # noqa: PLC0415
     from penguin.status import table_status  # noqa: PLC0415
 
@@ -132,8 +131,7 @@ def held(
             failed = True
             sys.stderr.write(f"error: {table.name}: {_sentence(trouble)}\n")
             continue
-        pipelines = found.pipelines if found else ()
-        rows += report.held_rows(table.name, [one.held for one in pipelines if one.held])
+        rows += report.held_rows(table.name, found)
     report.held(rows, output)
     raise typer.Exit(FAILED if rows or failed else DONE)
 
@@ -146,7 +144,7 @@ def plan(
     output: Shape = Output.TEXT,
 ) -> None:
     """Show what the next commit would do, and write nothing; the same as --dry-run."""
-    raise typer.Exit(_explain(_settings(context, files, folders), output))
+    raise typer.Exit(_explain(given.settings(context, files, folders), output))
 
 
 @app.command()
@@ -160,7 +158,7 @@ def history(
     output: Shape = Output.TEXT,
 ) -> None:
     """Show the last N commits of each table, with the entries, files and rows of each."""
-    tables = _tables(context, files, folders)
+    tables = given.tables(context, files, folders)
     from penguin.history import read_history  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
     from penguin.table import LogReader  # noqa: PLC0415
@@ -181,25 +179,6 @@ def history(
             continue
         report.history(table.name, report.commit_rows(table.name, commits), output)
     raise typer.Exit(code)
-
-
-def _load(files: list[Path], folders: list[Path]) -> PenguinSettings:
-    with usage_is_checked():
-        return config.load(files, folders, os.environ)
-
-
-def _settings(
-    context: typer.Context, files: list[Path] | None, folders: list[Path] | None
-) -> PenguinSettings:
-    """Load what is named before the command and after it."""
-    early_files, early_folders = context.obj
-    return _load([*early_files, *(files or [])], [*early_folders, *(folders or [])])
-
-
-def _tables(
-    context: typer.Context, files: list[Path] | None, folders: list[Path] | None
-) -> tuple[TableSettings, ...]:
-    return _settings(context, files, folders).tables
 
 
 def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -> int:
@@ -277,6 +256,10 @@ def _explain(settings: PenguinSettings, output: Output) -> int:
         rows.append(row)
     show.explanations(rows, output)
     return FAILED if any(row["error"] or row["stopped"] for row in rows) else DONE
+
+
+def _is_wrong(row: dict[str, Any]) -> bool:
+    return bool(row["error"] or row["stopped"] or row["held_files"])
 
 
 def _sentence(error: BaseException | None) -> str | None:

@@ -5,9 +5,9 @@ is opened again and its transactions are read, and only then is it decided wheth
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
 from lake.clock import Clock
@@ -16,8 +16,9 @@ from lake.errors import LakeError
 from lake.layout import log_version, receipt
 from lake.retry import Backoff
 from lake.storage import Reader, Store
-from penguin.errors import CommitFailed, FileMissing, TableExists
-from penguin.flow import Add, CommitPlan, Position, Stopped, TableFacts, Waiting
+from penguin.errors import CommitFailed, TableExists
+from penguin.flow import Add, CommitPlan, Position, TableFacts, Waiting
+from penguin.held import set_aside
 
 CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8
@@ -84,40 +85,32 @@ Outcome = Committed | AlreadyCommitted | Superseded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lacking:
-    """The first entries, one of each pipeline at most, that lack a file."""
+    """The files of a plan that are not there, or not as they were written."""
 
-    gone: tuple[Stopped, ...] = ()
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """What is wrong with each, by its path."""
     waiting: tuple[Waiting, ...] = ()
-    """Those of which a file is still in the outbox: blizzard has yet to move it."""
+    """The first entry of each pipeline of which blizzard has yet to move a file."""
 
 
 def missing_files(store: Reader, plan: CommitPlan) -> Lacking:
-    """Look at every file of a plan; name the first entry of each pipeline that lacks one."""
+    """Look at every file of a plan. What an entry that is not moved yet lacks may still come."""
     with ThreadPoolExecutor(CONCURRENT_HEADS, thread_name_prefix="head") as pool:
         answers = pool.map(lambda add: _trouble(store, add), plan.adds)
         found = [(add, why) for add, why in zip(plan.adds, answers, strict=True) if why]
-    first: dict[str, tuple[Add, str]] = {}
-    # Of the troubles of one entry the outbox comes first: what it lacks may still come.
-    for add, why in sorted(found, key=lambda pair: (pair[0].sequence, pair[1] != NOT_MOVED)):
-        first.setdefault(add.pipeline, (add, why))
+    unmoved: dict[str, int] = {}
+    for add, why in found:
+        if why == NOT_MOVED:
+            unmoved[add.pipeline] = min(add.sequence, unmoved.get(add.pipeline, add.sequence))
     return Lacking(
-        gone=tuple(
-            Stopped(
-                pipeline=add.pipeline,
-                sequence=add.sequence,
-                error=FileMissing(
-                    f"entry {add.sequence} must not be committed: {why}",
-                    pipeline=add.pipeline,
-                    file=store.describe(add.path),
-                ),
-            )
-            for add, why in first.values()
-            if why != NOT_MOVED
-        ),
+        gone={
+            str(add.path): why
+            for add, why in found
+            if add.pipeline not in unmoved or add.sequence < unmoved[add.pipeline]
+        },
         waiting=tuple(
-            Waiting(pipeline=add.pipeline, sequence=add.sequence, reason=why)
-            for add, why in first.values()
-            if why == NOT_MOVED
+            Waiting(pipeline=pipeline, sequence=sequence, reason=NOT_MOVED)
+            for pipeline, sequence in unmoved.items()
         ),
     )
 
@@ -129,9 +122,9 @@ def _trouble(store: Reader, add: Add) -> str | None:
             return NOT_MOVED
         facts = store.head(add.path)  # It may have been moved between the two looks.
     if facts is None:
-        return "a data file is gone"
+        return "the file is gone"
     if facts.size != add.size:
-        return f"a data file has {facts.size} bytes, and was written with {add.size}"
+        return f"the file has {facts.size} bytes, and was written with {add.size}"
     return None
 
 
@@ -148,8 +141,10 @@ class Committer:
     def carry_out(self, plan: CommitPlan) -> Outcome:
         """Make the commit, once, whoever else is at it and whatever answers get lost.
 
-        When it is made it is put on disk before the receipts say so.
+        What it leaves out is written down before it, by name and reason; when it is made it is put
+        on disk before the receipts say so.
         """
+        set_aside(self.store, plan.holds, self.clock.now())
         outcome = self._decide(plan)
         match outcome:
             case Committed(version) | AlreadyCommitted(version):
@@ -176,7 +171,7 @@ class Committer:
                     step = _metadata("columns", token, attempt)
                     table.evolve(plan.after, plan.current_transactions(), step)
                     continue
-                step = _metadata("commit", token, attempt) | {"entries": plan.metadata()}
+                step = _metadata("commit", token, attempt) | plan.metadata()
                 table.commit(plan.adds, plan.transactions(), step)
             except CommitFailed as error:
                 failed = error
@@ -198,16 +193,21 @@ class Committer:
 
     def _standing(self, plan: CommitPlan, table: OpenTable, token: str) -> Outcome | None:
         """Say what the log already decided; None while the plan can still be made."""
-        now = [
-            Position.read(part.before.pipeline, part.before.journal, table.transaction)
-            for part in plan.advances
-        ]
-        if now == [part.after for part in plan.advances]:
+        marks = plan.marks()
+        now = (
+            [
+                Position.read(part.before.pipeline, part.before.journal, table.transaction)
+                for part in plan.advances
+            ],
+            [table.transaction(mark.app_id) for mark in marks],
+        )
+        done = ([part.after for part in plan.advances], [mark.after for mark in marks])
+        if now == done:
             ours = self._version_of(token, plan, table)
             return AlreadyCommitted(table.version) if ours is None else Committed(ours)
         same_table = table.facts.shape() in (plan.table.shape(), plan.after.shape())
-        untouched = now == [part.before for part in plan.advances]
-        return None if untouched and same_table else Superseded()
+        before = ([part.before for part in plan.advances], [mark.before for mark in marks])
+        return None if now == before and same_table else Superseded()
 
     def _version_of(self, token: str, plan: CommitPlan, table: OpenTable) -> int | None:
         """Find the version that carries our token among those since the plan was made."""

@@ -63,10 +63,3 @@ class EntryInvalid(LakeError):
 
     code = "entry_invalid"
     whose = Whose.INTERNAL
-
-
-class FileMissing(LakeError):
-    """A data file that an entry names is gone, or is not the one that was written."""
-
-    code = "file_missing"
-    whose = Whose.EXTERNAL

@@ -1,12 +1,13 @@
 """What penguin tells of its work."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lake.telemetry.events import Event, Level
 from lake.telemetry.health import Halted, Part, PartKind, Resumed, Sign
 from lake.telemetry.measures import Age, Count, Measure, Observe, Reading
+from penguin.flow import HoldCode
 
 FEW = 10
 """How many of a long list are named."""
@@ -36,6 +37,8 @@ class BacklogSeen(Event):
     files: int
     oldest: float | None
     """When the first of the entries was journaled, in seconds since the epoch."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """How many files are set aside, by the code of the reason."""
 
     def sentence(self) -> str:
         """Say how much waits."""
@@ -47,6 +50,9 @@ class BacklogSeen(Event):
         yield Reading("penguin_pending_entries", self.entries, labels)
         yield Reading("penguin_pending_files", self.files, labels)
         yield Age("penguin_lag_seconds", self.oldest, labels)
+        for code in HoldCode:
+            count = self.held.get(code, 0)
+            yield Reading("penguin_held_files", count, {**labels, "code": code.value})
         if self.version is not None:
             yield Reading("penguin_table_version", self.version, labels)
 
@@ -64,6 +70,10 @@ class EntriesCommitted(Event):
     columns_dropped: tuple[str, ...] = ()
     columns_widened: tuple[str, ...] = ()
     seconds: float = 0.0
+    released: int = 0
+    """How many of the files had been set aside."""
+    discarded: int = 0
+    """How many files that had been set aside never will be added."""
 
     def sentence(self) -> str:
         """Say what became visible, and what no longer is."""
@@ -73,9 +83,11 @@ class EntriesCommitted(Event):
             ("wider", self.columns_widened),
         )
         changed = "".join(f", {how} columns: {', '.join(names)}" for how, names in columns if names)
+        released = f" ({self.released} that had been held)" if self.released else ""
+        discarded = f", {self.discarded} held files discarded" if self.discarded else ""
         return (
-            f"{self.table}: version {self.version}: {self.entries} entries, {self.files} files, "
-            f"{self.rows} rows{changed}"
+            f"{self.table}: version {self.version}: {self.entries} entries, {self.files} files"
+            f"{released}, {self.rows} rows{changed}{discarded}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -87,6 +99,34 @@ class EntriesCommitted(Event):
         yield Count("penguin_files_committed_total", self.files, labels)
         yield Count("penguin_rows_committed_total", self.rows, labels)
         yield Count("penguin_columns_added_total", len(self.columns_added), labels)
+        yield Count("penguin_files_released_total", self.released, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesHeld(Event):
+    """Files of an entry are set aside: the table does not have their rows."""
+
+    level: ClassVar[Level] = Level.ERROR
+    table: str
+    pipeline: str
+    entry: int
+    code: str
+    reasons: tuple[str, ...]
+    paths: tuple[str, ...]
+    rows: int
+
+    def sentence(self) -> str:
+        """Name them, and say why and what to do."""
+        return (
+            f"{self.table}: held: {len(self.paths)} files with {self.rows} rows of entry "
+            f"{self.entry} of pipeline {self.pipeline}: {'; '.join(self.reasons)} [{self.code}]; "
+            f"`penguin held` shows them: {_some(self.paths)}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        labels = {"table": self.table, "code": self.code}
+        yield Count("penguin_files_held_total", len(self.paths), labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
 from typing import Any
 
 from lake.datafile import FinishedFile
@@ -10,10 +11,13 @@ from lake.errors import LakeError
 from lake.layout import (
     TablePath,
     digest_transaction,
+    file_name,
+    held_transaction,
     journal_transaction,
     outbox,
     pipeline_transaction,
 )
+from lake.meta import EntryName
 
 DeltaSchema = dict[str, Any]
 """A schema as the Delta protocol writes it."""
@@ -183,11 +187,75 @@ Decision = Fits | Evolves | Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One app transaction that a commit moves, from what the plan found to what it becomes."""
+
+    app_id: str
+    before: int | None
+    after: int
+
+
+class Fate(IntEnum):
+    """What the log says of a file that was set aside."""
+
+    HELD = 0
+    RELEASED = 1
+    GONE = 2
+    """Discarded, or replaced by files that were written anew."""
+
+
+def held_mark(name: str, before: Fate | None, after: Fate) -> Mark:
+    """Say what becomes of a file that is set aside, or was."""
+    return Mark(
+        app_id=held_transaction(name),
+        before=None if before is None else before.value,
+        after=after.value,
+    )
+
+
+class HoldCode(StrEnum):
+    """Why a file is set aside."""
+
+    SCHEMA_REFUSED = "schema_refused"
+    FILE_MISSING = "file_missing"
+    DOCUMENT_UNREADABLE = "document_unreadable"
+    """It is held, and the meta that said why cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A file that a commit leaves out, with the code and the reasons. Its rows are not lost."""
+
+    file: FinishedFile
+    entry: EntryName
+    code: HoldCode
+    reasons: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name the file among all that are held."""
+        return file_name(self.file.filename)
+
+    def mark(self) -> Mark:
+        """Give the mark of the commit that leaves it out."""
+        return held_mark(self.name, None, Fate.HELD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Releasable:
+    """The held files of one work unit, with the entry they came from: they may be tried again."""
+
+    files: tuple[FinishedFile, ...]
+    ready: ReadyEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
     """One file as it will stand in the log."""
 
     path: TablePath
     size: int
+    rows: int
     partition_values: Mapping[str, str | None]
     modification_time: int
     stats: str
@@ -202,6 +270,7 @@ class Add:
         return cls(
             path=file.filename,
             size=file.size,
+            rows=file.record_count,
             partition_values={key: value or None for key, value in file.partition_values.items()},
             modification_time=file.modification_time,
             stats=stats,
@@ -238,16 +307,25 @@ class CommitPlan:
     """The table as the entries' files need it."""
     changes: Changes
     adds: tuple[Add, ...]
-    advances: tuple[Advance, ...]
+    advances: tuple[Advance, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    """Files that are set aside with this commit."""
+    released: tuple[str, ...] = ()
+    """The names of files that were set aside, and are among those that are added."""
+    discarded: tuple[str, ...] = ()
+    """The names of files that were set aside, and never will be added."""
 
     @property
     def rows(self) -> int:
         """Count the rows that the commit makes visible."""
-        return sum(
-            file.record_count
-            for advance in self.advances
-            for ready in advance.entries
-            for file in ready.entry.files
+        return sum(add.rows for add in self.adds)
+
+    def marks(self) -> tuple[Mark, ...]:
+        """Give the marks of all files that are, or were, set aside."""
+        return (
+            *(hold.mark() for hold in self.holds),
+            *(held_mark(name, Fate.HELD, Fate.RELEASED) for name in self.released),
+            *(held_mark(name, Fate.HELD, Fate.GONE) for name in self.discarded),
         )
 
     @property
@@ -257,14 +335,17 @@ class CommitPlan:
 
     def transactions(self) -> tuple[tuple[str, int], ...]:
         """Give the app transactions that make the commit count once."""
-        return tuple(pair for advance in self.advances for pair in advance.after.transactions())
+        return (
+            *(pair for advance in self.advances for pair in advance.after.transactions()),
+            *((mark.app_id, mark.after) for mark in self.marks()),
+        )
 
     def current_transactions(self) -> tuple[tuple[str, int], ...]:
         """Give the transactions as they stand, for a commit that advances nobody."""
         return tuple(pair for advance in self.advances for pair in advance.before.transactions())
 
-    def metadata(self) -> dict[str, dict[str, object]]:
-        """Say in the commit which entries it settles."""
+    def settled(self) -> dict[str, dict[str, object]]:
+        """Say which entries of which journals the commit settles."""
         return {
             advance.before.pipeline: {
                 "journal": advance.after.journal,
@@ -273,6 +354,17 @@ class CommitPlan:
             }
             for advance in self.advances
         }
+
+    def metadata(self) -> dict[str, object]:
+        """Say in the commit what it is, for whoever reads the log."""
+        told: dict[str, object] = {"entries": self.settled()}
+        if self.holds:
+            told["held"] = [hold.name for hold in self.holds]
+        if self.released:
+            told["released"] = list(self.released)
+        if self.discarded:
+            told["discarded"] = list(self.discarded)
+        return told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

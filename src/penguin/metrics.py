@@ -25,6 +25,8 @@ METRICS = (
     _counter("penguin_entries_committed_total", "Journal entries committed."),
     _counter("penguin_files_committed_total", "Parquet files committed."),
     _counter("penguin_rows_committed_total", "Rows committed."),
+    _counter("penguin_files_held_total", "Files set aside.", "code"),
+    _counter("penguin_files_released_total", "Files committed after they had been set aside."),
     _counter("penguin_columns_added_total", "Columns added to the table."),
     _counter("penguin_conflicts_total", "Commits that somebody else made or made void.", "outcome"),
     _counter("penguin_step_failures_total", "Steps of a table that failed.", "code"),
@@ -33,6 +35,7 @@ METRICS = (
     _gauge("penguin_table_version", "Version of the Delta table, as last seen."),
     _gauge("penguin_pending_entries", "Journal entries that wait, up to a commit's worth."),
     _gauge("penguin_pending_files", "Files of those entries."),
+    _gauge("penguin_held_files", "Files that are set aside now.", "code"),
     _gauge("penguin_lag_seconds", "Age of the oldest entry that is journaled and not committed."),
     _gauge(
         "penguin_pipeline_stopped",

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,20 +11,14 @@ from typing import assert_never
 
 from lake.clock import Clock
 from lake.datafile import FinishedFile
-from lake.entry import Entry, Handoff, encode
+from lake.entry import Handoff, encode
 from lake.errors import LakeError
 from lake.layout import LAST_CHECKPOINT, log_version, receipt
+from lake.meta import EntryName
 from lake.storage import Reader, Store, local_path
 from lake.telemetry.events import Emit, code_of
-from penguin import evolution, stats
-from penguin.committer import (
-    AlreadyCommitted,
-    Committed,
-    Committer,
-    Lacking,
-    Superseded,
-    missing_files,
-)
+from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
+from penguin.drafting import draft_commit
 from penguin.events import (
     FEW,
     BacklogSeen,
@@ -32,6 +27,7 @@ from penguin.events import (
     CommittedByOther,
     EntriesCommitted,
     EntryNotHandedOff,
+    FilesHeld,
     FilesUnnamed,
     MetasLeftAlone,
     PipelineMended,
@@ -42,27 +38,17 @@ from penguin.events import (
 from penguin.flow import (
     Backlog,
     CommitPlan,
-    Decision,
-    Evolves,
+    HoldCode,
     Planned,
     Stopped,
-    TableFacts,
     Waiting,
 )
+from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
-from penguin.plan import Rules, plan_commit, without
 from penguin.scan import unnamed_files
 from penguin.settings import TableSettings
 from penguin.sight import Sight, look
 from penguin.table import Log, LogReader, Snapshot
-
-CREATED_WITH = {
-    # penguin writes checkpoints itself, as a step of its own. This keeps the hooks of other
-    # writers from doing so at every tenth commit, and still bounds the log if penguin is away.
-    "delta.checkpointInterval": "100",
-    # A file may wait this long for its commit before somebody's VACUUM may take it.
-    "delta.deletedFileRetentionDuration": "interval 14 days",
-}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,6 +70,8 @@ class Explanation:
     planned: Planned
     backlogs: tuple[Backlog, ...] = ()
     """All that was read of the journals, also what the next commit leaves for later."""
+    held: tuple[HeldFile, ...] = ()
+    """The files that are set aside now."""
 
 
 def commit_table(
@@ -131,7 +119,13 @@ def explain(settings: TableSettings, store: Reader, *, everything: bool = False)
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
     sight = look(replace(settings, max_files_per_commit=bound), store, LogReader(store))
-    planned = _plan(settings, sight.table, sight.backlogs, store)
+    planned = draft_commit(
+        settings,
+        None if sight.table is None else sight.table.facts,
+        sight.backlogs,
+        store,
+        releasable(store, sight.aside.held),
+    )
     return Explanation(
         version=None if sight.table is None else sight.table.version,
         planned=Planned(
@@ -140,6 +134,7 @@ def explain(settings: TableSettings, store: Reader, *, everything: bool = False)
             waiting=(*sight.waiting, *planned.waiting),
         ),
         backlogs=sight.backlogs,
+        held=sight.aside.held,
     )
 
 
@@ -157,6 +152,9 @@ class TableRun:
     stopped: dict[str, Stopped] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
     _metas: Metas | None = None
+    _held: HeldMetas = field(default_factory=dict)
+    _judged: tuple[object, frozenset[str]] = (None, frozenset())
+    """The held files that were tried, and the table's shape at that time."""
     _told: set[str] = field(default_factory=set)
     _scanned: bool = False
 
@@ -171,8 +169,8 @@ class TableRun:
             self._wait()
             return False
         log = self.open_log(store)
-        sight = look(self.settings, store, log, known=self._metas)
-        self._metas = sight.metas
+        sight = look(self.settings, store, log, known=self._metas, known_held=self._held)
+        self._metas, self._held = sight.metas, sight.held_metas
         self._name_strays(sight.strays)
         self._name_unnamed(store, sight)
         self._tell_backlog(sight)
@@ -181,10 +179,12 @@ class TableRun:
             return False
         table = sight.table
         self._heal_receipts(store, sight.backlogs, table)
-        delete_metas(store, sight.settled)
+        delete_metas(store, (*sight.settled, *sight.aside.stale))
         if table is not None:
             self.totals.version = table.version
-        planned = _plan(self.settings, table, sight.backlogs, store)
+        untried = releasable(store, self._untried(sight))
+        facts = None if table is None else table.facts
+        planned = draft_commit(self.settings, facts, sight.backlogs, store, untried)
         self._name_stopped((*sight.stopped, *planned.stopped))
         self._name_waiting((*sight.waiting, *planned.waiting))
         worked = planned.commit is not None and self._commit(planned.commit, log, store)
@@ -194,6 +194,14 @@ class TableRun:
                 if stopped.error.retryable:
                     raise stopped.error
         return worked
+
+    def _untried(self, sight: Sight) -> tuple[HeldFile, ...]:
+        """Give the held files that are worth a look: new ones, or all where the table changed."""
+        shape = None if sight.table is None else sight.table.facts.shape()
+        known_shape, tried = self._judged
+        held = sight.aside.held
+        self._judged = (shape, frozenset(one.name for one in held))
+        return held if shape != known_shape else tuple(o for o in held if o.name not in tried)
 
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
@@ -209,6 +217,7 @@ class TableRun:
                 entries=len(waiting),
                 files=sum(len(entry.files) for entry in waiting),
                 oldest=min(journaled, default=None),
+                held=Counter(one.meta.code for one in sight.aside.held),
             )
         )
 
@@ -300,8 +309,11 @@ class TableRun:
                         columns_dropped=plan.changes.dropped,
                         columns_widened=plan.changes.widened,
                         seconds=self.clock.seconds() - started,
+                        released=len(plan.released),
+                        discarded=len(plan.discarded),
                     )
                 )
+                self._tell_held(plan)
             case AlreadyCommitted(version):
                 self.totals.version = version
                 self.emit(CommittedByOther(table=table, version=version, entries=plan.entries))
@@ -310,6 +322,24 @@ class TableRun:
             case _:
                 assert_never(outcome)
         return True
+
+    def _tell_held(self, plan: CommitPlan) -> None:
+        """Tell of the files that a commit left out, those with the same reasons together."""
+        together: dict[tuple[EntryName, HoldCode, tuple[str, ...]], list[FinishedFile]] = {}
+        for hold in plan.holds:
+            together.setdefault((hold.entry, hold.code, hold.reasons), []).append(hold.file)
+        for (entry, code, reasons), files in together.items():
+            self.emit(
+                FilesHeld(
+                    table=self.settings.name,
+                    pipeline=entry.pipeline,
+                    entry=entry.sequence,
+                    code=code.value,
+                    reasons=reasons,
+                    paths=tuple(file.filename for file in files),
+                    rows=sum(file.record_count for file in files),
+                )
+            )
 
     def _checkpoint(self, log: Log, store: Store) -> None:
         """Write a checkpoint when one is due; its failure never colours a commit."""
@@ -332,71 +362,6 @@ class TableRun:
 def _is_there(settings: TableSettings) -> bool:
     folder = local_path(settings.table_uri)
     return folder is None or folder.exists()
-
-
-def _plan(
-    settings: TableSettings,
-    table: Snapshot | None,
-    backlogs: tuple[Backlog, ...],
-    store: Reader,
-) -> Planned:
-    """Plan the next commit of files that are all there."""
-    rules = Rules(
-        decide=lambda table, entry: decide(table, entry, settings),
-        new_table=lambda entry: new_table(entry, settings),
-        statistics=file_statistics,
-        partition_columns=settings.partition_columns,
-        max_files=settings.max_files_per_commit,
-    )
-    stopped: tuple[Stopped, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-    while True:
-        planned = plan_commit(None if table is None else table.facts, backlogs, rules)
-        stopped += planned.stopped
-        backlogs = without(backlogs, planned.stopped)
-        lacking = missing_files(store, planned.commit) if planned.commit is not None else Lacking()
-        if not lacking.gone and not lacking.waiting:
-            return Planned(commit=planned.commit, stopped=stopped, waiting=waiting)
-        # What an earlier entry lacks comes before whatever was found of a later one.
-        cut = {stop.pipeline for stop in lacking.gone} | {one.pipeline for one in lacking.waiting}
-        stopped = (*(one for one in stopped if one.pipeline not in cut), *lacking.gone)
-        waiting = (*(one for one in waiting if one.pipeline not in cut), *lacking.waiting)
-        backlogs = without(without(backlogs, lacking.gone), lacking.waiting)
-
-
-def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
-    """Say what a table is created as, from its first entry and the settings."""
-    bounded = stats.columns_with_bounds(entry.table_schema, entry.partition_columns)
-    return TableFacts(
-        version=None,
-        schema=entry.table_schema,
-        partition_columns=entry.partition_columns,
-        configuration={
-            **CREATED_WITH,
-            stats.SKIPPING_PROPERTY: stats.format_columns(bounded),
-            **settings.properties,
-        },
-    )
-
-
-def decide(table: TableFacts, entry: Entry, settings: TableSettings) -> Decision:
-    """Say whether a table can hold an entry's files, and what it must be for that."""
-    found = evolution.decide(settings.evolution, table, entry.table_schema, entry.partition_columns)
-    if not isinstance(found, Evolves):
-        return found
-    shown = stats.only_shown(found.table.configuration, found.table.schema)
-    return replace(found, table=replace(found.table, configuration=shown))
-
-
-def file_statistics(file: FinishedFile, entry: Entry, table: TableFacts) -> str:
-    """Write a file's statistics for the columns that its table lists."""
-    listed = stats.parse_columns(table.configuration.get(stats.SKIPPING_PROPERTY))
-    names = {one["name"] for one in table.schema["fields"]}
-    return stats.delta_statistics(
-        file,
-        columns=frozenset(one["name"] for one in entry.table_schema["fields"]),
-        listed=None if listed is None else tuple(name for name in listed if name in names),
-    )
 
 
 def _last_checkpoint(store: Reader) -> int:

@@ -1,17 +1,20 @@
-"""Waiting entries of several pipelines → one commit. Pure.
+"""Waiting entries of several pipelines, and files that were set aside → one commit. Pure.
 
-An entry is committed whole or not at all. One that must not be committed stops its pipeline at
-that place, by name; its earlier entries and the other pipelines go on.
+An entry is settled whole, in one commit. Files of it that the table cannot hold, or that are gone,
+are set aside by that commit, each with a mark of its own; the rest is added, and the pipeline goes
+on. An entry that is itself not as it must be stops its pipeline at that place, by name; its earlier
+entries and the other pipelines go on.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
 from lake.datafile import FinishedFile
 from lake.entry import Entry
 from lake.errors import LakeError
-from lake.layout import DELTA_LOG, OURS, STAGING
+from lake.layout import DELTA_LOG, OURS, STAGING, file_name
+from lake.meta import EntryName
 from lake.partition import check_value
 from lake.schema import DELTA, Field, FieldType
 from penguin.errors import EntryInvalid, SchemaRefused
@@ -24,9 +27,12 @@ from penguin.flow import (
     Decision,
     Evolves,
     Fits,
+    Hold,
+    HoldCode,
     Planned,
     ReadyEntry,
     Refused,
+    Releasable,
     Stopped,
     TableFacts,
     Waiting,
@@ -50,11 +56,23 @@ class Rules:
     partition_columns: tuple[str, ...] | None
     """What the configuration says of them; None where it says nothing."""
     max_files: int
+    may_release: Callable[[Decision], bool] = lambda decision: not isinstance(decision, Refused)
+    """Whether a file that was set aside goes in, as the table now decides on it."""
 
 
-def plan_commit(table: TableFacts | None, backlogs: tuple[Backlog, ...], rules: Rules) -> Planned:
-    """Put as many waiting entries into one commit as it may hold, the pipelines in turn."""
-    draft = _Draft(rules, table)
+def plan_commit(
+    table: TableFacts | None,
+    backlogs: tuple[Backlog, ...],
+    rules: Rules,
+    *,
+    releasable: tuple[Releasable, ...] = (),
+    lacking: Mapping[str, str] | None = None,
+) -> Planned:
+    """Put as much into one commit as it may hold: entries in turn, then files that were set aside.
+
+    `lacking` says of files that are not there, or not as they were written, what is wrong.
+    """
+    draft = _Draft(rules, table, lacking or {})
     stopped: dict[str, Stopped] = {}
     for backlog, ready in _in_turn(backlogs):
         if backlog.pipeline in stopped:
@@ -67,6 +85,8 @@ def plan_commit(table: TableFacts | None, backlogs: tuple[Backlog, ...], rules: 
             stopped[backlog.pipeline] = Stopped(
                 pipeline=backlog.pipeline, error=error, sequence=ready.entry.sequence
             )
+    for held in releasable:
+        draft.release(held)
     return Planned(commit=draft.commit(backlogs), stopped=tuple(stopped.values()))
 
 
@@ -82,16 +102,19 @@ def _in_turn(backlogs: tuple[Backlog, ...]) -> Iterator[tuple[Backlog, ReadyEntr
 class _Draft:
     """A commit in the making; an entry is taken whole, or the draft stays as it was."""
 
-    def __init__(self, rules: Rules, table: TableFacts | None) -> None:
+    def __init__(self, rules: Rules, table: TableFacts | None, lacking: Mapping[str, str]) -> None:
         self.rules = rules
         self.table = table
         self.after = table
+        self.lacking = lacking
         self.changes = Changes()
         self.adds: dict[str, Add] = {}
+        self.holds: list[Hold] = []
+        self.released: list[str] = []
         self.taken: dict[str, list[ReadyEntry]] = {}
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
-        files = len(self.adds) + len(ready.entry.files)
+        files = len(self.adds) + len(self.holds) + len(ready.entry.files)
         return bool(self.taken) and files > self.rules.max_files
 
     def take(self, ready: ReadyEntry) -> None:
@@ -99,6 +122,8 @@ class _Draft:
         _check_configured_partitions(self.rules.partition_columns, ready)
         table = self.table or self.rules.new_table(entry)
         after = self.after or table
+        _check_books(ready)
+        _check_names(ready, self.adds)
         decision = self.rules.decide(after, entry)
         match decision:
             case Fits():
@@ -106,30 +131,72 @@ class _Draft:
             case Evolves(after, changes):
                 pass
             case Refused(reasons):
-                raise SchemaRefused(entry.sequence, reasons, path=ready.path)
+                if self.table is None:
+                    # Without a table there is no log to write down that they are held.
+                    raise SchemaRefused(entry.sequence, reasons, path=ready.path)
+                self.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, reasons)
+                self.taken.setdefault(entry.pipeline, []).append(ready)
+                return
             case _:
                 assert_never(decision)
-        _check_books(ready)
         columns = _partition_fields(after, ready)
+        lacking = [file for file in entry.files if file.filename in self.lacking]
+        units = {file.unit for file in lacking}
         adds: dict[str, Add] = {}
         for file in entry.files:
             _check_file(file, columns, ready)
-            if file.filename in adds or file.filename in self.adds:
-                raise _invalid(ready, "this file is named twice", file)
-            adds[file.filename] = Add.of(file, ready, self.rules.statistics(file, entry, after))
+            if file.unit not in units:
+                stats = self.rules.statistics(file, entry, after)
+                adds[file.filename] = Add.of(file, ready, stats)
         self.table, self.after = table, after
         self.changes = self.changes.then(changes)
         self.adds |= adds
+        # What one unit wrote stands or falls together: its sources are read again as a whole.
+        told = tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
+        broken = tuple(file for file in entry.files if file.unit in units)
+        self.holds += _hold(ready, broken, HoldCode.FILE_MISSING, told)
         self.taken.setdefault(entry.pipeline, []).append(ready)
 
+    def release(self, held: Releasable) -> None:
+        """Take what was set aside of a unit, if the table can hold it now and all of it is there.
+
+        Of a unit that lost a file nothing goes in: its sources are to be read again.
+        """
+        if self.table is None or self.after is None:
+            return
+        names = [file.filename for file in held.files]
+        if any(name in self.lacking or name in self.adds for name in names):
+            return
+        if self.adds and len(self.adds) + len(names) > self.rules.max_files:
+            return
+        decision = self.rules.decide(self.after, held.ready.entry)
+        if not self.rules.may_release(decision):
+            return
+        after = decision.table if isinstance(decision, Evolves) else self.after
+        try:
+            columns = _partition_fields(after, held.ready)
+            for file in held.files:
+                _check_file(file, columns, held.ready)
+        except LakeError:
+            return
+        if isinstance(decision, Evolves):
+            self.after = after
+            self.changes = self.changes.then(decision.changes)
+        for file in held.files:
+            stats = self.rules.statistics(file, held.ready.entry, after)
+            self.adds[file.filename] = Add.of(file, held.ready, stats)
+            self.released.append(file_name(file.filename))
+
     def commit(self, backlogs: tuple[Backlog, ...]) -> CommitPlan | None:
-        if not self.taken or self.table is None or self.after is None:
+        if not (self.taken or self.released) or self.table is None or self.after is None:
             return None
         return CommitPlan(
             table=self.table,
             after=self.after,
             changes=self.changes,
             adds=tuple(self.adds.values()),
+            holds=tuple(self.holds),
+            released=tuple(self.released),
             advances=tuple(
                 Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
                 for backlog in backlogs
@@ -172,10 +239,27 @@ def _check_books(ready: ReadyEntry) -> None:
         )
 
 
+def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
+    """Refuse an entry that names what is no data file, or a file twice."""
+    seen: set[str] = set()
+    for file in ready.entry.files:
+        segments = file.filename.split("/")
+        if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
+            raise _invalid(ready, "this is not the name of a data file", file)
+        if file.filename in seen or file.filename in others:
+            raise _invalid(ready, "this file is named twice", file)
+        seen.add(file.filename)
+
+
+def _hold(
+    ready: ReadyEntry, files: tuple[FinishedFile, ...], code: HoldCode, reasons: tuple[str, ...]
+) -> list[Hold]:
+    entry = ready.entry
+    name = EntryName(entry.pipeline, entry.journal, entry.sequence)
+    return [Hold(file=file, entry=name, code=code, reasons=reasons) for file in files]
+
+
 def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
-    segments = file.filename.split("/")
-    if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
-        raise _invalid(ready, "this is not the name of a data file", file)
     if file.size <= 0 or file.record_count < 0:
         raise _invalid(ready, f"{file.size} bytes and {file.record_count} rows cannot be", file)
     if set(file.partition_values) != set(columns):

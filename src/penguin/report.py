@@ -13,9 +13,12 @@ from penguin.show import print_lines
 
 if TYPE_CHECKING:
     from penguin.history import Commit
-    from penguin.status import Held, TableStatus
+    from penguin.mend import Settlement
+    from penguin.status import TableStatus
 
 Row = dict[str, Any]
+SHOWN = 10
+"""How many files of one reason are named to a person."""
 
 
 def status_row(name: str, uri: str, found: "TableStatus | None", error: str | None) -> Row:
@@ -31,7 +34,9 @@ def status_row(name: str, uri: str, found: "TableStatus | None", error: str | No
         "pending_files": sum(one.pending_files or 0 for one in pipelines),
         "pending_rows": sum(one.pending_rows or 0 for one in pipelines),
         "pipelines": [asdict(one) for one in pipelines],
-        "held": sum(one.held is not None for one in pipelines),
+        "stopped": sum(one.stopped is not None for one in pipelines),
+        "held_files": len(found.held) if found else 0,
+        "held_rows": sum(one.meta.record_count for one in found.held) if found else 0,
         "error": error,
     }
 
@@ -57,15 +62,42 @@ def statuses(rows: list[Row], output: Output) -> None:
                 _count(one["pending_files"]),
                 _count(one["pending_rows"]),
                 "-" if one["lag_secs"] is None else duration(one["lag_secs"]),
-                "held" if one["held"] else "",
+                "stopped" if one["stopped"] else "",
             )
         console.print(shown)
-        _say_why(console, row["table"], [one["held"] for one in row["pipelines"] if one["held"]])
+        if row["held_files"]:
+            _say(
+                console,
+                f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are "
+                "held; `penguin held` says why",
+            )
+        stopped = [one["stopped"] for one in row["pipelines"] if one["stopped"]]
+        _say_why(console, row["table"], stopped)
 
 
-def held_rows(table: str, found: Iterable["Held"]) -> list[Row]:
-    """Put what is held of one table into plain values."""
-    return [{"table": table, **asdict(one)} for one in found]
+def held_rows(table: str, found: "TableStatus | None") -> list[Row]:
+    """Put what is held of one table into plain values: files, and pipelines that have stopped."""
+    if found is None:
+        return []
+    files = [
+        {
+            "table": table,
+            "kind": "file",
+            "id": one.name,
+            "pipeline": one.meta.pipeline,
+            "entry": one.meta.entry,
+            "code": one.meta.code,
+            "reasons": list(one.meta.reasons),
+            "since": one.meta.held_at or None,
+            "file": one.meta.filename,
+            "rows": one.meta.record_count,
+            "bytes": one.meta.size,
+            "sources": list(one.meta.source_files),
+        }
+        for one in found.held
+    ]
+    halted = [one.stopped for one in found.pipelines if one.stopped]
+    return files + [{"table": table, "kind": "pipeline", **asdict(one)} for one in halted]
 
 
 def held(rows: list[Row], output: Output) -> None:
@@ -77,7 +109,36 @@ def held(rows: list[Row], output: Output) -> None:
     if not rows:
         _say(console, "nothing is held")
         return
-    shown = _columns("table", "pipeline", "entry", "since", "files", "rows", "behind")
+    _show_files(console, [row for row in rows if row["kind"] == "file"])
+    _show_halts(console, [row for row in rows if row["kind"] == "pipeline"])
+
+
+def _show_files(console: Console, rows: list[Row]) -> None:
+    """Show the files that are set aside, those of one entry and one reason together."""
+    together: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = (row["table"], row["pipeline"], row["entry"], row["code"], tuple(row["reasons"]))
+        together.setdefault(key, []).append(row)
+    for (table, pipeline, entry, code, reasons), files in together.items():
+        whose = "" if pipeline is None else f", {pipeline}, entry {entry}"
+        count = sum(row["rows"] for row in files)
+        _say(
+            console,
+            f"{table}{whose}: {len(files):,} files with {count:,} rows are held "
+            f"since {_minute(files[0]['since'])} [{code}]",
+        )
+        for reason in reasons:
+            _say(console, f"  {reason}")
+        for row in files[:SHOWN]:
+            _say(console, f"    {row['id']}  {row['rows']:,} rows")
+        if len(files) > SHOWN:
+            _say(console, f"    and {len(files) - SHOWN:,} more (--output json names them all)")
+
+
+def _show_halts(console: Console, rows: list[Row]) -> None:
+    if not rows:
+        return
+    shown = _columns("table", "stopped", "entry", "since", "files", "rows", "behind")
     for row in rows:
         shown.add_row(
             row["table"],
@@ -91,6 +152,38 @@ def held(rows: list[Row], output: Output) -> None:
     console.print(shown)
     for row in rows:
         _say_why(console, row["table"], [row])
+
+
+def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
+    """Put what became of held files into plain values."""
+    return [
+        {
+            "table": table,
+            "id": one.name,
+            "file": one.meta.filename,
+            "rows": one.meta.record_count,
+            "outcome": outcome,
+            "version": found.version if outcome == word else None,
+            "reasons": [] if outcome == word else list(one.meta.reasons),
+        }
+        for outcome, files in ((word, found.done), ("held", found.left))
+        for one in files
+    ]
+
+
+def settled(rows: list[Row], output: Output) -> None:
+    """Print what became of held files."""
+    if output is Output.JSON:
+        print_lines(rows)
+        return
+    console = Console()
+    if not rows:
+        _say(console, "nothing was done")
+    for row in rows:
+        where = f" in version {row['version']}" if row["version"] is not None else ""
+        _say(console, f"{row['table']}: {row['outcome']}{where}: {row['id']}, {row['rows']:,} rows")
+        for reason in row["reasons"]:
+            _say(console, f"  {reason}")
 
 
 def commit_rows(table: str, found: Iterable["Commit"]) -> list[Row]:

@@ -1,6 +1,7 @@
 """Results and plans, for a person or a machine, on standard output."""
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from lake.arguments import Output
 from lake.telemetry.events import code_of
 
 if TYPE_CHECKING:
+    from penguin.flow import Hold
     from penguin.pipeline import Explanation
 
 NUMBERS = ("version", "commits", "entries", "files", "rows")
@@ -50,6 +52,15 @@ def explanations(rows: list[dict[str, Any]], output: Output) -> None:
                 soft_wrap=True,
                 markup=False,
             )
+        for one in row["held"]:
+            console.print(
+                f"  hold    {one['pipeline']}: entry {one['entry']}: {one['files']} files: "
+                f"{'; '.join(one['reasons'])} [{one['code']}]",
+                soft_wrap=True,
+                markup=False,
+            )
+        if row["released"]:
+            console.print(f"  release {row['released']} files that were held")
         for verb, key in (("add", "added"), ("drop", "dropped"), ("widen", "widened")):
             if row[f"columns_{key}"]:
                 console.print(
@@ -87,8 +98,10 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
         "columns_widened": list(commit.changes.widened) if commit else [],
         "pipelines": [
             {"pipeline": pipeline, **told}
-            for pipeline, told in (commit.metadata() if commit else {}).items()
+            for pipeline, told in (commit.settled() if commit else {}).items()
         ],
+        "held": _holds(commit.holds if commit else ()),
+        "released": len(commit.released) if commit else 0,
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
             for one in (found.planned.stopped if found else ())
@@ -101,10 +114,25 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
     }
 
 
+def _holds(holds: "tuple[Hold, ...]") -> list[dict[str, Any]]:
+    """Put together the files of one entry that are left out for the same reasons."""
+    files = Counter((hold.entry, hold.code, hold.reasons) for hold in holds)
+    return [
+        {
+            "pipeline": entry.pipeline,
+            "entry": entry.sequence,
+            "files": count,
+            "code": code.value,
+            "reasons": list(reasons),
+        }
+        for (entry, code, reasons), count in files.items()
+    ]
+
+
 def _sentence(row: dict[str, Any]) -> str:
     if row["error"]:
         return f"{row['table']}: {row['error']}"
-    if not row["entries"]:
+    if not row["entries"] and not row["released"]:
         return f"{row['table']}: nothing to commit"
     version = 0 if row["version"] is None else row["version"] + 1
     table = "create the table and commit" if row["creates_table"] else "commit"

@@ -7,6 +7,7 @@ from lake.entry import Handoff
 from lake.storage import Reader
 from penguin.discovery import read_journals, survey
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
+from penguin.held import Aside, HeldMetas, read_held, sort_out
 from penguin.metas import Metas, hear, read_metas, settled, strays
 from penguin.settings import TableSettings
 from penguin.table import LogReader, Snapshot
@@ -26,12 +27,20 @@ class Sight:
     """Metas whose entries are committed."""
     strays: Mapping[str, str] = field(default_factory=dict)
     """Metas that are left alone, each with the reason."""
+    aside: Aside = field(default_factory=Aside)
+    """Files that are held."""
+    held_metas: HeldMetas = field(default_factory=dict)
 
 
 def look(
-    settings: TableSettings, store: Reader, log: LogReader, *, known: Metas | None = None
+    settings: TableSettings,
+    store: Reader,
+    log: LogReader,
+    *,
+    known: Metas | None = None,
+    known_held: HeldMetas | None = None,
 ) -> Sight:
-    """Read receipts, then the metas that wait, then the log, then the journals.
+    """Read receipts, then the metas, then the log, then the journals.
 
     Metas are read where they are the hand-off, and at the first look: an earlier hand-off may have
     left some whose entries are committed.
@@ -41,6 +50,7 @@ def look(
     metas = read_metas(store, known or {}) if staged or known is None else {}
     if not found.receipts and not found.stopped:
         return Sight(handoff=found.handoff, metas=metas, strays=strays(metas, (), ()))
+    held_metas = read_held(store, known_held or {})
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
     waiting = read_journals(store, found, transactions, max_files=settings.max_files_per_commit)
@@ -55,6 +65,8 @@ def look(
         metas=metas,
         settled=done,
         strays=strays(metas, waiting.backlogs, waiting.stopped),
+        aside=sort_out(held_metas, transactions),
+        held_metas=held_metas,
     )
     if not staged:
         return sight

@@ -1,4 +1,4 @@
-"""How a table stands: what is committed, what waits, what is held and why. It looks only."""
+"""How a table stands: what is committed, waits, is held, has stopped, and why. It looks only."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,13 +9,14 @@ from lake.storage import Reader
 from lake.telemetry.events import code_of
 from penguin.errors import SchemaRefused
 from penguin.flow import Backlog, Stopped
+from penguin.held import HeldFile
 from penguin.history import Commit, read_history
 from penguin.pipeline import Explanation, explain
 from penguin.settings import TableSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Halt:
     """An entry that keeps its pipeline from going on, or a pipeline whose journal does."""
 
     pipeline: str
@@ -42,7 +43,7 @@ class PipelineStatus:
     pending_rows: int | None = None
     lag_secs: float | None = None
     """The age of the oldest entry that is journaled and not committed; 0 where none is."""
-    held: Held | None = None
+    stopped: Halt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,8 @@ class TableStatus:
     version: int | None
     last_commit: Commit | None
     pipelines: tuple[PipelineStatus, ...]
+    held: tuple[HeldFile, ...] = ()
+    """The files that are set aside."""
 
     @property
     def lag_secs(self) -> float:
@@ -66,6 +69,7 @@ def table_status(settings: TableSettings, store: Reader, now: datetime) -> Table
         version=found.version,
         last_commit=None if found.version is None else _last(store, found.version),
         pipelines=tuple(sorted(_pipelines(found, now), key=lambda one: one.pipeline)),
+        held=found.held,
     )
 
 
@@ -80,21 +84,21 @@ def _pipelines(found: Explanation, now: datetime) -> Iterator[PipelineStatus]:
             pending_files=len(files),
             pending_rows=sum(file.record_count for file in files),
             lag_secs=_age(backlog.entries[0].entry.created, now) if backlog.entries else 0.0,
-            held=_held(stopped.pop(backlog.pipeline, None), backlog),
+            stopped=_halt(stopped.pop(backlog.pipeline, None), backlog),
         )
     for one in stopped.values():
         # What of it is committed is not certain, or it would not be stopped without a backlog.
         yield PipelineStatus(
-            pipeline=one.pipeline, committed_entry=None, held=_held(one, backlog=None)
+            pipeline=one.pipeline, committed_entry=None, stopped=_halt(one, backlog=None)
         )
 
 
-def _held(stopped: Stopped | None, backlog: Backlog | None) -> Held | None:
+def _halt(stopped: Stopped | None, backlog: Backlog | None) -> Halt | None:
     if stopped is None:
         return None
     entries = backlog.entries if backlog else ()
     at = next((one.entry for one in entries if one.entry.sequence == stopped.sequence), None)
-    return Held(
+    return Halt(
         pipeline=stopped.pipeline,
         entry=stopped.sequence,
         code=code_of(stopped.error),

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from typer.testing import CliRunner
@@ -15,6 +15,7 @@ from lake.storage import Reader
 from penguin.cli import app
 from penguin.history import read_commit
 from penguin.report import duration
+from penguin.settings import Evolution
 from penguin.status import table_status
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 
@@ -139,27 +140,29 @@ def test_everything_that_waits_is_counted_also_beyond_the_next_commit(table):
     assert pipeline.pending_entries == 5
 
 
-def test_held_says_which_entry_waits_for_what(penguin, table):
+def test_held_says_which_files_wait_for_what(penguin, table):
     """W07: every reason on a line, with field and both types."""
     table.journal().batch(rows_of(1))
     Penguin(table).drain()
     other = table.journal("other")
     other.batch(rows_of(2))
     other.schema = Schema((*BAD.fields, Field(name="new", type=FieldType.DATE, nullable=False)))
-    other.batch()
-    other.batch()
+    file = other.batch([{"id": "x", "new": date(2026, 1, 1), "date": "2026-01-01"}]).files[0]
+    Penguin(table).drain()
     done = penguin("held", "--output", "json")
     assert done.exit_code == 1
     (row,) = told(done)
-    assert (row["pipeline"], row["entry"], row["code"]) == ("other", 2, "schema_refused")
-    assert row["entries_behind"] == 1
-    assert row["since"] == "2026-01-01T00:00:00+00:00"
+    assert (row["kind"], row["pipeline"], row["entry"]) == ("file", "other", 2)
+    assert (row["file"], row["rows"], row["code"]) == (file.filename, 1, "schema_refused")
     assert any("id: the table has type long, the files have type string" in one
                for one in row["reasons"])  # fmt: skip
     text = penguin("held").stdout
-    lines = [line for line in text.splitlines() if line.startswith("events, other, entry 2: ")]
-    assert len(lines) == len(row["reasons"]) >= 2
-    assert "held" in penguin("status").stdout
+    assert "events, other, entry 2: 1 files with 1 rows are held since " in text
+    assert all(f"  {reason}" in text.splitlines() for reason in row["reasons"])
+    assert row["id"] in text
+    assert "1 files with 1 rows are held" in penguin("status").stdout
+    (status,) = told(penguin("status", "--output", "json"))
+    assert (status["held_files"], status["held_rows"], status["stopped"]) == (1, 1, 0)
 
 
 def test_a_pipeline_whose_journal_is_broken_is_held_too(penguin, table):
@@ -167,19 +170,25 @@ def test_a_pipeline_whose_journal_is_broken_is_held_too(penguin, table):
     entry = journal.batch(rows_of(1))
     table.store.replace(journal_entry("events", 1), encode(replace(entry, previous="0" * 64)))
     (row,) = told(penguin("held", "--output", "json"))
+    assert row["kind"] == "pipeline"
     assert (row["entry"], row["code"]) == (None, "journal_broken")
     (status,) = told(penguin("status", "--output", "json"))
     assert status["pipelines"][0]["pending_entries"] is None
     assert penguin("status").exit_code == 1
 
 
-def test_what_is_held_is_gone_from_the_list_once_the_mode_lets_it_in(penguin, table):
+def test_plan_says_what_would_be_held_and_what_would_go_in(penguin, table):
     journal = table.journal()
     journal.batch(rows_of(1))
     Penguin(table).drain()
     journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
     journal.batch(rows_of(2))
-    assert penguin("held", schema_evolution="strict").exit_code == 1
+    text = penguin("plan", schema_evolution="strict").stdout
+    assert "hold    events: entry 2: 1 files: extra: the table does not have it" in text
+    Penguin(table, options={"evolution": Evolution.STRICT}).drain()
+    assert "release 1 files that were held" in penguin("plan", schema_evolution="merge").stdout
+    assert penguin("held", schema_evolution="merge").exit_code == 1
+    Penguin(table).drain()
     done = penguin("held", schema_evolution="merge")
     assert (done.exit_code, done.stdout) == (0, "nothing is held\n")
 

@@ -210,7 +210,7 @@ def test_a_dropped_table_stops_the_pipeline_and_is_not_filled_again(table):
     assert table.versions() == 0
 
 
-def test_a_missing_file_stops_its_entry_and_the_earlier_ones_go_on(table):
+def test_a_missing_file_is_held_and_everything_else_goes_on(table):
     """W21: never a dangling add."""
     journal = table.journal()
     journal.batch(rows_of(1))
@@ -219,35 +219,39 @@ def test_a_missing_file_stops_its_entry_and_the_earlier_ones_go_on(table):
     table.journal("other").batch(rows_of(5))
     (table.root / lost.files[1].filename).unlink()
     penguin = Penguin(table).drain()
-    assert table.ids() == [1, 5]
-    assert penguin.codes == {"events": "file_missing"}
-    assert "entry 2" in penguin.reason()
-    assert lost.files[1].filename in penguin.reason()
-    assert table.receipt().sequence == 1
+    assert penguin.codes == {}
+    assert table.ids() == [1, 4, 5]
+    assert penguin.held == {file.filename: "file_missing" for file in lost.files}
+    assert f"{lost.files[1].filename}: the file is gone" in penguin.why()
+    assert table.receipt().sequence == 3
 
 
 def test_a_file_of_another_size_is_not_committed(table):
+    """L09."""
     entry = table.journal().batch(rows_of(1))
     with (table.root / entry.files[0].filename).open("ab") as file:
         file.write(b"x")
     penguin = Penguin(table).drain()
-    assert penguin.codes == {"events": "file_missing"}
-    assert not (table.root / "_delta_log").exists()
+    assert penguin.held == {entry.files[0].filename: "file_missing"}
+    assert "bytes, and was written with" in penguin.why()
+    assert table.ids() == []
 
 
 def test_a_stopped_pipeline_goes_on_once_it_is_mended(table):
     entry = table.journal().batch(rows_of(1))
-    file = table.root / entry.files[0].filename
-    file.rename(file.with_suffix(".away"))
+    path = table.root / journal_entry("events", 1)
+    body = path.read_bytes()
+    path.write_bytes(b"{")
     penguin = Penguin(table)
     for _ in range(3):
         penguin.step()
     told = [event for event in penguin.events if event.level > Level.TRACE]
     assert [type(event).__name__ for event in told] == ["PipelineStopped"]
-    file.with_suffix(".away").rename(file)
+    path.write_bytes(body)
     penguin.drain()
     assert penguin.codes == {}
     assert table.ids() == [1]
+    assert entry.files
     assert "PipelineMended" in [type(event).__name__ for event in penguin.events]
 
 
@@ -274,8 +278,8 @@ def test_an_entry_that_does_not_fit_names_the_field_and_leaves_others_alone(tabl
     other.batch([{"id": "x", "name": "n", "date": "2026-01-01"}])
     table.journal().batch(rows_of(2))
     penguin = Penguin(table).drain()
-    assert penguin.codes == {"other": "schema_refused"}
-    assert "id: the table has type long, the files have type string" in penguin.reason("other")
+    assert set(penguin.held.values()) == {"schema_refused"}
+    assert "id: the table has type long, the files have type string" in penguin.why()
     assert table.ids() == [1, 2]
 
 

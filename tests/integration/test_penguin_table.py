@@ -40,6 +40,7 @@ def wider(before, name="new"):
 
 def add(name="a.parquet"):
     return Add(
+        rows=1,
         path=TablePath(name), size=1, partition_values={}, modification_time=1,
         stats='{"numRecords":1}', pipeline="p", sequence=1,
     )  # fmt: skip

@@ -205,6 +205,17 @@ class Penguin:
     def reason(self, pipeline: str = "events") -> str:
         return str(self.run.stopped[pipeline].error)
 
+    @property
+    def held(self) -> dict[str, str]:
+        """Give the code of each file that is set aside, as the log and the metas say."""
+        found = explain(self.run.settings, self.table.store).held
+        return {one.meta.filename: one.meta.code for one in found}
+
+    def why(self) -> str:
+        """Give all reasons of all files that are set aside."""
+        found = explain(self.run.settings, self.table.store).held
+        return "; ".join(reason for one in found for reason in one.meta.reasons)
+
 
 def opened(log: Log) -> Table:
     """Open a table that is there."""

@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from lake.clock import Clock
+from lake.entry import encode
 from lake.layout import journal_entry
 from lake.polling import Stop, run_step
 from lake.retry import Backoff
@@ -173,12 +174,11 @@ def test_a_pipeline_is_stopped_for_one_reason_at_a_time(watched):
     run = watched.run()
     run.step()
     journal.batch(rows_of(2))
-    file = journal.batch(rows_of(3)).files[0]
-    body = breaks(watched.table, 2)
+    breaks(watched.table, 2)
     run.step()
     first = run.stopped["events"].error.code
-    (watched.table.root / journal_entry("events", 2)).write_bytes(body)
-    (watched.table.root / file.filename).unlink()
+    entry = journal.entry(sequence=2, previous="0" * 64)
+    (watched.table.root / journal_entry("events", 2)).write_bytes(encode(entry))
     while run.step():
         pass
     second = run.stopped["events"].error.code

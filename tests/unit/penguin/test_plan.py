@@ -6,8 +6,8 @@ from lake.datafile import FinishedFile
 from lake.entry import Entry, Failure, Handoff, SourceRecord, Stage, digest_number
 from lake.layout import TablePath
 from lake.schema import Field, FieldType, Schema
-from penguin.flow import Backlog, Position, ReadyEntry, TableFacts
-from penguin.pipeline import decide, file_statistics, new_table
+from penguin.drafting import decide, file_statistics, new_table
+from penguin.flow import Backlog, Position, ReadyEntry, Refused, Releasable, TableFacts
 from penguin.plan import Rules, plan_commit
 from penguin.settings import TableSettings
 
@@ -72,16 +72,19 @@ def backlog(*entries, pipeline="p"):
     )
 
 
-def planned(*backlogs, facts="table", max_files=100, partition_columns=None):
-    settings = TableSettings(name="t", table_uri="/t")
-    rules = Rules(
-        decide=lambda table, entry: decide(table, entry, settings),
-        new_table=lambda entry: new_table(entry, settings),
-        statistics=file_statistics,
-        partition_columns=partition_columns,
-        max_files=max_files,
-    )
-    return plan_commit(table() if facts == "table" else facts, backlogs, rules)
+SETTINGS = TableSettings(name="t", table_uri="/t")
+RULES = Rules(
+    decide=lambda table, entry: decide(table, entry, SETTINGS),
+    new_table=lambda entry: new_table(entry, SETTINGS),
+    statistics=file_statistics,
+    partition_columns=None,
+    max_files=100,
+)
+
+
+def planned(*backlogs, facts="table", max_files=100, partition_columns=None, **more):
+    rules = replace(RULES, max_files=max_files, partition_columns=partition_columns)
+    return plan_commit(table() if facts == "table" else facts, backlogs, rules, **more)
 
 
 def refusal(*entries, **options):
@@ -104,7 +107,7 @@ def test_entries_of_several_pipelines_share_one_commit():
         ("blizzard/p/journal-p/digest", digest_number(last.digest)),
         ("blizzard/p", 2),
     )
-    assert commit.metadata()["p"] == {"journal": "journal-p", "first": 1, "last": 2}
+    assert commit.settled()["p"] == {"journal": "journal-p", "first": 1, "last": 2}
     assert (commit.entries, commit.rows) == (3, 6)
 
 
@@ -232,9 +235,76 @@ def test_two_pipelines_that_disagree_on_a_new_column_do_not_both_get_it():
         backlog(ready(1, file("b"), schema=bringing(FieldType.DATE), pipeline="q"), pipeline="q"),
     )
     assert found.commit.after.schema["fields"][-1]["type"] == "string"
-    assert [one.pipeline for one in found.stopped] == ["q"]
-    assert "extra" in str(found.stopped[0].error)
+    (hold,) = found.commit.holds
+    assert (hold.entry.pipeline, hold.code) == ("q", "schema_refused")
+    assert "extra" in hold.reasons[0]
 
 
 def test_partition_columns_unlike_the_configured_ones_are_refused():
     assert "partition_by" in refusal(ready(1, file()), partition_columns=("date",))
+
+
+def test_an_entry_that_does_not_fit_is_held_and_its_pipeline_goes_on():
+    """W07: its files are left out, with a mark each; what comes after it is committed."""
+    other = Schema((Field(name="id", type=FieldType.STRING), *SCHEMA.fields[1:]))
+    found = planned(
+        backlog(ready(1, file("a")), ready(2, file("b"), schema=other), ready(3, file("c")))
+    )
+    assert found.stopped == ()
+    assert [add.path.rpartition("/")[2] for add in found.commit.adds] == ["a", "c"]
+    assert found.commit.advances[0].after.sequence == 3
+    assert ("penguin/held/b", 0) in found.commit.transactions()
+    assert found.commit.rows == 4
+
+
+def test_what_does_not_fit_a_table_that_is_not_there_yet_stops_its_pipeline():
+    """There is no log to write down that a file is held."""
+    found = plan_commit(
+        None,
+        (backlog(ready(1, file())),),
+        replace(RULES, decide=lambda _table, _entry: Refused(("no",))),
+    )
+    assert found.commit is None
+    assert "no" in str(found.stopped[0].error)
+
+
+def test_a_file_that_is_gone_takes_the_outputs_of_its_unit_with_it():
+    """W21: the unit's sources are read again as a whole; other units are committed."""
+    gone, beside = file("gone", unit="1"), file("beside", unit="1")
+    entry = ready(1, gone, beside, file("other", unit="2"))
+    found = planned(backlog(entry), lacking={gone.filename: "the file is gone"})
+    assert [add.path.rpartition("/")[2] for add in found.commit.adds] == ["other"]
+    assert {hold.name for hold in found.commit.holds} == {"gone", "beside"}
+    assert {hold.code for hold in found.commit.holds} == {"file_missing"}
+    assert all("gone" in hold.reasons[0] for hold in found.commit.holds)
+
+
+def held(*names, **changes):
+    files = tuple(file(name) for name in names)
+    return Releasable(files=files, ready=ready(1, *files, **changes))
+
+
+def test_a_held_file_goes_in_once_it_fits():
+    found = planned(releasable=(held("a"), held("b")))
+    assert found.commit.released == ("a", "b")
+    assert found.commit.advances == ()
+    assert found.commit.transactions() == (("penguin/held/a", 1), ("penguin/held/b", 1))
+    assert found.commit.rows == 4
+
+
+def test_a_held_file_that_still_does_not_fit_or_is_gone_stays_held():
+    other = Schema((Field(name="id", type=FieldType.STRING), *SCHEMA.fields[1:]))
+    assert planned(releasable=(held("a", schema=other),)).commit is None
+    gone = {file("a").filename: "the file is gone"}
+    assert planned(releasable=(held("a", "b"),), lacking=gone).commit is None
+
+
+def test_a_held_file_with_a_wrong_partition_value_stays_held():
+    """W10: what was never checked when it was held is checked when it goes in."""
+    wrong = file(partition_values={"date": "never", "n": "1"})
+    assert planned(releasable=(Releasable(files=(wrong,), ready=ready(1)),)).commit is None
+
+
+def test_a_commit_releases_no_more_files_than_it_may_hold():
+    found = planned(backlog(ready(1, file("a"))), releasable=(held("b"), held("c")), max_files=2)
+    assert found.commit.released == ("b",)

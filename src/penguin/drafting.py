@@ -1,0 +1,113 @@
+"""The next commit of a table, drafted: the plan, asked for with the settings' rules.
+
+What the plan names is looked at once more, and planned again without what is not there.
+"""
+
+from dataclasses import replace
+
+from lake.datafile import FinishedFile
+from lake.entry import Entry
+from lake.storage import Reader
+from penguin import evolution, stats
+from penguin.committer import Lacking, missing_files
+from penguin.flow import (
+    Backlog,
+    Decision,
+    Evolves,
+    Fits,
+    Planned,
+    Refused,
+    Releasable,
+    TableFacts,
+    Waiting,
+)
+from penguin.plan import Rules, plan_commit, without
+from penguin.settings import Evolution, TableSettings
+
+CREATED_WITH = {
+    # penguin writes checkpoints itself, as a step of its own. This keeps the hooks of other
+    # writers from doing so at every tenth commit, and still bounds the log if penguin is away.
+    "delta.checkpointInterval": "100",
+    # A file may wait this long for its commit before somebody's VACUUM may take it.
+    "delta.deletedFileRetentionDuration": "interval 14 days",
+}
+
+
+def draft_commit(
+    settings: TableSettings,
+    facts: TableFacts | None,
+    backlogs: tuple[Backlog, ...],
+    store: Reader,
+    releasable: tuple[Releasable, ...] = (),
+    *,
+    asked: bool = False,
+) -> Planned:
+    """Plan the next commit of files that are all there.
+
+    With `asked` an operator wants what was set aside to go in, also where that changes the schema.
+    """
+    rules = Rules(
+        decide=lambda table, entry: decide(table, entry, settings),
+        new_table=lambda entry: new_table(entry, settings),
+        statistics=file_statistics,
+        partition_columns=settings.partition_columns,
+        max_files=settings.max_files_per_commit,
+        may_release=lambda decision: may_release(decision, settings, asked=asked),
+    )
+    lacking: dict[str, str] = {}
+    waiting: tuple[Waiting, ...] = ()
+    while True:
+        planned = plan_commit(facts, backlogs, rules, releasable=releasable, lacking=lacking)
+        found = missing_files(store, planned.commit) if planned.commit is not None else Lacking()
+        if not found.gone and not found.waiting:
+            return replace(planned, waiting=waiting)
+        lacking |= found.gone
+        # What an earlier entry waits for comes before whatever was found of a later one.
+        cut = {one.pipeline for one in found.waiting}
+        waiting = (*(one for one in waiting if one.pipeline not in cut), *found.waiting)
+        backlogs = without(backlogs, found.waiting)
+
+
+def may_release(decision: Decision, settings: TableSettings, *, asked: bool) -> bool:
+    """Say whether a file that was set aside goes in.
+
+    Where newer files replace the schema, an old one does not put the old schema back by itself.
+    """
+    if settings.evolution is Evolution.OVERWRITE and not asked:
+        return isinstance(decision, Fits)
+    return not isinstance(decision, Refused)
+
+
+def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
+    """Say what a table is created as, from its first entry and the settings."""
+    bounded = stats.columns_with_bounds(entry.table_schema, entry.partition_columns)
+    return TableFacts(
+        version=None,
+        schema=entry.table_schema,
+        partition_columns=entry.partition_columns,
+        configuration={
+            **CREATED_WITH,
+            stats.SKIPPING_PROPERTY: stats.format_columns(bounded),
+            **settings.properties,
+        },
+    )
+
+
+def decide(table: TableFacts, entry: Entry, settings: TableSettings) -> Decision:
+    """Say whether a table can hold an entry's files, and what it must be for that."""
+    found = evolution.decide(settings.evolution, table, entry.table_schema, entry.partition_columns)
+    if not isinstance(found, Evolves):
+        return found
+    shown = stats.only_shown(found.table.configuration, found.table.schema)
+    return replace(found, table=replace(found.table, configuration=shown))
+
+
+def file_statistics(file: FinishedFile, entry: Entry, table: TableFacts) -> str:
+    """Write a file's statistics for the columns that its table lists."""
+    listed = stats.parse_columns(table.configuration.get(stats.SKIPPING_PROPERTY))
+    names = {one["name"] for one in table.schema["fields"]}
+    return stats.delta_statistics(
+        file,
+        columns=frozenset(one["name"] for one in entry.table_schema["fields"]),
+        listed=None if listed is None else tuple(name for name in listed if name in names),
+    )

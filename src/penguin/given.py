@@ -1,0 +1,32 @@
+"""The configuration that a command is given: what is named before the command and after it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from lake.arguments import usage_is_checked
+from penguin import config
+from penguin.settings import PenguinSettings, TableSettings
+
+
+def checked(files: Sequence[Path], folders: Sequence[Path]) -> PenguinSettings:
+    """Load a configuration; its faults end the program."""
+    with usage_is_checked():
+        return config.load(files, folders, os.environ)
+
+
+def settings(
+    context: typer.Context, files: list[Path] | None, folders: list[Path] | None
+) -> PenguinSettings:
+    """Load what a command is given: `penguin -c FILE status` means `penguin status -c FILE`."""
+    early_files, early_folders = context.obj
+    return checked([*early_files, *(files or [])], [*early_folders, *(folders or [])])
+
+
+def tables(
+    context: typer.Context, files: list[Path] | None, folders: list[Path] | None
+) -> tuple[TableSettings, ...]:
+    """Load the tables of what a command is given."""
+    return settings(context, files, folders).tables

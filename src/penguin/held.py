@@ -1,0 +1,178 @@
+"""Files that are set aside: not in the table, not lost, each with its reasons.
+
+A file's meta in `_staging/held/` is written first, then the commit that leaves the file out carries
+a mark of it. The mark decides what the meta means: without one the commit was never made, and the
+meta means nothing; with one it is held, was released, or is gone for good.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+
+from lake.datafile import FinishedFile
+from lake.entry import decode_entry, digest
+from lake.errors import DocumentUnreadable
+from lake.layout import (
+    HELD,
+    META_SUFFIX,
+    file_name,
+    held_meta,
+    held_transaction,
+    is_meta,
+    journal_entry,
+    journal_transaction,
+)
+from lake.meta import EntryName, HeldMeta, decode_held, encode_meta, entry_named_by
+from lake.storage import Reader, Store
+from penguin.flow import Fate, Hold, HoldCode, ReadyEntry, Releasable, Transactions
+
+CONCURRENT = 16
+
+HeldMetas = Mapping[str, HeldMeta]
+"""What stands in `_staging/held/`, by path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldFile:
+    """One file that is held, as its meta tells."""
+
+    meta: HeldMeta
+    path: str
+
+    @property
+    def name(self) -> str:
+        """Name the file among all that are held."""
+        return file_name(self.meta.filename)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """The files that are held, and the metas that mean nothing any more."""
+
+    held: tuple[HeldFile, ...] = ()
+    stale: tuple[str, ...] = ()
+
+
+def set_aside(store: Store, holds: tuple[Hold, ...], now: datetime) -> None:
+    """Write down which files a commit leaves out, and why, before it does."""
+
+    def write(hold: Hold) -> None:
+        file, entry = hold.file, hold.entry
+        meta = HeldMeta(
+            filename=file.filename,
+            size=file.size,
+            record_count=file.record_count,
+            partition_values=file.partition_values,
+            source_file=file.source_file,
+            source_files=file.source_files,
+            pipeline=entry.pipeline,
+            journal=entry.journal,
+            entry=entry.sequence,
+            code=hold.code,
+            reasons=hold.reasons,
+            unit=file.unit,
+            held_at=now.isoformat(),
+        )
+        store.replace(held_meta(hold.name), encode_meta(meta))
+
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="held") as pool:
+        list(pool.map(write, holds))
+
+
+def read_held(store: Reader, known: HeldMetas) -> HeldMetas:
+    """List the metas of held files and read those that are not known yet.
+
+    One that is written again says the same of the same file; only its reasons may be others.
+    """
+    listed = [facts.path for facts in store.objects(HELD) if is_meta(facts.path, HELD)]
+
+    def read(path: str) -> HeldMeta | None:
+        if path in known:
+            return known[path]
+        body = store.get(path)
+        if body is None:
+            return None  # Another penguin has deleted it since it was listed.
+        try:
+            return decode_held(body, path)
+        except DocumentUnreadable as unreadable:
+            return _unreadable(path, unreadable)
+
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="held") as pool:
+        found = zip(listed, pool.map(read, listed), strict=True)
+        return {path: meta for path, meta in found if meta is not None}
+
+
+def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:
+    """Stand in for a meta that cannot be read: its name still says which file is held."""
+    name = path.rpartition("/")[2].removesuffix(META_SUFFIX)
+    return HeldMeta(
+        filename=f"{name}.parquet",
+        size=0,
+        record_count=0,
+        partition_values={},
+        source_file=None,
+        code=HoldCode.DOCUMENT_UNREADABLE,
+        reasons=(str(why),),
+        held_at="",
+    )
+
+
+def sort_out(metas: HeldMetas, transactions: Transactions) -> Aside:
+    """Say by the marks in the log what each meta means. Pure."""
+    held: list[HeldFile] = []
+    stale: list[str] = []
+    for path, meta in sorted(metas.items()):
+        match transactions(held_transaction(file_name(meta.filename))):
+            case Fate.HELD:
+                held.append(HeldFile(meta=meta, path=path))
+            case None:
+                if _is_settled(meta, transactions):
+                    stale.append(path)
+            case _:
+                stale.append(path)
+    return Aside(held=tuple(held), stale=tuple(stale))
+
+
+def _is_settled(meta: HeldMeta, transactions: Transactions) -> bool:
+    """Say whether the entry of a file is committed, and so the file with it: it has no mark."""
+    entry = entry_named_by(meta)
+    if entry is None:
+        return False
+    last = transactions(journal_transaction(entry.pipeline, entry.journal))
+    return last is not None and last >= entry.sequence
+
+
+def releasable(store: Reader, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:
+    """Find the entries of files that are held; a file whose entry is not there stays held."""
+    wanted: dict[EntryName, set[str]] = {}
+    for one in held:
+        name = entry_named_by(one.meta)
+        if name is not None:
+            wanted.setdefault(name, set()).add(one.meta.filename)
+    found = []
+    for name, files in wanted.items():
+        ready = _read_entry(store, name)
+        if ready is None:
+            continue
+        units: dict[str, list[FinishedFile]] = {}
+        for file in ready.entry.files:
+            if file.filename in files:
+                units.setdefault(file.unit, []).append(file)
+        found += [Releasable(files=tuple(unit), ready=ready) for unit in units.values()]
+    return tuple(found)
+
+
+def _read_entry(store: Reader, name: EntryName) -> ReadyEntry | None:
+    path = journal_entry(name.pipeline, name.sequence)
+    body = store.get(path)
+    if body is None:
+        return None
+    where = store.describe(path)
+    try:
+        entry = decode_entry(body, where)
+    except DocumentUnreadable:
+        return None
+    if entry.journal != name.journal:
+        return None  # A newer journal has taken the place of the one that named the file.
+    return ReadyEntry(entry=entry, digest=digest(body), path=where)

@@ -1,0 +1,241 @@
+"""Files that are set aside: once, whoever dies when, and whatever an operator orders."""
+
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from lake.clock import Clock
+from lake.layout import held_meta, held_transaction
+from lake.options import StorageOptions
+from lake.schema import Field, FieldType, Schema
+from lake.storage import Store
+from penguin.cli import app
+from penguin.mend import NotHeld, Order
+from penguin.pipeline import TableRun
+from penguin.settings import Evolution
+from penguin.table import Log
+from tests.support.dying import Died, Fate, dying
+from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
+
+STRICT, MERGE = Evolution.STRICT, Evolution.MERGE
+WIDER = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+def penguin(table, mode=STRICT):
+    return Penguin(table, options={"evolution": mode})
+
+
+def order(table, mode=STRICT):
+    return Order(
+        settings=table.settings(evolution=mode),
+        store=table.store,
+        clock=Clock(),
+        pause=lambda _seconds: None,
+    )
+
+
+def with_held(table, *ids):
+    """Commit one row, then have one file per id set aside."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    penguin(table).drain()
+    journal.schema = WIDER
+    entry = journal.batch(*(rows_of(number) for number in ids))
+    penguin(table).drain()
+    journal.schema = EVENTS
+    return [one.filename.rpartition("/")[2].removesuffix(".parquet") for one in entry.files]
+
+
+def mark(table, name):
+    return opened(Log(table.store)).transaction(held_transaction(name))
+
+
+def test_what_comes_after_a_held_entry_is_committed(table):
+    with_held(table, 2)
+    table.journal().batch(rows_of(3))
+    assert penguin(table).drain().codes == {}
+    assert table.ids() == [1, 3]
+    assert table.receipt().sequence == 3
+
+
+def test_release_puts_a_file_in_once_and_says_what_stays(table):
+    (name,) = with_held(table, 2)
+    assert order(table).release(None).left[0].name == name
+    assert table.ids() == [1]
+    done = order(table, MERGE).release(frozenset({name}))
+    assert [one.name for one in done.done] == [name]
+    assert (table.ids(), mark(table, name)) == ([1, 2], 1)
+    assert table.store.head(held_meta(name)) is None
+    with pytest.raises(NotHeld):
+        order(table, MERGE).release(frozenset({name}))
+    assert penguin(table, MERGE).drain().run.totals.commits == 0
+
+
+def test_a_held_file_that_a_twin_took_and_compacted_is_not_released_again(table):
+    """D18: the mark in the log decides, not the meta nor the active files."""
+    (name,) = with_held(table, 2)
+    meta = table.store.get(held_meta(name))
+    penguin(table, MERGE).drain()
+    table.delta().optimize.compact()
+    table.store.replace(held_meta(name), meta)
+    with pytest.raises(NotHeld):
+        order(table, MERGE).release(frozenset({name}))
+    penguin(table, MERGE).drain()
+    assert table.ids() == [1, 2]
+    assert table.store.head(held_meta(name)) is None
+
+
+def test_a_held_meta_whose_commit_was_never_made_means_nothing(table):
+    """The process died between the meta and the commit, and a twin commits the entry whole."""
+    table.journal().batch(rows_of(1))
+    penguin(table).drain()
+    table.journal().schema = WIDER
+    table.journal().batch(rows_of(2))
+
+    class Gone(Log):
+        def open(self):
+            if list((table.root / "_staging").glob("held/*")):
+                raise Died
+            return super().open()
+
+    with pytest.raises(Died):
+        Penguin(table, options={"evolution": STRICT}, log=Gone).step()
+    assert len(list((table.root / "_staging/held").iterdir())) == 1
+    penguin(table, MERGE).drain()
+    assert table.ids() == [1, 2]
+    penguin(table, STRICT).drain()
+    assert list((table.root / "_staging/held").iterdir()) == []
+
+
+def run(table, mode, fate):
+    store = dying(Store(str(table.root), StorageOptions()), fate)
+    return TableRun(
+        settings=replace(table.settings(), evolution=mode),
+        emit=lambda _event: None,
+        clock=Clock(),
+        open_store=lambda: store,
+        pause=lambda _seconds: None,
+    )
+
+
+def test_two_releases_at_once_make_one_commit(table):
+    """D08: the second finds the mark moved, and adds nothing."""
+    (name,) = with_held(table, 2)
+    slow = order(table, MERGE)
+
+    class Overtaken(Log):
+        turns = 0
+
+        def open(self):
+            found = super().open()
+            Overtaken.turns += 1
+            if Overtaken.turns == 1:
+                order(table, MERGE).release(None)
+            return found
+
+    done = replace(slow, open_log=Overtaken).release(None)
+    assert done.done == () or done.version is not None
+    assert table.ids() == [1, 2]
+    assert mark(table, name) == 1
+
+
+def test_a_discarded_file_never_comes_back(table):
+    first, second = with_held(table, 2, 3)
+    done = order(table).discard(frozenset({first}))
+    assert [one.name for one in done.done] == [first]
+    assert (mark(table, first), mark(table, second)) == (2, 0)
+    penguin(table, MERGE).drain()
+    assert table.ids() == [1, 3]
+    with pytest.raises(NotHeld):
+        order(table).discard(frozenset({first}))
+
+
+def test_with_a_file_that_is_gone_its_unit_stays_held_until_it_is_put_back(table):
+    """W21."""
+    journal = table.journal()
+    entry = journal.batch(rows_of(1), rows_of(2))
+    file = table.root / entry.files[0].filename
+    body = file.read_bytes()
+    file.unlink()
+    running = penguin(table, MERGE).drain()
+    assert len(running.held) == 2
+    assert len(order(table, MERGE).release(None).left) == 2
+    assert table.ids() == []
+    file.write_bytes(body)
+    assert len(order(table, MERGE).release(None).done) == 2
+    assert table.ids() == [1, 2]
+
+
+def test_an_unreadable_held_meta_stops_nobody_and_is_shown(table):
+    (name,) = with_held(table, 2)
+    table.store.replace(held_meta(name), b"{")
+    table.journal().batch(rows_of(3))
+    running = penguin(table, MERGE).drain()
+    assert table.ids() == [1, 3]
+    assert running.held == {f"{name}.parquet": "document_unreadable"}
+
+
+def test_death_at_any_call_while_a_file_is_held_and_released_adds_it_once(tmp_path):
+    """D11, D18: whatever was written when the process died, the next one ends with every row."""
+    deaths = 0
+    for number in range(1, 100):
+        table = TableDirectory(tmp_path / f"{number}")
+        table.journal().batch(rows_of(1))
+        penguin(table).drain()
+        table.journal().schema = WIDER
+        table.journal().batch(rows_of(2), rows_of(3))
+        table.journal().schema = EVENTS
+        table.journal().batch(rows_of(4))
+        fate = Fate(number, after=False)
+        for mode in (STRICT, MERGE):
+            try:
+                life = run(table, mode, fate)
+                while life.step():
+                    pass
+            except Died:
+                deaths += 1
+                break
+        penguin(table, STRICT).drain()
+        assert set(table.ids()) >= {1, 4}, f"died at call {number}"
+        penguin(table, MERGE).drain()
+        assert table.ids() == [1, 2, 3, 4], f"died at call {number}"
+        assert not list((table.root / "_staging").glob("held/*")), f"died at call {number}"
+        if not fate.died:
+            break
+    else:
+        pytest.fail("a life makes more than 100 calls")
+    assert deaths > 20, "the store really died, at many places"
+
+
+@pytest.fixture
+def cli(table, tmp_path):
+    def invoke(*arguments, mode="strict"):
+        file = tmp_path / "penguin.yaml"
+        file.write_text(
+            f"tables:\n  events:\n    table_uri: {table.root}\n    schema_evolution: {mode}\n"
+        )
+        return CliRunner().invoke(app, [*arguments, "-c", str(file)])
+
+    return invoke
+
+
+def test_release_and_discard_as_a_user_gives_them(cli, table):
+    first, second = with_held(table, 2, 3)
+    assert cli("release").exit_code == 2
+    assert "not held: nonsense" in cli("release", "nonsense").stderr
+    refused = cli("release", "--all")
+    assert refused.exit_code == 1
+    assert f"held: {first}" in refused.stdout
+    assert "extra: the table does not have it" in refused.stdout
+    assert "say --yes" in cli("discard", second).stderr
+    assert cli("discard", second, "--yes").exit_code == 0
+    done = cli("release", first, mode="merge")
+    assert (done.exit_code, table.ids()) == (0, [1, 2])
+    assert f"released in version {table.versions() - 1}: {first}, 1 rows" in done.stdout
+    assert cli("held").stdout == "nothing is held\n"
