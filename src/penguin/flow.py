@@ -314,6 +314,10 @@ class CommitPlan:
     """The names of files that were set aside, and are among those that are added."""
     discarded: tuple[str, ...] = ()
     """The names of files that were set aside, and never will be added."""
+    moved: tuple[Mark, ...] = ()
+    """What else the commit moves."""
+    note: Mapping[str, object] = field(default_factory=dict)
+    """What else is said in the commit."""
 
     @property
     def rows(self) -> int:
@@ -321,8 +325,9 @@ class CommitPlan:
         return sum(add.rows for add in self.adds)
 
     def marks(self) -> tuple[Mark, ...]:
-        """Give the marks of all files that are, or were, set aside."""
+        """Give what the commit moves besides the pipelines: files that are, or were, set aside."""
         return (
+            *self.moved,
             *(hold.mark() for hold in self.holds),
             *(held_mark(name, Fate.HELD, Fate.RELEASED) for name in self.released),
             *(held_mark(name, Fate.HELD, Fate.GONE) for name in self.discarded),
@@ -357,7 +362,7 @@ class CommitPlan:
 
     def metadata(self) -> dict[str, object]:
         """Say in the commit what it is, for whoever reads the log."""
-        told: dict[str, object] = {"entries": self.settled()}
+        told: dict[str, object] = {"entries": self.settled(), **self.note}
         if self.holds:
             told["held"] = [hold.name for hold in self.holds]
         if self.released:

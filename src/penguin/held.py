@@ -152,7 +152,7 @@ def releasable(store: Reader, held: tuple[HeldFile, ...]) -> tuple[Releasable, .
             wanted.setdefault(name, set()).add(one.meta.filename)
     found = []
     for name, files in wanted.items():
-        ready = _read_entry(store, name)
+        ready = read_entry(store, name)
         if ready is None:
             continue
         units: dict[str, list[FinishedFile]] = {}
@@ -163,7 +163,8 @@ def releasable(store: Reader, held: tuple[HeldFile, ...]) -> tuple[Releasable, .
     return tuple(found)
 
 
-def _read_entry(store: Reader, name: EntryName) -> ReadyEntry | None:
+def read_entry(store: Reader, name: EntryName) -> ReadyEntry | None:
+    """Read one entry of a journal; None where it is not there, or not readable, or another's."""
     path = journal_entry(name.pipeline, name.sequence)
     body = store.get(path)
     if body is None:

@@ -1,4 +1,4 @@
-"""What an operator orders: files that are held go in, or are given up.
+"""What an operator orders of files that are held: they go in, or are given up for good.
 
 Each order is one commit, made as every other: what the log says at that moment decides, and doing
 it again changes nothing.

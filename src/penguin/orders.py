@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,8 +15,13 @@ from penguin.settings import TableSettings
 
 if TYPE_CHECKING:
     from penguin.mend import Order
+    from penguin.replay import Replay, Setback
 
 app = typer.Typer()
+
+OnlyPipeline = Annotated[
+    str | None, typer.Option("--pipeline", metavar="NAME", help="Only this pipeline.")
+]
 
 Ids = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]…", help="As `penguin held` shows them.")
@@ -74,6 +80,98 @@ def discard(
         rows += report.settled_rows(table.name, settled, "discarded")
     report.settled(rows, output)
     raise typer.Exit(code)
+
+
+@app.command()
+def replay(
+    context: typer.Context,
+    pipeline: OnlyPipeline = None,
+    sure: Sure = False,
+    files: Files = None,
+    folders: Folders = None,
+) -> None:
+    """Commit again what the log has lost, or what a RESTORE took out."""
+
+    def settle(order: "Replay") -> list[str]:
+        said = []
+        behind = _of(order.setbacks(), pipeline)
+        for one in behind:
+            if sure:
+                order.replay_lost(one)
+            said.append(
+                f"pipeline {one.position.pipeline}: entries {_span(one)} "
+                + ("are committed again by the next poll" if sure else "would be committed again")
+            )
+        if behind or pipeline is not None:
+            return said
+        undone, adds = order.undone()
+        what = f"{len(adds)} files that version {undone.restored_by} (RESTORE) took out"
+        if not adds:
+            return [f"nothing to do: {what}"]
+        if not sure:
+            return [f"{what} would be added again"]
+        return [f"{what} are back in version {order.replay_undone()}"]
+
+    raise typer.Exit(_settle_lost(given.tables(context, files, folders), settle, sure=sure))
+
+
+@app.command()
+def forget(
+    context: typer.Context,
+    pipeline: OnlyPipeline = None,
+    sure: Sure = False,
+    files: Files = None,
+    folders: Folders = None,
+) -> None:
+    """Go on after what the log has lost, without its rows."""
+
+    def settle(order: "Replay") -> list[str]:
+        said = []
+        for one in _of(order.setbacks(), pipeline):
+            version = order.forget_lost(one) if sure else None
+            said.append(
+                f"pipeline {one.position.pipeline}: entries {_span(one)} "
+                + ("would be left out" if version is None else f"are left out (version {version})")
+            )
+        return said
+
+    raise typer.Exit(_settle_lost(given.tables(context, files, folders), settle, sure=sure))
+
+
+def _settle_lost(
+    tables: tuple[TableSettings, ...], settle: "Callable[[Replay], list[str]]", *, sure: bool
+) -> int:
+    """Settle every table, and say what was done or would be; an order that did nothing fails."""
+    from penguin.pipeline import open_store  # noqa: PLC0415
+    from penguin.replay import Replay  # noqa: PLC0415
+
+    code, said_any = DONE, False
+    for table in tables:
+        try:
+            store = open_store(table)
+            if store is None:
+                continue
+            said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
+        except LakeError as error:
+            code = _complain(table, error)
+            continue
+        for sentence in said:
+            typer.echo(f"{table.name}: {sentence}")
+        said_any = said_any or bool(said)
+    if not said_any and code == DONE:
+        typer.echo("nothing to do: no log is behind its receipts")
+    elif said_any and not sure:
+        sys.stderr.write("say --yes to do it\n")
+        return FAILED
+    return code
+
+
+def _of(found: "tuple[Setback, ...]", pipeline: str | None) -> "list[Setback]":
+    return [one for one in found if pipeline in (None, one.position.pipeline)]
+
+
+def _span(setback: "Setback") -> str:
+    return f"{(setback.position.sequence or 0) + 1} to {setback.receipt.sequence}"
 
 
 def _chosen(

@@ -37,7 +37,7 @@ from lake.layout import (
 from lake.options import StorageOptions
 from lake.storage import AlreadyThere, Created, Reader, Store, local_path
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
-from penguin.flow import Add, DeltaField, TableFacts
+from penguin.flow import Add, DeltaField, DeltaSchema, TableFacts
 
 REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
 """What the library's text holds when a disk or a store refuses us."""
@@ -242,6 +242,15 @@ class LogReader:
         """Open the latest version of whatever table there is, also of one we could not write."""
         handle = self._handle()
         return None if handle is None else Snapshot(handle, self.store)
+
+    def schema_at(self, version: int) -> DeltaSchema:
+        """Give the schema that an earlier version had."""
+        with _translated(self.store, unreadable=True):
+            handle = DeltaTable(
+                _location(self.store.uri), version=version, storage_options=_options(self.store)
+            )
+            schema: DeltaSchema = json.loads(handle.schema().to_json())
+            return schema
 
     def _handle(self) -> DeltaTable | None:
         found = self._open()

@@ -1,0 +1,201 @@
+"""What the log has lost, or a RESTORE took out, is settled as an operator says."""
+
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from lake.clock import Clock
+from lake.schema import Field, FieldType, Schema
+from penguin.cli import app
+from penguin.replay import Replay
+from penguin.table import Log
+from penguin.undone import NothingToReplay
+from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+@pytest.fixture
+def cli(table, tmp_path):
+    def invoke(*arguments):
+        file = tmp_path / "penguin.yaml"
+        file.write_text(f"tables:\n  events:\n    table_uri: {table.root}\n")
+        return CliRunner().invoke(app, [*arguments, "-c", str(file)])
+
+    return invoke
+
+
+def replay(table):
+    return Replay(
+        settings=table.settings(), store=table.store, clock=Clock(), pause=lambda _seconds: None
+    )
+
+
+def commit(table, *ids):
+    for number in ids:
+        table.journal().batch(rows_of(number))
+        Penguin(table).drain()
+
+
+def restored_from_a_backup(table):
+    """Commit two entries, keep a copy of the log, commit two more, and put the copy back."""
+    commit(table, 1, 2)
+    log = table.root / "_delta_log"
+    shutil.copytree(log, table.root.parent / "backup")
+    commit(table, 3, 4)
+    shutil.rmtree(log)
+    shutil.copytree(table.root.parent / "backup", log)
+
+
+def test_a_log_from_a_backup_is_made_whole_by_replay(table, cli):
+    """D16: noticed and stopped; each lost entry is committed once when the operator says so."""
+    restored_from_a_backup(table)
+    assert Penguin(table).drain().codes == {"events": "log_rolled_back"}
+    shown = cli("replay")
+    assert shown.exit_code == 1
+    assert "events: pipeline events: entries 3 to 4 would be committed again" in shown.stdout
+    assert Penguin(table).drain().codes == {"events": "log_rolled_back"}
+    done = cli("replay", "--yes")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert Penguin(table).drain().codes == {}
+    assert table.ids() == [1, 2, 3, 4]
+    assert Penguin(table).drain().run.totals.commits == 0
+    assert cli("replay", "--pipeline", "events", "--yes").stdout.startswith("nothing to do")
+
+
+def test_what_a_log_has_lost_can_be_left_out(table, cli):
+    """D16: nothing of it is added, and what comes after it is."""
+    restored_from_a_backup(table)
+    assert "would be left out" in cli("forget").stdout
+    assert cli("forget", "--yes").exit_code == 0
+    commit(table, 5)
+    assert table.ids() == [1, 2, 5]
+    assert '"forgotten":{"events":[3,4]}' in table.commit_text(3).replace(" ", "")
+
+
+def test_a_dropped_table_is_filled_again_or_begun_anew(table, cli):
+    """D16."""
+    commit(table, 1, 2)
+    shutil.rmtree(table.root / "_delta_log")
+    kept = table.root.parent / "kept"
+    shutil.copytree(table.root, kept)
+    assert cli("replay", "--yes").exit_code == 0
+    Penguin(table).drain()
+    assert table.ids() == [1, 2]
+    shutil.rmtree(table.root)
+    shutil.copytree(kept, table.root)
+    assert cli("forget", "--yes").exit_code == 0
+    commit(table, 3)
+    assert table.ids() == [3]
+
+
+def test_a_journal_that_is_not_the_committed_one_is_not_replayed(table, cli):
+    """L21: the entry that the log has must be in the journal as it was."""
+    restored_from_a_backup(table)
+    path = table.root / "_blizzard/events/journal/00000000000000000002.json"
+    path.write_bytes(path.read_bytes().replace(b'"run":"run"', b'"run":"RUN"'))
+    done = cli("replay", "--yes")
+    assert done.exit_code == 1
+    assert "entry 2 is not the one that is committed" in done.stderr
+    last = table.root / "_blizzard/events/journal/00000000000000000004.json"
+    last.unlink()
+    assert "entry 4 of journal" in cli("forget", "--yes").stderr
+
+
+def test_what_a_restore_took_out_comes_back_once_when_asked(table, cli):
+    """D14: never by itself; with `replay` every row once, held against compaction in between."""
+    commit(table, 1)
+    table.journal().batch(rows_of(2), rows_of(3, date=None))
+    Penguin(table).drain()
+    table.delta().optimize.compact()
+    commit(table, 4)
+    table.delta().restore(1)
+    commit(table, 5)
+    assert table.ids() == [1, 5]
+    assert "3 files that version" in cli("replay").stdout
+    assert table.ids() == [1, 5]
+    assert "are back in version" in cli("replay", "--yes").stdout
+    assert table.ids() == [1, 2, 3, 4, 5]
+    assert "nothing to do: 0 files" in cli("replay", "--yes").stdout
+    commit(table, 6)
+    assert table.ids() == [1, 2, 3, 4, 5, 6]
+
+
+def test_columns_that_a_restore_took_away_come_back_with_the_files(table):
+    """D14."""
+    commit(table, 1)
+    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    table.journal().batch([{**rows_of(2)[0], "extra": "x"}])
+    Penguin(table).drain()
+    table.delta().restore(1)
+    replay(table).replay_undone()
+    assert {row["id"]: row["extra"] for row in table.rows()} == {1: None, 2: "x"}
+
+
+def test_two_replays_at_once_add_once(table):
+    """D08: the second finds the mark moved."""
+    commit(table, 1, 2)
+    table.delta().restore(1)
+    waiting = replay(table)
+
+    class Overtaken(Log):
+        turns = 0
+
+        def open(self):
+            found = super().open()
+            Overtaken.turns += 1
+            if Overtaken.turns == 3:
+                waiting.replay_undone()
+            return found
+
+    Replay(
+        settings=table.settings(),
+        store=table.store,
+        clock=Clock(),
+        pause=lambda _seconds: None,
+        open_log=Overtaken,
+    ).replay_undone()
+    assert table.ids() == [1, 2]
+    assert opened(Log(table.store)).transaction("penguin/replay/3") == 2
+
+
+def test_partition_values_of_any_kind_are_found_again(tmp_path):
+    """W09: the log writes paths as parts of a URI."""
+    schema = Schema((EVENTS.fields[0], Field(name="name", type=FieldType.STRING)))
+    table = TableDirectory(tmp_path / "table")
+    journal = table.journal(schema=schema, partitions=("name",))
+    for number, name in enumerate(["plain", "a/b c", "100%", "ü=ö"]):
+        journal.batch([{"id": number, "name": name}])
+        Penguin(table).drain()
+    table.delta().restore(1)
+    replay(table).replay_undone()
+    assert table.ids() == [0, 1, 2, 3]
+
+
+def test_what_cannot_be_put_back_as_it_was_is_said(table, cli):
+    """D14: a row that was deleted in between must not come back."""
+    with pytest.raises(NothingToReplay, match="no Delta table"):
+        replay(table).undone()
+    commit(table, 1)
+    assert "the log has no RESTORE" in cli("replay", "--yes").stderr
+    table.journal().batch(rows_of(2, 3))
+    Penguin(table).drain()
+    table.delta().delete("id = 2")
+    table.delta().restore(1)
+    assert "changed rows" in cli("replay", "--yes").stderr
+
+
+def test_a_file_that_vacuum_took_is_named(table, cli):
+    """W21."""
+    commit(table, 1)
+    entry = table.journal().batch(rows_of(2))
+    Penguin(table).drain()
+    table.delta().restore(1)
+    (table.root / entry.files[0].filename).unlink()
+    done = cli("replay", "--yes")
+    assert (done.exit_code, table.ids()) == (1, [1])
+    assert f"1 of 1 files cannot be put back, {entry.files[0].filename}" in done.stderr
