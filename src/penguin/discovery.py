@@ -180,8 +180,8 @@ class _Journal:
             raise LogRolledBack(
                 f"the receipt says that entry {self.receipt.sequence} is committed, "
                 f"the Delta log says {_or_none(position.sequence)}: "
-                "the log was rolled back or the table replaced; `penguin replay` commits again what "
-                "it has lost, `penguin forget` goes on without",
+                "the log was rolled back or the table replaced; `penguin replay` commits again "
+                "what it has lost, `penguin forget` goes on without",
                 pipeline=self.pipeline,
             )
 

@@ -265,6 +265,57 @@ class FilesUnnamed(Event):
         )
 
 
+VACUUM = "vacuum may take files that wait"
+"""The name under which a table's health tells of files that wait too long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesWaitTooLong(Event):
+    """Files wait since so long that a VACUUM may soon take them."""
+
+    level: ClassVar[Level] = Level.ERROR
+    table: str
+    since: str
+    retention_secs: float
+
+    def sentence(self) -> str:
+        """Say since when, and what may happen when."""
+        days = self.retention_secs / 86_400
+        return (
+            f"{self.table}: files wait for their commit since {self.since}; the table keeps files "
+            f"that its log does not name for {days:g} days, then a VACUUM may take them: see "
+            "`penguin held` and `penguin status`, or raise delta.deletedFileRetentionDuration"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Show it."""
+        yield Reading("penguin_files_in_danger", 1, {"table": self.table})
+
+    def signs(self) -> Iterable[Sign]:
+        """Say that the table is not well."""
+        part = Part(PartKind.TABLE, self.table)
+        yield Halted(part, VACUUM, "files_wait_too_long", self.sentence())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesWaitNoLonger(Event):
+    """No file waits too long any more."""
+
+    table: str
+
+    def sentence(self) -> str:
+        """Say so."""
+        return f"{self.table}: no file waits too long any more"
+
+    def measures(self) -> Iterable[Measure]:
+        """Show it."""
+        yield Reading("penguin_files_in_danger", 0, {"table": self.table})
+
+    def signs(self) -> Iterable[Sign]:
+        """Say that the table is well again."""
+        yield Resumed(Part(PartKind.TABLE, self.table), VACUUM)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointWritten(Event):
     """A Delta checkpoint was written."""

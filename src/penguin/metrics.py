@@ -36,6 +36,7 @@ METRICS = (
     _gauge("penguin_pending_entries", "Journal entries that wait, up to a commit's worth."),
     _gauge("penguin_pending_files", "Files of those entries."),
     _gauge("penguin_held_files", "Files that are set aside now.", "code"),
+    _gauge("penguin_files_in_danger", "1 while files wait so long that VACUUM may take them."),
     _gauge("penguin_lag_seconds", "Age of the oldest entry that is journaled and not committed."),
     _gauge(
         "penguin_pipeline_stopped",

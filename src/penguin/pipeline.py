@@ -29,6 +29,8 @@ from penguin.events import (
     EntryNotHandedOff,
     FilesHeld,
     FilesUnnamed,
+    FilesWaitNoLonger,
+    FilesWaitTooLong,
     MetasLeftAlone,
     PipelineMended,
     PipelineStopped,
@@ -45,6 +47,7 @@ from penguin.flow import (
 )
 from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
+from penguin.patience import danger
 from penguin.scan import unnamed_files
 from penguin.settings import TableSettings
 from penguin.sight import Sight, look
@@ -157,6 +160,7 @@ class TableRun:
     """The held files that were tried, and the table's shape at that time."""
     _told: set[str] = field(default_factory=set)
     _scanned: bool = False
+    _alarmed: bool = False
 
     def step(self) -> bool:
         """Make the next commit, if there is one, and say whether there was work.
@@ -189,7 +193,10 @@ class TableRun:
         self._name_waiting((*sight.waiting, *planned.waiting))
         worked = planned.commit is not None and self._commit(planned.commit, log, store)
         self._checkpoint(log, store)
+        if planned.commit is not None and planned.commit.released:
+            self._judged = (None, frozenset())  # A full commit may have left some for the next.
         if not worked:
+            self._watch(sight)
             for stopped in self.stopped.values():
                 if stopped.error.retryable:
                     raise stopped.error
@@ -205,6 +212,28 @@ class TableRun:
 
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
+
+    def _watch(self, sight: Sight) -> None:
+        """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
+        since = [
+            *(ready.entry.created for each in sight.backlogs for ready in each.entries[:1]),
+            *(one.meta.held_at for one in sight.aside.held if one.meta.held_at),
+        ]
+        oldest = min((datetime.fromisoformat(at) for at in since), default=None)
+        configuration = {} if sight.table is None else sight.table.facts.configuration
+        found = danger(oldest, configuration, self.clock.now())
+        table = self.settings.name
+        if found is not None and not self._alarmed:
+            self.emit(
+                FilesWaitTooLong(
+                    table=table,
+                    since=found.waiting_since.isoformat(),
+                    retention_secs=found.retention.total_seconds(),
+                )
+            )
+        elif found is None and self._alarmed:
+            self.emit(FilesWaitNoLonger(table=table))
+        self._alarmed = found is not None
 
     def _tell_backlog(self, sight: Sight) -> None:
         """Say how much waits, and since when."""

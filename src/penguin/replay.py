@@ -1,6 +1,6 @@
 """What an operator orders where the log no longer has what was committed to it.
 
-A log that was put back from a backup, or a table that was dropped, is behind the receipts. A RESTORE
+A log that was put back from a backup, or a dropped table, is behind the receipts. A RESTORE
 takes out what was committed after some version. In both cases the rows can be committed again, or
 be left out for good; which of them is wanted nobody but the operator can say.
 """

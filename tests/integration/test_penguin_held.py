@@ -1,8 +1,11 @@
 """Files that are set aside: once, whoever dies when, and whatever an operator orders."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from deltalake import Field as DeltaField
+from deltalake.schema import PrimitiveType
 from typer.testing import CliRunner
 
 from lake.clock import Clock
@@ -11,6 +14,7 @@ from lake.options import StorageOptions
 from lake.schema import Field, FieldType, Schema
 from lake.storage import Store
 from penguin.cli import app
+from penguin.events import FilesWaitTooLong
 from penguin.mend import NotHeld, Order
 from penguin.pipeline import TableRun
 from penguin.settings import Evolution
@@ -211,6 +215,42 @@ def test_death_at_any_call_while_a_file_is_held_and_released_adds_it_once(tmp_pa
     else:
         pytest.fail("a life makes more than 100 calls")
     assert deaths > 20, "the store really died, at many places"
+
+
+def test_held_files_of_several_units_go_in_over_several_commits(table):
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    penguin(table).drain()
+    journal.schema = WIDER
+    for number in (2, 3, 4):
+        journal.batch(rows_of(number))
+    penguin(table).drain()
+    options = {"evolution": MERGE, "max_files_per_commit": 1}
+    assert Penguin(table, options=options).drain().run.totals.commits == 3
+    assert table.ids() == [1, 2, 3, 4]
+
+
+def test_files_that_wait_too_long_raise_one_alarm_until_they_are_in(table):
+    """W15: held files are not named by the log, so a VACUUM FULL would take them."""
+    with_held(table, 2)
+    running = penguin(table)
+    running.run.clock = Later()
+    for _ in range(3):
+        running.step()
+    kinds = [type(event).__name__ for event in running.events]
+    assert kinds.count("FilesWaitTooLong") == 1
+    (alarm,) = (event for event in running.events if isinstance(event, FilesWaitTooLong))
+    assert "14 days" in alarm.sentence()
+    table.delta().alter.add_columns([DeltaField("extra", PrimitiveType("string"), nullable=True)])
+    running.drain()
+    assert [type(event).__name__ for event in running.events].count("FilesWaitNoLonger") == 1
+
+
+class Later(Clock):
+    """A clock eight days ahead."""
+
+    def now(self):
+        return super().now() + timedelta(days=8)
 
 
 @pytest.fixture

@@ -1,0 +1,38 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from penguin.patience import DELTA_DEFAULT, RETENTION_PROPERTY, danger, retention
+
+NOW = datetime(2026, 1, 15, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("interval 14 days", 14),
+        ("INTERVAL 1 week", 7),
+        ("2 weeks 1 day", 15),
+        ("interval 36 hours", 1.5),
+        ("interval 90 minutes 1800 seconds", 2 / 24),
+    ],
+)
+def test_a_retention_is_read_as_delta_writes_it(text, days):
+    assert retention({RETENTION_PROPERTY: text}) == timedelta(days=days)
+
+
+@pytest.mark.parametrize("text", ["", "interval", "soon", "interval 3 moons 2 days", "-4"])
+def test_what_cannot_be_read_counts_as_the_default(text):
+    assert retention({RETENTION_PROPERTY: text}) == DELTA_DEFAULT
+    assert retention({}) == DELTA_DEFAULT
+
+
+@pytest.mark.parametrize(("days", "alarmed"), [(6.9, False), (7.1, True), (400, True)])
+def test_half_of_the_retention_is_too_long(days, alarmed):
+    """W15: the danger is told before it is one."""
+    found = danger(NOW - timedelta(days=days), {RETENTION_PROPERTY: "interval 14 days"}, NOW)
+    assert (found is not None) is alarmed
+
+
+def test_nothing_waits_so_nothing_is_in_danger():
+    assert danger(None, {}, NOW) is None
