@@ -2,8 +2,9 @@
 
 from lake import layout
 from lake.entry import Handoff, Protocol, decode_protocol, encode
-from lake.errors import NoExclusiveCreate, ProtocolConflict, StoreUnavailable
-from lake.storage import Created, Reader, Store
+from lake.errors import ProtocolConflict, StoreUnavailable
+from lake.exclusive import probe
+from lake.storage import Reader, Store
 
 
 def agree_on_protocol(store: Store, handoff: Handoff) -> None:
@@ -13,7 +14,7 @@ def agree_on_protocol(store: Store, handoff: Handoff) -> None:
     latest = latest_protocol(store)
     if latest is None:
         raise StoreUnavailable("the protocol that was written cannot be read", path=store.uri)
-    probe(store)
+    probe(store, layout.protocol(1))
     _refuse_other_handoff(latest, handoff, store)
 
 
@@ -30,21 +31,6 @@ def _refuse_other_handoff(latest: Protocol, handoff: Handoff, store: Reader) -> 
             f"this table is handed off by {latest.handoff.value!r}, the configuration says "
             f"{handoff.value!r}; set sink.handoff: {latest.handoff.value}, or change the table's "
             "with blizzard handoff set",
-            path=store.uri,
-        )
-
-
-def probe(store: Store) -> None:
-    """See that the store has create-only writes, by one that must be refused.
-
-    It writes what is there already, so that nothing changes where it is not refused.
-    """
-    path = layout.protocol(1)
-    body = store.get(path)
-    if body is not None and isinstance(store.create(path, body), Created):
-        raise NoExclusiveCreate(
-            "this store overwrites on a create-only write, so nothing could be committed exactly "
-            "once; use one that has conditional writes",
             path=store.uri,
         )
 

@@ -25,7 +25,7 @@ from lake.arguments import (
 from lake.clock import Clock
 from lake.errors import LakeError, ProtocolConflict
 from lake.polling import Stop, run_step, stop_on_signals
-from lake.telemetry.events import Emit, SettingNotActedOn
+from lake.telemetry.events import Emit, SettingNotActedOn, shared
 from lake.telemetry.health import Part, PartKind
 from lake.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin import given, orders, report, show
@@ -61,7 +61,7 @@ def run(
         context.obj = (files or [], folders or [])
         return
     settings = given.checked(files or [], folders or [])
-    emit = log_events(log_level, log_format)
+    emit = _log(log_level, log_format)
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
@@ -256,6 +256,18 @@ def _explain(settings: PenguinSettings, output: Output) -> int:
         rows.append(row)
     show.explanations(rows, output)
     return FAILED if any(row["error"] or row["stopped"] for row in rows) else DONE
+
+
+def _log(least: LogLevel, shape: LogFormat) -> Emit:
+    """Log to standard error; a person at a terminal also sees how far large commits are."""
+    if shape is LogFormat.JSON or not sys.stderr.isatty():
+        return log_events(least, shape)
+    from rich.console import Console  # noqa: PLC0415
+
+    from penguin.progress import Display  # noqa: PLC0415
+
+    display = Display(Console(stderr=True))
+    return shared(log_events(least, shape, write=display.write), display.emit)
 
 
 def _is_wrong(row: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol, assert_never
 
 from lake.clock import Clock
@@ -22,6 +23,8 @@ from penguin.held import set_aside
 
 CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8
+TELL_EVERY = 500
+"""Files between two words on how far the look at them is."""
 BACKOFF = Backoff(first_secs=0.05, limit_secs=5.0)
 TOKEN_RANDOM_BITS = 16
 
@@ -47,7 +50,9 @@ class OpenTable(Protocol):
     def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
         """Append files."""
 
-    def evolve(self, after: TableFacts, transactions: Pairs, metadata: object) -> None:
+    def evolve(
+        self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
+    ) -> None:
         """Give the table another schema."""
 
 
@@ -93,11 +98,20 @@ class Lacking:
     """The first entry of each pipeline of which blizzard has yet to move a file."""
 
 
-def missing_files(store: Reader, plan: CommitPlan) -> Lacking:
+def missing_files(
+    store: Reader,
+    plan: CommitPlan,
+    looked: Callable[[int, int], None] = lambda _done, _files: None,
+) -> Lacking:
     """Look at every file of a plan. What an entry that is not moved yet lacks may still come."""
+    found = []
     with ThreadPoolExecutor(CONCURRENT_HEADS, thread_name_prefix="head") as pool:
         answers = pool.map(lambda add: _trouble(store, add), plan.adds)
-        found = [(add, why) for add, why in zip(plan.adds, answers, strict=True) if why]
+        for done, (add, why) in enumerate(zip(plan.adds, answers, strict=True), start=1):
+            if why:
+                found.append((add, why))
+            if done % TELL_EVERY == 0 or done == len(plan.adds):
+                looked(done, len(plan.adds))
     unmoved: dict[str, int] = {}
     for add, why in found:
         if why == NOT_MOVED:
@@ -169,7 +183,7 @@ class Committer:
                     return outcome
                 if table.facts.shape() != plan.after.shape():
                     step = _metadata("columns", token, attempt)
-                    table.evolve(plan.after, plan.current_transactions(), step)
+                    table.evolve(plan.after, plan.current_transactions(), step, self.clock.now())
                     continue
                 step = _metadata("commit", token, attempt) | plan.metadata()
                 table.commit(plan.adds, plan.transactions(), step)

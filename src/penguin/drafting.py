@@ -3,6 +3,7 @@
 What the plan names is looked at once more, and planned again without what is not there.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from lake.datafile import FinishedFile
@@ -41,6 +42,7 @@ def draft_commit(
     releasable: tuple[Releasable, ...] = (),
     *,
     asked: bool = False,
+    looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> Planned:
     """Plan the next commit of files that are all there.
 
@@ -58,7 +60,8 @@ def draft_commit(
     waiting: tuple[Waiting, ...] = ()
     while True:
         planned = plan_commit(facts, backlogs, rules, releasable=releasable, lacking=lacking)
-        found = missing_files(store, planned.commit) if planned.commit is not None else Lacking()
+        commit = planned.commit
+        found = Lacking() if commit is None else missing_files(store, commit, looked)
         if not found.gone and not found.waiting:
             return replace(planned, waiting=waiting)
         lacking |= found.gone

@@ -58,6 +58,20 @@ class BacklogSeen(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilesLookedAt(Event):
+    """The files of the next commit are being looked at, before it is made."""
+
+    level: ClassVar[Level] = Level.TRACE
+    table: str
+    done: int
+    files: int
+
+    def sentence(self) -> str:
+        """Say how far it is."""
+        return f"{self.table}: looked at {self.done} of {self.files} files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesCommitted(Event):
     """Entries are in the Delta log, by our hand."""
 

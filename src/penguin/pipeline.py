@@ -13,7 +13,8 @@ from lake.clock import Clock
 from lake.datafile import FinishedFile
 from lake.entry import Handoff, encode
 from lake.errors import LakeError
-from lake.layout import LAST_CHECKPOINT, log_version, receipt
+from lake.exclusive import probe
+from lake.layout import LAST_CHECKPOINT, log_version, protocol, receipt
 from lake.meta import EntryName
 from lake.storage import Reader, Store, local_path
 from lake.telemetry.events import Emit, code_of
@@ -28,6 +29,7 @@ from penguin.events import (
     EntriesCommitted,
     EntryNotHandedOff,
     FilesHeld,
+    FilesLookedAt,
     FilesUnnamed,
     FilesWaitNoLonger,
     FilesWaitTooLong,
@@ -161,6 +163,7 @@ class TableRun:
     _told: set[str] = field(default_factory=set)
     _scanned: bool = False
     _alarmed: bool = False
+    _probed: bool = False
 
     def step(self) -> bool:
         """Make the next commit, if there is one, and say whether there was work.
@@ -188,9 +191,13 @@ class TableRun:
             self.totals.version = table.version
         untried = releasable(store, self._untried(sight))
         facts = None if table is None else table.facts
-        planned = draft_commit(self.settings, facts, sight.backlogs, store, untried)
+        planned = draft_commit(
+            self.settings, facts, sight.backlogs, store, untried, looked=self._tell_looked
+        )
         self._name_stopped((*sight.stopped, *planned.stopped))
         self._name_waiting((*sight.waiting, *planned.waiting))
+        if planned.commit is not None:
+            self._probe(store, table)
         worked = planned.commit is not None and self._commit(planned.commit, log, store)
         self._checkpoint(log, store)
         if planned.commit is not None and planned.commit.released:
@@ -209,6 +216,11 @@ class TableRun:
         held = sight.aside.held
         self._judged = (shape, frozenset(one.name for one in held))
         return held if shape != known_shape else tuple(o for o in held if o.name not in tried)
+
+    def _probe(self, store: Store, table: Snapshot | None) -> None:
+        """Before the first commit see that the store refuses to write a version twice."""
+        last = [] if table is None else [log_version(table.version)]
+        self._probed = self._probed or any(probe(store, path) for path in (*last, protocol(1)))
 
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
@@ -234,6 +246,9 @@ class TableRun:
         elif found is None and self._alarmed:
             self.emit(FilesWaitNoLonger(table=table))
         self._alarmed = found is not None
+
+    def _tell_looked(self, done: int, files: int) -> None:
+        self.emit(FilesLookedAt(table=self.settings.name, done=done, files=files))
 
     def _tell_backlog(self, sight: Sight) -> None:
         """Say how much waits, and since when."""

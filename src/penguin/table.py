@@ -8,9 +8,9 @@ append is ignored. Never use this module in a forked process.
 
 import json
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from importlib.metadata import version as version_of
 from typing import Any, NoReturn
 
@@ -168,7 +168,9 @@ class Table(Snapshot):
                 post_commithook_properties=_no_hooks(),
             )
 
-    def evolve(self, after: TableFacts, transactions: Pairs, metadata: object) -> None:
+    def evolve(
+        self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
+    ) -> None:
         """Change schema and properties in the very next version, or not at all.
 
         The library can only add columns, and not inside of lists. So the version is written here,
@@ -176,7 +178,7 @@ class Table(Snapshot):
         commit that was planned against an older snapshot conflicts and looks again.
         """
         path = log_version(self.version + 1)
-        match self._writable.create(path, self._evolution(after, transactions, metadata)):
+        match self._writable.create(path, self._evolution(after, transactions, metadata, at)):
             case Created():
                 pass
             case AlreadyThere():
@@ -184,14 +186,16 @@ class Table(Snapshot):
                     "somebody else committed first", version=self.version + 1, table=self._store.uri
                 )
 
-    def _evolution(self, after: TableFacts, transactions: Pairs, metadata: object) -> bytes:
+    def _evolution(
+        self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
+    ) -> bytes:
         """Write a version that changes what the table is and touches no file."""
         with _translated(self._store):
             now = self._handle.metadata()
         actions: list[dict[str, dict[str, object]]] = [
             {
                 "commitInfo": {
-                    "timestamp": time.time_ns() // 1_000_000,
+                    "timestamp": int(at.timestamp() * 1000),
                     "operation": "REPLACE COLUMNS",
                     "operationParameters": {},
                     "readVersion": self.version,

@@ -2,24 +2,34 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from lake.clock import Clock
 from lake.entry import SourceRecord, encode
-from lake.errors import LakeError
-from lake.layout import journal_entry, log_version, receipt
+from lake.errors import LakeError, NoExclusiveCreate
+from lake.layout import data_file, journal_entry, log_version, protocol, receipt
 from lake.options import StorageOptions
 from lake.schema import Field, FieldType, Schema
-from lake.storage import Reader, Store
+from lake.storage import Created, Reader, Store
 from lake.telemetry.events import Level
 from penguin import inline, preview
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.errors import CommitFailed
-from penguin.events import CheckpointFailed, CheckpointWritten, CommittedByOther, EntriesCommitted
+from penguin.events import (
+    BacklogSeen,
+    CheckpointFailed,
+    CheckpointWritten,
+    CommittedByOther,
+    EntriesCommitted,
+    FilesLookedAt,
+)
 from penguin.pipeline import commit_table, explain
 from penguin.table import Log, Table, pipeline_known
 from tests.support.tables import EVENTS, Penguin, TableDirectory, next_commit, opened, rows_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -446,7 +456,7 @@ def test_a_plan_for_a_table_that_changed_is_made_again(table):
     journal.schema = with_column("extra", FieldType.STRING)
     journal.batch([{**rows_of(2)[0], "extra": "x"}])
     plan = next_commit(table)
-    opened(Log(table.store)).evolve(plan.after, (), {})
+    opened(Log(table.store)).evolve(plan.after, (), {}, NOW)
     committer = Committer(
         log=Log(table.store), store=table.store, clock=Clock(), pause=lambda _: None
     )
@@ -473,3 +483,49 @@ def test_entry_files_changed_in_the_journal_after_the_commit_are_noticed(table):
     Penguin(table).drain()
     table.store.replace(journal_entry("events", 1), encode(replace(entry, run="other")))
     assert Penguin(table).drain().codes == {"events": "journal_broken"}
+
+
+class Overwrites(Store):
+    """A store that knows nothing of create-only writes."""
+
+    def create(self, path, body):
+        self.replace(path, body)
+        return Created()
+
+
+def test_a_store_that_overwrites_is_refused_before_anything_is_committed(table):
+    """D08: of two penguins both would write the same version."""
+    table.journal().batch(rows_of(1))
+    penguin = Penguin(table)
+    careless = Overwrites(str(table.root), StorageOptions())
+    penguin.run.open_store = lambda: careless
+    with pytest.raises(NoExclusiveCreate, match="conditional writes"):
+        penguin.step()
+    assert not (table.root / "_delta_log").exists()
+    Penguin(table).drain()
+    table.store.delete(protocol(1))
+    table.journal().batch(rows_of(2))
+    with pytest.raises(NoExclusiveCreate):
+        penguin.step()
+    assert table.ids() == [1]
+
+
+def test_ten_thousand_waiting_files_are_committed_in_a_few_commits(table):
+    """Entries are read a commit's worth at a time, and the bar knows how far it is."""
+    journal = table.journal()
+    one = journal.file(rows_of(1))
+    body = (table.root / one.filename).read_bytes()
+    clock = Clock()
+    for _ in range(100):
+        paths = [data_file(one.partition_values, clock.fresh_id()) for _ in range(100)]
+        for path in paths:
+            (table.root / path).write_bytes(body)
+        files = tuple(replace(one, filename=path) for path in paths)
+        source = SourceRecord(source="in", path="a", size=1, etag=None, lines=100, rows=100)
+        journal.write(journal.entry(files=files, sources=(source,)))
+    penguin = Penguin(table, options={"max_files_per_commit": 4000}).drain()
+    assert (penguin.run.totals.commits, penguin.run.totals.files) == (3, 10_000)
+    assert max(event.files for event in penguin.events if isinstance(event, BacklogSeen)) == 4000
+    looked = [event for event in penguin.events if isinstance(event, FilesLookedAt)]
+    assert (looked[-1].done, looked[-1].files) == (2000, 2000)
+    assert max(event.done for event in looked) == 4000

@@ -3,6 +3,7 @@
 import json
 import threading
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,8 @@ from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsu
 from penguin.flow import Add, TableFacts
 from penguin.table import Log, LogReader
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 SCHEMA = {"type": "struct", "fields": [ID]}
@@ -189,7 +192,7 @@ def test_a_stale_commit_conflicts_with_an_evolution_that_repeats_its_transaction
     log = Log(table.store)
     log.create(facts(), {})
     stale, now = opened(log), opened(log)
-    now.evolve(wider(now.facts), (("blizzard/p/j", 1),), {})
+    now.evolve(wider(now.facts), (("blizzard/p/j", 1),), {}, NOW)
     with pytest.raises(CommitFailed):
         stale.commit((add(),), (("blizzard/p/j", 2),), {})
 
@@ -199,9 +202,9 @@ def test_an_evolution_is_the_very_next_version_or_nothing(table):
     log = Log(table.store)
     log.create(facts(), {})
     first, second = opened(log), opened(log)
-    first.evolve(wider(first.facts), (), {})
+    first.evolve(wider(first.facts), (), {}, NOW)
     with pytest.raises(CommitFailed, match="first"):
-        second.evolve(wider(second.facts, "other"), (), {})
+        second.evolve(wider(second.facts, "other"), (), {}, NOW)
     assert [one["name"] for one in opened(log).facts.schema["fields"]] == ["id", "new"]
     assert table.versions() == 2
 
@@ -213,7 +216,7 @@ def test_an_evolution_keeps_everything_else_that_the_table_is(table):
     before = table.delta().metadata()
     now = opened(log)
     after = wider(now.facts, "\U00020bb7\U0001f427")
-    now.evolve(after, (("blizzard/p/j", 5),), {"step": "columns"})
+    now.evolve(after, (("blizzard/p/j", 5),), {"step": "columns"}, NOW)
     assert opened(log).facts.shape() == after.shape()
     assert opened(log).transaction("blizzard/p/j") == 5
     kept = table.delta().metadata()

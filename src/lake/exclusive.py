@@ -1,0 +1,22 @@
+"""The one thing that both programs need of a store: a write that fails where something is."""
+
+from lake.errors import NoExclusiveCreate
+from lake.layout import TablePath
+from lake.storage import Created, Store
+
+
+def probe(store: Store, path: TablePath) -> bool:
+    """See that the store has create-only writes, by one that must be refused; False if unknown.
+
+    It writes what is there already, so that nothing changes where it is not refused.
+    """
+    body = store.get(path)
+    if body is None:
+        return False
+    if isinstance(store.create(path, body), Created):
+        raise NoExclusiveCreate(
+            "this store overwrites on a create-only write, so nothing could be committed exactly "
+            "once; use one that has conditional writes",
+            path=store.uri,
+        )
+    return True

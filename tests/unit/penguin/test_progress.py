@@ -1,0 +1,39 @@
+"""A bar on a terminal while many files are looked at and committed."""
+
+import io
+
+from rich.console import Console
+
+from lake.telemetry.events import StepFinished
+from lake.telemetry.health import PartKind
+from penguin.events import FilesLookedAt
+from penguin.progress import Display
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_large_commit_shows_how_many_files_are_looked_at():
+    console = terminal()
+    display = Display(console)
+    for done in (500, 10_000):
+        display.emit(FilesLookedAt(table="events", done=done, files=10_000))
+        display._progress.refresh()
+    for words in ("events: looking at", "500/10,000 files", "events: committing"):
+        assert words in shown(console)
+    display.emit(StepFinished(kind=PartKind.TABLE, who="events", found=True))
+    before = shown(console)
+    display.write("a line")
+    assert shown(console).removeprefix(before) == "a line\n"
+
+
+def test_a_small_commit_shows_nothing():
+    console = terminal()
+    Display(console).emit(FilesLookedAt(table="events", done=5, files=5))
+    assert shown(console) == ""
