@@ -1,0 +1,139 @@
+"""A partition filter: which folders are recent enough for a first look. Pure.
+
+A template such as `date=%Y-%m-%d` or `%Y/%m/%d` says where in a path the time stands; the lookback
+counts in its finest unit. The window is generous on purpose, since what it hides is not looked at:
+it holds the present unit and as many before it as the lookback says, whatever is newer, and every
+path that does not say its time.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
+
+UNITS = "YmdH"
+"""The directives that tell a time, from the coarsest to the finest."""
+ANYTHING = "s"
+
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
+_DIGITS = {"Y": r"\d{4}", "m": r"\d{1,2}", "d": r"\d{1,2}", "H": r"\d{1,2}"}
+_DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The folders of a template that are not older than so many of its finest units."""
+
+    segments: tuple[re.Pattern[str], ...]
+    """One pattern for each folder of the template, with the groups Y, m, d and H."""
+    units: str
+    """The directives of the template that tell a time, the coarsest first."""
+    lookback: int
+
+    @classmethod
+    def parse(cls, prefix_template: str, lookback: int) -> "Window":
+        """Read a template; a ValueError says what is wrong with it."""
+        if lookback < 1:
+            raise ValueError(f"lookback is {lookback}, and must be at least 1")
+        seen: list[str] = []
+        folders = prefix_template.strip("/").split("/")
+        segments = tuple(re.compile(_pattern(folder, seen), re.DOTALL) for folder in folders)
+        if not seen:
+            raise ValueError(
+                f"{prefix_template!r} names no time; it needs one of %Y, %m, %d and %H"
+            )
+        return cls(segments, "".join(unit for unit in UNITS if unit in seen), lookback)
+
+    def oldest(self, now: datetime) -> tuple[int, ...]:
+        """Give the time of the oldest folder inside the window, as far as the template tells it."""
+        return self._parts(_back(now.astimezone(UTC), self.units[-1], self.lookback))
+
+    def holds(self, folder_or_path: str, now: datetime) -> bool:
+        """Say whether a folder, or whatever is below one, is to be looked at.
+
+        Only what is clearly older than the window is not: a path that does not follow the
+        template is held, and so is one that is newer than now, whatever the clock says.
+        """
+        told = self._told(folder_or_path)
+        units = "".join(unit for unit in self.units if unit in told)
+        if not units:
+            return True
+        if UNITS.startswith(units):
+            # The time is told from the year on: earlier and later can be compared.
+            found = tuple(told[unit] for unit in units)
+            return found >= self.oldest(now)[: len(units)]
+        if UNITS.startswith(self.units):
+            return True  # `day=02` of a template that tells the year further down.
+        return any(
+            all(told[unit] == _part(at, unit) for unit in units)
+            for at in self._instants(now.astimezone(UTC))
+        )
+
+    def _told(self, path: str) -> dict[str, int]:
+        """Read the time that a path tells, as far as its folders follow the template."""
+        told: dict[str, int] = {}
+        for pattern, segment in zip(self.segments, path.strip("/").split("/"), strict=False):
+            found = pattern.fullmatch(unquote(segment))
+            if found is None:
+                break
+            told |= {unit: int(text) for unit, text in found.groupdict().items()}
+        return told
+
+    def _instants(self, now: datetime) -> list[datetime]:
+        """Give an instant in each unit of the window, and in the one that comes next.
+
+        A template without the year, such as `month=%m`, comes round again: what is earlier and
+        what is later cannot be told, so the folders of the window are compared one by one. The
+        next one is among them because a clock may be behind the one that named the folders.
+        """
+        finest = self.units[-1]
+        # A longer window comes round to the same folders.
+        back = min(self.lookback, {"Y": 9999, "m": 12, "d": 366, "H": 366 * 24}[finest])
+        return [_back(now, finest, count) for count in range(-1, back + 1)]
+
+    def _parts(self, at: datetime) -> tuple[int, ...]:
+        return tuple(_part(at, unit) for unit in self.units)
+
+
+def _pattern(folder: str, seen: list[str]) -> str:
+    """Turn one folder of a template into a pattern, and note which times it tells."""
+    if not folder:
+        raise ValueError("the template has an empty folder name")
+    parts = []
+    end = 0
+    for found in _DIRECTIVE.finditer(folder):
+        parts.append(re.escape(folder[end : found.start()]))
+        end = found.end()
+        directive = found[1]
+        if directive == ANYTHING:
+            parts.append(".*")
+        elif directive not in _DIGITS:
+            raise ValueError(f"{found[0]!r} is not known here; use %Y, %m, %d, %H and %s")
+        elif directive in seen:
+            raise ValueError(f"{found[0]!r} stands in the template twice")
+        else:
+            seen.append(directive)
+            parts.append(f"(?P<{directive}>{_DIGITS[directive]})")
+    return "".join(parts) + re.escape(folder[end:])
+
+
+def _back(at: datetime, unit: str, count: int) -> datetime:
+    """Step back by so many units, to the first of the calendar where it ends."""
+    try:
+        match unit:
+            case "Y":
+                return at.replace(year=at.year - count, month=1, day=1)
+            case "m":
+                months = at.year * 12 + at.month - 1 - count
+                return at.replace(year=months // 12, month=months % 12 + 1, day=1)
+            case "d":
+                return at - timedelta(days=count)
+            case _:
+                return at - timedelta(hours=count)
+    except (ValueError, OverflowError):
+        return _FIRST if count > 0 else _LAST
+
+
+def _part(at: datetime, unit: str) -> int:
+    return {"Y": at.year, "m": at.month, "d": at.day, "H": at.hour}[unit]
