@@ -40,14 +40,21 @@ def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:
         nulls += facts.null_count
         if facts.null_count == chunk.num_values:
             continue
-        if facts.has_min_max:
-            lows.append(facts.min)
-            highs.append(facts.max)
-        else:
+        try:
+            if facts.has_min_max:
+                lows.append(facts.min)
+                highs.append(facts.max)
+            else:
+                bounded = False
+        except (ValueError, OverflowError):
+            # Another writer's bound that Python cannot hold: half a character, the year 12345.
             bounded = False
     if not bounded or not lows:
         return ColumnStatistics(null_count=nulls)
-    low, high = lower_bound(min(lows)), upper_bound(max(highs))
+    try:
+        low, high = lower_bound(min(lows)), upper_bound(max(highs))
+    except (ValueError, OverflowError, TypeError):
+        return ColumnStatistics(null_count=nulls)
     if low is None or high is None:
         return ColumnStatistics(null_count=nulls)
     return ColumnStatistics(null_count=nulls, minimum=low, maximum=high)

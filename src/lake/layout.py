@@ -154,3 +154,17 @@ def pipeline_transaction(pipeline: str) -> str:
 def held_transaction(name: str) -> str:
     """Name the app transaction that says what became of a file that was set aside."""
     return f"penguin/held/{name}"
+
+
+OUR_TRANSACTIONS = "penguin/"
+"""What the app transactions of files that other programs wrote begin with."""
+SCAN_TRANSACTION = f"{OUR_TRANSACTIONS}scan"
+"""Counts the commits that hold such files, so that of two penguins one looks again."""
+
+
+def stranger_transaction(path: str) -> str:
+    """Name the app transaction that says a file of another program was committed, once for ever.
+
+    A UUIDv7 names a file wherever it lies; any other name counts with its folders.
+    """
+    return f"{OUR_TRANSACTIONS}{file_id(path) or f'file/{path}'}"

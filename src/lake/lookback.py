@@ -49,20 +49,28 @@ class Window:
         """Give the time of the oldest folder inside the window, as far as the template tells it."""
         return self._parts(_back(now.astimezone(UTC), self.units[-1], self.lookback))
 
+    def time(self, folder_or_path: str) -> tuple[int, ...] | None:
+        """Give the time that a path tells, from the year on; None where it tells none to compare.
+
+        Two times compare as far as both are told.
+        """
+        told = self._told(folder_or_path)
+        units = "".join(unit for unit in self.units if unit in told)
+        return tuple(told[unit] for unit in units) if units and UNITS.startswith(units) else None
+
     def holds(self, folder_or_path: str, now: datetime) -> bool:
         """Say whether a folder, or whatever is below one, is to be looked at.
 
         Only what is clearly older than the window is not: a path that does not follow the
         template is held, and so is one that is newer than now, whatever the clock says.
         """
+        found = self.time(folder_or_path)
+        if found is not None:
+            return found >= self.oldest(now)[: len(found)]
         told = self._told(folder_or_path)
         units = "".join(unit for unit in self.units if unit in told)
         if not units:
             return True
-        if UNITS.startswith(units):
-            # The time is told from the year on: earlier and later can be compared.
-            found = tuple(told[unit] for unit in units)
-            return found >= self.oldest(now)[: len(units)]
         if UNITS.startswith(self.units):
             return True  # `day=02` of a template that tells the year further down.
         return any(

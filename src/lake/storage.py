@@ -143,6 +143,38 @@ class Reader:
         ):
             yield bytes(piece)
 
+    def part(self, path: str, start: int, end: int, *, etag: str | None) -> bytes:
+        """Read some bytes of the very object that was listed, in one request.
+
+        An object that was replaced or shortened since is an ObjectChanged, one that is gone an
+        ObjectMissing: a part of another object is never taken for this one's.
+        """
+        try:
+            body = self._some(path, start, end, etag)
+        except FileNotFoundError as cause:
+            raise ObjectMissing("the object is gone", path=self.describe(path)) from cause
+        except PreconditionError as cause:
+            raise self._replaced(path) from cause
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+        if len(body) != end - start:
+            raise self._replaced(path)
+        if self.local_root is not None and etag is not None:
+            found = self.head(path)
+            if found is None or found.etag != etag:
+                raise self._replaced(path)
+        return body
+
+    def _some(self, path: str, start: int, end: int, etag: str | None) -> bytes:
+        if self.local_root is not None:
+            with (self.local_root / path).open("rb") as file:
+                file.seek(start)
+                return file.read(end - start)
+        options: Any = {"range": (start, end)}
+        if etag:
+            options["if_match"] = etag
+        return bytes(obstore.get(self._store, path, options=options).bytes())
+
     def require_unchanged(self, path: str, etag: str | None) -> None:
         """See that a local file is still the one that was listed; elsewhere objects are whole."""
         if self.local_root is not None:
@@ -174,12 +206,17 @@ class Reader:
 
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""
+        return self.level(prefix)[0]
+
+    def level(self, prefix: str) -> tuple[list[str], list[ObjectFacts]]:
+        """List the folders and the objects right below a prefix, and nothing further down."""
         try:
-            return list(obstore.list_with_delimiter(self._store, prefix)["common_prefixes"])
+            found = obstore.list_with_delimiter(self._store, prefix or None)
         except FileNotFoundError:
-            return []
+            return [], []
         except (BaseError, OSError) as cause:
             raise self._translated(cause, prefix) from cause
+        return list(found["common_prefixes"]), [_facts(meta) for meta in found["objects"]]
 
     def _gone(self, path: str) -> ObjectMissing:
         return ObjectMissing(
@@ -191,6 +228,9 @@ class Reader:
             "the source file changed while it was read; it is left for a later batch",
             path=self.describe(path),
         )
+
+    def _replaced(self, path: str) -> ObjectChanged:
+        return ObjectChanged("the object was replaced since it was seen", path=self.describe(path))
 
     def _translated(self, cause: Exception, path: str) -> LakeError:
         """Say what went wrong in our words; a library's text may hold URLs and secrets."""

@@ -271,7 +271,8 @@ def _log(least: LogLevel, shape: LogFormat) -> Emit:
 
 
 def _is_wrong(row: dict[str, Any]) -> bool:
-    return bool(row["error"] or row["stopped"] or row["held_files"])
+    left_out = row["others"]["left_out"]
+    return bool(row["error"] or row["stopped"] or row["held_files"] or left_out)
 
 
 def _sentence(error: BaseException | None) -> str | None:

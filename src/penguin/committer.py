@@ -218,7 +218,11 @@ class Committer:
         done = ([part.after for part in plan.advances], [mark.after for mark in marks])
         if now == done:
             ours = self._version_of(token, plan, table)
-            return AlreadyCommitted(table.version) if ours is None else Committed(ours)
+            if ours is not None:
+                return Committed(ours)
+            # Another's commit counts on by one as ours does, and may hold other files.
+            whole = plan.others is None or all(map(table.transaction, plan.others.app_ids()))
+            return AlreadyCommitted(table.version) if whole else Superseded()
         same_table = table.facts.shape() in (plan.table.shape(), plan.after.shape())
         before = ([part.before for part in plan.advances], [mark.before for mark in marks])
         return None if now == before and same_table else Superseded()

@@ -5,15 +5,11 @@ from pathlib import Path
 
 from lake.config.loader import Fault, load_document, not_acted_on
 from lake.config.models import Document, Table, storage_options, template_keys
+from lake.lookback import Window
 from penguin.settings import METRICS_ADDRESS, DiscoverBy, Evolution, PenguinSettings, TableSettings
 
 NOT_YET: Mapping[str, str] = {
     "tables.*.partition_by.timestamp_field": "partition values come from the files' folders",
-    "tables.*.partition_filter": "every journal entry is looked at, from the first one on",
-    "tables.*.file_pattern": "only files that a journal names are committed",
-    "tables.*.late_window_secs": "files are found by the journal, which has none that are late",
-    "tables.*.sweep_interval_secs": "files are found by the journal, without a sweep",
-    "tables.*.sweep_horizon": "files are found by the journal, without a sweep",
 }
 """Keys that are read and do nothing so far, with what happens instead."""
 
@@ -56,10 +52,44 @@ def _check(document: Document) -> Iterator[Fault]:
                 ("tables", name, "table_properties", FORGETS),
                 "must not be set: the table would forget which batches it already holds",
             )
+        yield from _window_faults(("tables", name), table)
+
+
+def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
+    """See that a template says a time wherever a lookback is counted by it."""
+    given = table.partition_filter
+    if given is not None:
+        try:
+            Window.parse(given.prefix_template, given.lookback)
+        except ValueError as wrong:
+            yield Fault((*place, "partition_filter", "prefix_template"), str(wrong))
+            return
+    if table.sweep_horizon is None:
+        return
+    template = _template_with_time(table)
+    if template is None:
+        yield Fault(
+            (*place, "sweep_horizon"),
+            "counts in the unit of a template, and there is none that says a time; set "
+            "partition_filter, or a partition_by with %Y",
+        )
+
+
+def _template_with_time(table: Table) -> str | None:
+    """Give the template that says when a folder is from: the filter's, or the partitions'."""
+    if table.partition_filter is not None:
+        return table.partition_filter.prefix_template
+    template = table.partition_by.prefix_template if table.partition_by else None
+    try:
+        return None if template is None or not Window.parse(template, 1) else template
+    except ValueError:
+        return None
 
 
 def _settings(name: str, table: Table) -> TableSettings:
     template = table.partition_by.prefix_template if table.partition_by else None
+    given = table.partition_filter
+    timed = _template_with_time(table)
     return TableSettings(
         name=name,
         table_uri=table.table_uri,
@@ -70,5 +100,17 @@ def _settings(name: str, table: Table) -> TableSettings:
         discovery=DiscoverBy(table.discovery),
         max_files_per_commit=table.max_files_per_commit,
         partition_columns=None if template is None else template_keys(template),
+        partition_template=template,
         properties=dict(table.table_properties),
+        partition_filter=(
+            None if given is None else Window.parse(given.prefix_template, given.lookback)
+        ),
+        late_window=table.late_window_secs,
+        sweep_interval=table.sweep_interval_secs,
+        sweep_horizon=(
+            None
+            if table.sweep_horizon is None or timed is None
+            else Window.parse(timed, table.sweep_horizon)
+        ),
+        file_pattern=table.file_pattern,
     )

@@ -51,6 +51,8 @@ class Survey:
 
     receipts: Mapping[str, Receipt | None]
     handoff: Handoff = Handoff.JOURNAL
+    declared: bool = True
+    """Whether blizzard has said how it hands files off; if not, it has written no file either."""
     stopped: tuple[Stopped, ...] = ()
 
 
@@ -65,7 +67,8 @@ class Discovery:
 def survey(store: Reader, wish: DiscoverBy = DiscoverBy.AUTO) -> Survey:
     """List the pipelines, then read the protocol, then the receipts."""
     names = [name for name in pipelines(store.folders(OURS)) if PIPELINE_NAME.fullmatch(name)]
-    handoff = handoff_in_force(store, wish)
+    said = read_protocol(store)
+    handoff = handoff_in_force(store, said, wish)
     receipts: dict[str, Receipt | None] = {}
     stopped = []
     for name in names:
@@ -73,13 +76,14 @@ def survey(store: Reader, wish: DiscoverBy = DiscoverBy.AUTO) -> Survey:
             receipts[name] = _read_receipt(store, name)
         except LakeError as error:
             stopped.append(Stopped(pipeline=name, error=error))
-    return Survey(receipts=receipts, handoff=handoff, stopped=tuple(stopped))
+    return Survey(
+        receipts=receipts, handoff=handoff, declared=said is not None, stopped=tuple(stopped)
+    )
 
 
-def handoff_in_force(store: Reader, wish: DiscoverBy) -> Handoff:
+def handoff_in_force(store: Reader, said: Protocol | None, wish: DiscoverBy) -> Handoff:
     """Say how files are handed off: the table directory decides, and no setting contradicts it."""
     wanted = HANDOFF_OF.get(wish)
-    said = read_protocol(store)
     if said is None:
         return wanted or Handoff.JOURNAL
     if wanted not in (None, said.handoff):

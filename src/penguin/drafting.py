@@ -8,12 +8,15 @@ from dataclasses import replace
 
 from lake.datafile import FinishedFile
 from lake.entry import Entry
+from lake.partition import Template
 from lake.storage import Reader
 from penguin import evolution, stats
 from penguin.committer import Lacking, missing_files
 from penguin.flow import (
     Backlog,
+    CommitPlan,
     Decision,
+    DeltaSchema,
     Evolves,
     Fits,
     Planned,
@@ -22,7 +25,9 @@ from penguin.flow import (
     TableFacts,
     Waiting,
 )
+from penguin.joining import Joined, Terms, join
 from penguin.plan import Rules, plan_commit, without
+from penguin.search import Found, still_there
 from penguin.settings import Evolution, TableSettings
 
 CREATED_WITH = {
@@ -71,6 +76,27 @@ def draft_commit(
         backlogs = without(backlogs, found.waiting)
 
 
+def join_others(
+    settings: TableSettings,
+    facts: TableFacts | None,
+    commit: CommitPlan | None,
+    others: Found,
+    store: Reader,
+) -> Joined:
+    """Let files of other programs join a commit, those that are still as they were looked at."""
+    template = settings.partition_template
+    terms = Terms(
+        decide=lambda table, schema: decide_on(table, schema, table.partition_columns, settings),
+        new_table=lambda schema, apart: created_as(schema, apart, settings),
+        statistics=statistics_for,
+        template=None if template is None else Template.parse(template),
+        max_files=settings.max_files_per_commit,
+    )
+    there, gone = still_there(store, others)
+    joined = join(facts, commit, there, others.scan, terms)
+    return replace(joined, left_out=(*joined.left_out, *gone))
+
+
 def may_release(decision: Decision, settings: TableSettings, *, asked: bool) -> bool:
     """Say whether a file that was set aside goes in.
 
@@ -83,11 +109,18 @@ def may_release(decision: Decision, settings: TableSettings, *, asked: bool) -> 
 
 def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
     """Say what a table is created as, from its first entry and the settings."""
-    bounded = stats.columns_with_bounds(entry.table_schema, entry.partition_columns)
+    return created_as(entry.table_schema, entry.partition_columns, settings)
+
+
+def created_as(
+    schema: DeltaSchema, partition_columns: tuple[str, ...], settings: TableSettings
+) -> TableFacts:
+    """Say what a table with these columns is created as."""
+    bounded = stats.columns_with_bounds(schema, partition_columns)
     return TableFacts(
         version=None,
-        schema=entry.table_schema,
-        partition_columns=entry.partition_columns,
+        schema=schema,
+        partition_columns=partition_columns,
         configuration={
             **CREATED_WITH,
             stats.SKIPPING_PROPERTY: stats.format_columns(bounded),
@@ -98,7 +131,17 @@ def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
 
 def decide(table: TableFacts, entry: Entry, settings: TableSettings) -> Decision:
     """Say whether a table can hold an entry's files, and what it must be for that."""
-    found = evolution.decide(settings.evolution, table, entry.table_schema, entry.partition_columns)
+    return decide_on(table, entry.table_schema, entry.partition_columns, settings)
+
+
+def decide_on(
+    table: TableFacts,
+    schema: DeltaSchema,
+    partition_columns: tuple[str, ...],
+    settings: TableSettings,
+) -> Decision:
+    """Say whether a table can hold files with these columns, and what it must be for that."""
+    found = evolution.decide(settings.evolution, table, schema, partition_columns)
     if not isinstance(found, Evolves):
         return found
     shown = stats.only_shown(found.table.configuration, found.table.schema)
@@ -107,10 +150,16 @@ def decide(table: TableFacts, entry: Entry, settings: TableSettings) -> Decision
 
 def file_statistics(file: FinishedFile, entry: Entry, table: TableFacts) -> str:
     """Write a file's statistics for the columns that its table lists."""
+    columns = frozenset(one["name"] for one in entry.table_schema["fields"])
+    return statistics_for(file, columns, table)
+
+
+def statistics_for(file: FinishedFile, columns: frozenset[str], table: TableFacts) -> str:
+    """Write a file's statistics, if it has these columns, for those that its table lists."""
     listed = stats.parse_columns(table.configuration.get(stats.SKIPPING_PROPERTY))
     names = {one["name"] for one in table.schema["fields"]}
     return stats.delta_statistics(
         file,
-        columns=frozenset(one["name"] for one in entry.table_schema["fields"]),
+        columns=columns,
         listed=None if listed is None else tuple(name for name in listed if name in names),
     )

@@ -63,3 +63,10 @@ class EntryInvalid(LakeError):
 
     code = "entry_invalid"
     whose = Whose.INTERNAL
+
+
+class FileUnfit(LakeError):
+    """A file that another program wrote cannot be committed."""
+
+    code = "file_unfit"
+    whose = Whose.USER

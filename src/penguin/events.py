@@ -264,7 +264,7 @@ class MetasLeftAlone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesUnnamed(Event):
-    """Parquet files in the table's folders that no journal entry names; it says so once."""
+    """Files of blizzard's in the table's folders that no entry names; it says so once."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -274,8 +274,8 @@ class FilesUnnamed(Event):
     def sentence(self) -> str:
         """Count them and name some."""
         return (
-            f"{self.table}: {self.files} Parquet files are named by no journal entry and are left "
-            f"alone: {_some(self.some)}"
+            f"{self.table}: {self.files} files of blizzard's are named by no journal entry and are "
+            f"left alone: {_some(self.some)}"
         )
 
 
@@ -328,6 +328,77 @@ class FilesWaitNoLonger(Event):
     def signs(self) -> Iterable[Sign]:
         """Say that the table is well again."""
         yield Resumed(Part(PartKind.TABLE, self.table), VACUUM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OthersSeen(Event):
+    """The table directory was searched for files that other programs wrote."""
+
+    level: ClassVar[Level] = Level.TRACE
+    table: str
+    sweep: bool | None
+    """Whether all folders were listed; None where none was."""
+    listed: int
+    waiting: int
+    left_out: int
+
+    def sentence(self) -> str:
+        """Say what is there."""
+        how = {None: "nothing was", True: "all folders were", False: "new names were"}[self.sweep]
+        return (
+            f"{self.table}: {how} listed, {self.listed} files seen; {self.waiting} of other "
+            f"programs wait, {self.left_out} are left out"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count the looks, and give what waits."""
+        labels = {"table": self.table}
+        if self.sweep is not None:
+            kind = "sweep" if self.sweep else "poll"
+            yield Count("penguin_scans_total", 1, {**labels, "kind": kind})
+            yield Count("penguin_files_listed_total", self.listed, labels)
+        yield Reading("penguin_other_files_waiting", self.waiting, labels)
+        yield Reading("penguin_other_files_left_out", self.left_out, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateFilesCommitted(Event):
+    """Files were committed that a bare watermark would have lost."""
+
+    table: str
+    files: int
+    some: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Count them and name some."""
+        return (
+            f"{self.table}: {self.files} files came later than others of their folders with higher "
+            f"names: {_some(self.some)}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("penguin_late_files_total", self.files, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesLeftOut(Event):
+    """Files of other programs that are not committed; it says so once for each reason."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    code: str
+    reason: str
+    paths: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Name them and the reason."""
+        return f"{self.table}: not committed: {_some(self.paths)}: {self.reason} [{self.code}]"
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        labels = {"table": self.table, "code": self.code}
+        yield Count("penguin_files_left_out_total", len(self.paths), labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from lake.datafile import FinishedFile
 from lake.entry import Entry, Handoff, Receipt, digest_number
 from lake.errors import LakeError
 from lake.layout import (
+    SCAN_TRANSACTION,
     TablePath,
     digest_transaction,
     file_name,
@@ -16,6 +17,7 @@ from lake.layout import (
     journal_transaction,
     outbox,
     pipeline_transaction,
+    stranger_transaction,
 )
 from lake.meta import EntryName
 
@@ -298,6 +300,36 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """What a commit holds of other programs' files: each by a transaction of its own."""
+
+    paths: tuple[TablePath, ...]
+    scan: int | None
+    """How many such commits the log has. Each counts on: of two penguins one looks again."""
+    late: tuple[TablePath, ...] = ()
+    """Those that a bare watermark would have lost."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """The highest name of each folder."""
+
+    def mark(self) -> Mark:
+        """Give the mark that counts such commits."""
+        return Mark(app_id=SCAN_TRANSACTION, before=self.scan, after=(self.scan or 0) + 1)
+
+    def app_ids(self) -> tuple[str, ...]:
+        """Give the transactions that say of each file that it was committed."""
+        return tuple(stranger_transaction(path) for path in self.paths)
+
+    def metadata(self) -> dict[str, object]:
+        """Say in the commit what it holds."""
+        return {
+            "files": len(self.paths),
+            "late": len(self.late),
+            "scan": self.mark().after,
+            "marks": dict(self.marks),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitPlan:
     """One commit, decided: what the table must be, what is added, how far each pipeline goes."""
 
@@ -318,6 +350,8 @@ class CommitPlan:
     """What else the commit moves."""
     note: Mapping[str, object] = field(default_factory=dict)
     """What else is said in the commit."""
+    others: Others | None = None
+    """The files of other programs that are among those that are added."""
 
     @property
     def rows(self) -> int:
@@ -328,6 +362,7 @@ class CommitPlan:
         """Give what the commit moves besides the pipelines: files that are, or were, set aside."""
         return (
             *self.moved,
+            *(() if self.others is None else (self.others.mark(),)),
             *(hold.mark() for hold in self.holds),
             *(held_mark(name, Fate.HELD, Fate.RELEASED) for name in self.released),
             *(held_mark(name, Fate.HELD, Fate.GONE) for name in self.discarded),
@@ -343,6 +378,7 @@ class CommitPlan:
         return (
             *(pair for advance in self.advances for pair in advance.after.transactions()),
             *((mark.app_id, mark.after) for mark in self.marks()),
+            *((app_id, 1) for app_id in (self.others.app_ids() if self.others else ())),
         )
 
     def current_transactions(self) -> tuple[tuple[str, int], ...]:
@@ -369,6 +405,8 @@ class CommitPlan:
             told["released"] = list(self.released)
         if self.discarded:
             told["discarded"] = list(self.discarded)
+        if self.others is not None:
+            told["others"] = self.others.metadata()
         return told
 
 

@@ -28,6 +28,8 @@ class Commit:
     operation: str | None = None
     writer: str | None = None
     entries: tuple[Settled, ...] = ()
+    files_of_others: int = 0
+    """Files that other programs wrote, and penguin committed."""
     files_added: int = 0
     files_removed: int = 0
     rows_added: int | None = field(default=0)
@@ -68,6 +70,7 @@ def read_commit(version: int, body: bytes) -> Commit:
         operation=_text(told.get("operation")),
         writer=_text(told.get("penguin.writer")) or _text(told.get("engineInfo")),
         entries=tuple(_entries(told.get("penguin"))),
+        files_of_others=_files_of_others(told.get("penguin")),
         files_added=added,
         files_removed=removed,
         rows_added=rows,
@@ -95,6 +98,13 @@ def _entries(told: object) -> Iterator[Settled]:
         match part:
             case {"first": int(first), "last": int(last)}:
                 yield Settled(pipeline=pipeline, first=first, last=last)
+
+
+def _files_of_others(told: object) -> int:
+    match told:
+        case {"others": {"files": int(files)}}:
+            return files
+    return 0
 
 
 def _number(value: object) -> int | None:

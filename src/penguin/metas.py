@@ -1,8 +1,9 @@
 """The metas of the staging hand-off. One of ours is a bell, and nothing more.
 
 It says that an entry is handed off; what is committed is the entry, whole, as the journal has it.
-A bell whose entry is committed is deleted, however late it is heard. Metas of other programs, and
-such as cannot be read, are left alone and told of.
+A bell whose entry is committed is deleted, however late it is heard. The meta of another program
+asks for one file; whether it gets in is decided by what the file itself says. Metas that cannot be
+read are left alone and told of.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,12 +13,16 @@ from dataclasses import dataclass
 from lake.entry import Handoff
 from lake.errors import DocumentUnreadable, JournalLost
 from lake.layout import PENDING, is_meta, journal_entry, journal_transaction
-from lake.meta import EntryName, decode_meta, entry_named_by
+from lake.meta import EntryName, Meta, decode_meta, entry_named_by
 from lake.storage import Reader, Store
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
+from penguin.strangers import why_not_a_data_file
 
 CONCURRENT = 16
-FOREIGN = "metas of other programs are not committed yet"
+FOREIGN = (
+    "this table is handed off by its journal; metas of other programs are heard where the hand-off "
+    "is staging or direct, or where blizzard does not write"
+)
 UNRUNG = "blizzard has not written its metas yet"
 
 
@@ -28,7 +33,14 @@ class LeftAlone:
     reason: str
 
 
-Metas = Mapping[str, EntryName | LeftAlone]
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A meta of another program: it asks for one file."""
+
+    meta: Meta
+
+
+Metas = Mapping[str, EntryName | Bare | LeftAlone]
 """What waits in `_staging/pending/`, by path."""
 
 
@@ -45,16 +57,21 @@ def read_metas(store: Reader, known: Metas) -> Metas:
     """List the metas that wait and read those that are not known yet: a meta never changes."""
     listed = [facts.path for facts in store.objects(PENDING) if is_meta(facts.path)]
 
-    def read(path: str) -> EntryName | LeftAlone | None:
+    def read(path: str) -> EntryName | Bare | LeftAlone | None:
         if path in known:
             return known[path]
         body = store.get(path)
         if body is None:
             return None  # Another penguin has deleted it since it was listed.
         try:
-            return entry_named_by(decode_meta(body, path)) or LeftAlone(FOREIGN)
+            meta = decode_meta(body, path)
         except DocumentUnreadable as unreadable:
             return LeftAlone(unreadable.message)
+        named = entry_named_by(meta)
+        if named is not None:
+            return named
+        wrong = why_not_a_data_file(path, meta)
+        return Bare(meta) if wrong is None else LeftAlone(wrong)
 
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="meta") as pool:
         found = zip(listed, pool.map(read, listed), strict=True)
@@ -99,7 +116,11 @@ def hear(store: Reader, metas: Metas, backlogs: tuple[Backlog, ...]) -> Heard:
 
 
 def strays(
-    metas: Metas, backlogs: tuple[Backlog, ...], stopped: tuple[Stopped, ...]
+    metas: Metas,
+    backlogs: tuple[Backlog, ...],
+    stopped: tuple[Stopped, ...],
+    *,
+    hears_others: bool,
 ) -> dict[str, str]:
     """Give the metas that ring for no entry of this table, each with the reason."""
     journals = {(backlog.pipeline, backlog.position.journal) for backlog in backlogs}
@@ -109,10 +130,17 @@ def strays(
         match meta:
             case LeftAlone(reason):
                 found[path] = reason
+            case Bare() if not hears_others:
+                found[path] = FOREIGN
             case EntryName(pipeline, journal, _):
                 if pipeline not in halted and (pipeline, journal) not in journals:
                     found[path] = f"this table has no journal {journal} of pipeline {pipeline}"
     return found
+
+
+def asked_for(metas: Metas) -> dict[str, Meta]:
+    """Give the metas of other programs, by path."""
+    return {path: one.meta for path, one in metas.items() if isinstance(one, Bare)}
 
 
 def delete_metas(store: Store, paths: tuple[str, ...]) -> None:

@@ -32,6 +32,14 @@ METRICS = (
     _counter("penguin_step_failures_total", "Steps of a table that failed.", "code"),
     _counter("penguin_checkpoints_written_total", "Delta checkpoints written."),
     _counter("penguin_checkpoints_failed_total", "Delta checkpoints that could not be written."),
+    _counter("penguin_scans_total", "Looks into the folders for other programs' files.", "kind"),
+    _counter("penguin_files_listed_total", "Data files that those looks have listed."),
+    _counter("penguin_late_files_total", "Files committed that a bare watermark would have lost."),
+    _counter(
+        "penguin_files_left_out_total", "Files of other programs found and not committed.", "code"
+    ),
+    _gauge("penguin_other_files_waiting", "Files of other programs that wait to be committed."),
+    _gauge("penguin_other_files_left_out", "Files of other programs that are not committed."),
     _gauge("penguin_table_version", "Version of the Delta table, as last seen."),
     _gauge("penguin_pending_entries", "Journal entries that wait, up to a commit's worth."),
     _gauge("penguin_pending_files", "Files of those entries."),

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from lake.clock import Clock
 from lake.datafile import FinishedFile
-from lake.entry import Handoff, encode
+from lake.entry import encode
 from lake.errors import LakeError
 from lake.exclusive import probe
 from lake.layout import LAST_CHECKPOINT, log_version, protocol, receipt
@@ -19,7 +19,7 @@ from lake.meta import EntryName
 from lake.storage import Reader, Store, local_path
 from lake.telemetry.events import Emit, code_of
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
-from penguin.drafting import draft_commit
+from penguin.drafting import draft_commit, join_others
 from penguin.events import (
     FEW,
     BacklogSeen,
@@ -29,11 +29,14 @@ from penguin.events import (
     EntriesCommitted,
     EntryNotHandedOff,
     FilesHeld,
+    FilesLeftOut,
     FilesLookedAt,
     FilesUnnamed,
     FilesWaitNoLonger,
     FilesWaitTooLong,
+    LateFilesCommitted,
     MetasLeftAlone,
+    OthersSeen,
     PipelineMended,
     PipelineStopped,
     PlanSuperseded,
@@ -47,10 +50,12 @@ from penguin.flow import (
     Stopped,
     Waiting,
 )
+from penguin.foreign import LeftOut
 from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
 from penguin.patience import danger
-from penguin.scan import unnamed_files
+from penguin.scan import unnamed
+from penguin.search import Found, Search
 from penguin.settings import TableSettings
 from penguin.sight import Sight, look
 from penguin.table import Log, LogReader, Snapshot
@@ -77,6 +82,10 @@ class Explanation:
     """All that was read of the journals, also what the next commit leaves for later."""
     held: tuple[HeldFile, ...] = ()
     """The files that are set aside now."""
+    others: Found = field(default_factory=Found)
+    """What was found of other programs' files."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Those of them that are not committed."""
 
 
 def commit_table(
@@ -123,23 +132,26 @@ def explain(settings: TableSettings, store: Reader, *, everything: bool = False)
     With `everything` the journals are read to their ends, not only up to a commit's worth.
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
-    sight = look(replace(settings, max_files_per_commit=bound), store, LogReader(store))
-    planned = draft_commit(
-        settings,
-        None if sight.table is None else sight.table.facts,
-        sight.backlogs,
-        store,
-        releasable(store, sight.aside.held),
+    search = Search(settings=settings, clock=Clock())
+    sight = look(
+        replace(settings, max_files_per_commit=bound), store, LogReader(store), search=search
     )
+    facts = None if sight.table is None else sight.table.facts
+    planned = draft_commit(
+        settings, facts, sight.backlogs, store, releasable(store, sight.aside.held)
+    )
+    joined = join_others(settings, facts, planned.commit, sight.others, store)
     return Explanation(
         version=None if sight.table is None else sight.table.version,
         planned=Planned(
-            commit=planned.commit,
+            commit=joined.commit,
             stopped=(*sight.stopped, *planned.stopped),
             waiting=(*sight.waiting, *planned.waiting),
         ),
         backlogs=sight.backlogs,
         held=sight.aside.held,
+        others=sight.others,
+        left_out=(*sight.others.left_out, *joined.left_out),
     )
 
 
@@ -161,9 +173,12 @@ class TableRun:
     _judged: tuple[object, frozenset[str]] = (None, frozenset())
     """The held files that were tried, and the table's shape at that time."""
     _told: set[str] = field(default_factory=set)
-    _scanned: bool = False
     _alarmed: bool = False
     _probed: bool = False
+    _search: Search | None = None
+    _left_out: frozenset[LeftOut] = frozenset()
+    _unnamed: bool = False
+    """Whether files of blizzard's that nobody names have been told of."""
 
     def step(self) -> bool:
         """Make the next commit, if there is one, and say whether there was work.
@@ -176,17 +191,21 @@ class TableRun:
             self._wait()
             return False
         log = self.open_log(store)
-        sight = look(self.settings, store, log, known=self._metas, known_held=self._held)
+        search = self._search = self._search or Search(settings=self.settings, clock=self.clock)
+        sight = look(
+            self.settings, store, log, known=self._metas, known_held=self._held, search=search
+        )
         self._metas, self._held = sight.metas, sight.held_metas
         self._name_strays(sight.strays)
         self._name_unnamed(store, sight)
         self._tell_backlog(sight)
-        if not sight.backlogs and not sight.stopped:
+        if not sight.backlogs and not sight.stopped and sight.others.is_empty:
+            self._name_left_out(sight.others.left_out)
             self._wait()
             return False
         table = sight.table
         self._heal_receipts(store, sight.backlogs, table)
-        delete_metas(store, (*sight.settled, *sight.aside.stale))
+        delete_metas(store, (*sight.settled, *sight.aside.stale, *sight.others.settled))
         if table is not None:
             self.totals.version = table.version
         untried = releasable(store, self._untried(sight))
@@ -196,9 +215,14 @@ class TableRun:
         )
         self._name_stopped((*sight.stopped, *planned.stopped))
         self._name_waiting((*sight.waiting, *planned.waiting))
-        if planned.commit is not None:
+        joined = join_others(self.settings, facts, planned.commit, sight.others, store)
+        search.refuse(joined.left_out, facts)
+        self._name_left_out((*sight.others.left_out, *joined.left_out))
+        if joined.commit is not None:
             self._probe(store, table)
-        worked = planned.commit is not None and self._commit(planned.commit, log, store)
+        worked = joined.commit is not None and self._commit(joined.commit, log, store)
+        # Files that do not fit have used up a commit's worth of reading: others come next.
+        worked = worked or bool(joined.left_out and sight.others.more)
         self._checkpoint(log, store)
         if planned.commit is not None and planned.commit.released:
             self._judged = (None, frozenset())  # A full commit may have left some for the next.
@@ -264,17 +288,39 @@ class TableRun:
                 held=Counter(one.meta.code for one in sight.aside.held),
             )
         )
+        others = sight.others
+        self.emit(
+            OthersSeen(
+                table=self.settings.name,
+                sweep=None if others.listing is None else others.listing.sweep,
+                listed=0 if others.listing is None else others.listing.files,
+                waiting=len(others.files) + others.more,
+                left_out=len(others.left_out),
+            )
+        )
 
     def _name_unnamed(self, store: Store, sight: Sight) -> None:
-        """Tell of data files that no entry names, once, where a scan is how files are found."""
-        if self._scanned or sight.handoff is not Handoff.DIRECT or sight.stopped:
+        """Tell of files of blizzard's that no entry names, once: a dead attempt left them."""
+        if self._unnamed or not sight.others.ours or sight.stopped:
             return
-        self._scanned = True
-        left = sorted(unnamed_files(store))
+        self._unnamed = True
+        left = sorted(unnamed(store, sight.others.ours))
         if left:
             self.emit(
                 FilesUnnamed(table=self.settings.name, files=len(left), some=tuple(left[:FEW]))
             )
+
+    def _name_left_out(self, now: tuple[LeftOut, ...]) -> None:
+        """Tell of files of other programs that are not committed, once, by reason."""
+        by_reason: dict[tuple[str, str], list[str]] = {}
+        for one in now:
+            if one not in self._left_out:
+                by_reason.setdefault((one.code, one.reason), []).append(one.path)
+        for (code, reason), paths in by_reason.items():
+            self.emit(
+                FilesLeftOut(table=self.settings.name, code=code, reason=reason, paths=tuple(paths))
+            )
+        self._left_out = frozenset(now)
 
     def _name_strays(self, strays: Mapping[str, str]) -> None:
         """Tell of metas that are left alone once, those with the same reason together."""
@@ -358,6 +404,9 @@ class TableRun:
                     )
                 )
                 self._tell_held(plan)
+                if plan.others is not None and plan.others.late:
+                    late = plan.others.late
+                    self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
             case AlreadyCommitted(version):
                 self.totals.version = version
                 self.emit(CommittedByOther(table=table, version=version, entries=plan.entries))

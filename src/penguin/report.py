@@ -14,7 +14,7 @@ from penguin.show import print_lines
 if TYPE_CHECKING:
     from penguin.history import Commit
     from penguin.mend import Settlement
-    from penguin.status import TableStatus
+    from penguin.status import OthersStatus, TableStatus
 
 Row = dict[str, Any]
 SHOWN = 10
@@ -37,6 +37,7 @@ def status_row(name: str, uri: str, found: "TableStatus | None", error: str | No
         "stopped": sum(one.stopped is not None for one in pipelines),
         "held_files": len(found.held) if found else 0,
         "held_rows": sum(one.meta.record_count for one in found.held) if found else 0,
+        "others": _others(found.others if found else None),
         "error": error,
     }
 
@@ -49,6 +50,7 @@ def statuses(rows: list[Row], output: Output) -> None:
     console = Console()
     for row in rows:
         _say(console, f"{row['table']}: {_standing(row)}")
+        _say_others(console, row["table"], row["others"])
         if not row["pipelines"]:
             continue
         _say(console, _waiting(row))
@@ -73,6 +75,36 @@ def statuses(rows: list[Row], output: Output) -> None:
             )
         stopped = [one["stopped"] for one in row["pipelines"] if one["stopped"]]
         _say_why(console, row["table"], stopped)
+
+
+def _others(found: "OthersStatus | None") -> Row:
+    """Put what is known of other programs' files into plain values."""
+    return {
+        "pending_files": found.pending_files if found else 0,
+        "pending_late": found.pending_late if found else 0,
+        "left_out": [
+            {"file": one.path, "code": one.code, "reason": one.reason, "meta": one.asked_by}
+            for one in (found.left_out if found else ())
+        ],
+        "watermarks": dict(found.watermarks) if found else {},
+    }
+
+
+def _say_others(console: Console, table: str, others: Row) -> None:
+    """Tell of other programs' files, if there are any."""
+    if others["pending_files"]:
+        late = f", {others['pending_late']:,} of them late" if others["pending_late"] else ""
+        _say(console, f"{table}: {others['pending_files']:,} files of other programs wait{late}")
+    if others["watermarks"]:
+        folder, name = max(others["watermarks"].items(), key=lambda pair: pair[1])
+        count = len(others["watermarks"])
+        where = f"{folder}/{name}" if folder else name
+        _say(console, f"{table}: watermarks of {count:,} folders, the newest is {where}")
+    for one in others["left_out"][:SHOWN]:
+        _say(console, f"{table}: not committed: {one['file']}: {one['reason']} [{one['code']}]")
+    if len(others["left_out"]) > SHOWN:
+        more = len(others["left_out"]) - SHOWN
+        _say(console, f"{table}: and {more:,} more are not committed; --output json has all")
 
 
 def held_rows(table: str, found: "TableStatus | None") -> list[Row]:
@@ -207,12 +239,13 @@ def history(table: str, rows: list[Row], output: Output) -> None:
             + (f"-{one['last']}" if one["last"] != one["first"] else "")
             for one in row["entries"]
         )
+        others = [f"{row['files_of_others']} of others"] if row["files_of_others"] else []
         removed = f" -{row['files_removed']}" if row["files_removed"] else ""
         shown.add_row(
             str(row["version"]),
             _second(row["at"]),
             row["operation"] or "-",
-            "\n".join(settled) or "-",
+            "\n".join([*settled, *others]) or "-",
             f"{row['files_added']}{removed}",
             _count(row["rows_added"]),
         )

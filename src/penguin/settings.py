@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lake.lookback import Window
 from lake.options import StorageOptions
 
 METRICS_ADDRESS = "127.0.0.1:9091"
@@ -43,8 +44,20 @@ class TableSettings:
     """Entries share a commit up to this many files; one entry is never split."""
     partition_columns: tuple[str, ...] | None = None
     """What the configuration says of the partition columns; None where it says nothing."""
+    partition_template: str | None = None
+    """The `prefix_template` of `partition_by`, of which a new table's column types are taken."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Delta table properties."""
+    partition_filter: Window | None = None
+    """Which folders a first look reaches back to."""
+    late_window: float = 3600.0
+    """How many seconds of names below a folder's mark are listed at every poll."""
+    sweep_interval: float = 3600.0
+    """Seconds between two full comparisons."""
+    sweep_horizon: Window | None = None
+    """How far back a full comparison goes; None for all the way."""
+    file_pattern: str | None = None
+    """Which files a scan takes beside `{uuidv7}.parquet`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -45,41 +46,37 @@ def explanations(rows: list[dict[str, Any]], output: Output) -> None:
         return
     console = Console()
     for row in rows:
-        console.print(_sentence(row), soft_wrap=True, markup=False)
-        for part in row["pipelines"]:
-            console.print(
-                f"  commit  {part['pipeline']}: entries {part['first']} to {part['last']}",
-                soft_wrap=True,
-                markup=False,
-            )
-        for one in row["held"]:
-            console.print(
-                f"  hold    {one['pipeline']}: entry {one['entry']}: {one['files']} files: "
-                f"{'; '.join(one['reasons'])} [{one['code']}]",
-                soft_wrap=True,
-                markup=False,
-            )
-        if row["released"]:
-            console.print(f"  release {row['released']} files that were held")
-        for verb, key in (("add", "added"), ("drop", "dropped"), ("widen", "widened")):
-            if row[f"columns_{key}"]:
-                console.print(
-                    f"  {verb:<7} columns {', '.join(row[f'columns_{key}'])}",
-                    soft_wrap=True,
-                    markup=False,
-                )
-        for one in row["waiting"]:
-            console.print(
-                f"  wait    {one['pipeline']}: entry {one['entry']}: {one['reason']}",
-                soft_wrap=True,
-                markup=False,
-            )
-        for one in row["stopped"]:
-            console.print(
-                f"  leave   {one['pipeline']}: {one['error']} [{one['code']}]",
-                soft_wrap=True,
-                markup=False,
-            )
+        for line in (_sentence(row), *_details(row)):
+            console.print(line, soft_wrap=True, markup=False)
+
+
+def _details(row: dict[str, Any]) -> Iterator[str]:
+    """Say each part of a plan on a line of its own."""
+    for part in row["pipelines"]:
+        yield f"  commit  {part['pipeline']}: entries {part['first']} to {part['last']}"
+    if row["others"]:
+        yield f"  commit  {row['others']} files of other programs"
+    for one in row["held"]:
+        yield (
+            f"  hold    {one['pipeline']}: entry {one['entry']}: {one['files']} files: "
+            f"{'; '.join(one['reasons'])} [{one['code']}]"
+        )
+    if row["released"]:
+        yield f"  release {row['released']} files that were held"
+    for verb, key in (("add", "added"), ("drop", "dropped"), ("widen", "widened")):
+        if row[f"columns_{key}"]:
+            yield f"  {verb:<7} columns {', '.join(row[f'columns_{key}'])}"
+    yield from _left(row)
+
+
+def _left(row: dict[str, Any]) -> Iterator[str]:
+    """Say what is not part of a plan, and why."""
+    for one in row["waiting"]:
+        yield f"  wait    {one['pipeline']}: entry {one['entry']}: {one['reason']}"
+    for one in row["left_out"]:
+        yield f"  leave   {one['file']}: {one['reason']} [{one['code']}]"
+    for one in row["stopped"]:
+        yield f"  leave   {one['pipeline']}: {one['error']} [{one['code']}]"
 
 
 def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[str, Any]:
@@ -102,6 +99,11 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
         ],
         "held": _holds(commit.holds if commit else ()),
         "released": len(commit.released) if commit else 0,
+        "others": len(commit.others.paths) if commit and commit.others else 0,
+        "left_out": [
+            {"file": one.path, "code": one.code, "reason": one.reason}
+            for one in (found.left_out if found else ())
+        ],
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
             for one in (found.planned.stopped if found else ())
@@ -132,7 +134,7 @@ def _holds(holds: "tuple[Hold, ...]") -> list[dict[str, Any]]:
 def _sentence(row: dict[str, Any]) -> str:
     if row["error"]:
         return f"{row['table']}: {row['error']}"
-    if not row["entries"] and not row["released"]:
+    if not row["entries"] and not row["released"] and not row["others"]:
         return f"{row['table']}: nothing to commit"
     version = 0 if row["version"] is None else row["version"] + 1
     table = "create the table and commit" if row["creates_table"] else "commit"

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from lake.entry import Handoff
 from lake.storage import Reader
-from penguin.discovery import read_journals, survey
+from penguin.discovery import Survey, read_journals, survey
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
 from penguin.held import Aside, HeldMetas, read_held, sort_out
-from penguin.metas import Metas, hear, read_metas, settled, strays
-from penguin.settings import TableSettings
+from penguin.metas import Metas, asked_for, hear, read_metas, settled, strays
+from penguin.search import Found, Search
+from penguin.settings import DiscoverBy, TableSettings
 from penguin.table import LogReader, Snapshot
 
 
@@ -30,6 +31,8 @@ class Sight:
     aside: Aside = field(default_factory=Aside)
     """Files that are held."""
     held_metas: HeldMetas = field(default_factory=dict)
+    others: Found = field(default_factory=Found)
+    """Files that other programs wrote."""
 
 
 def look(
@@ -39,17 +42,27 @@ def look(
     *,
     known: Metas | None = None,
     known_held: HeldMetas | None = None,
+    search: Search | None = None,
 ) -> Sight:
-    """Read receipts, then the metas, then the log, then the journals.
+    """Read receipts, then the folders and the metas, then the log, then the journals.
 
-    Metas are read where they are the hand-off, and at the first look: an earlier hand-off may have
-    left some whose entries are committed.
+    Metas are read where they are heard, and at the first look: an earlier hand-off may have left
+    some whose entries are committed.
     """
     found = survey(store, settings.discovery)
+    if search is not None and _is_scanned(found, settings):
+        search.scan(store, log)
+        if not found.declared:
+            # The listing came first: what blizzard wrote before it, it has declared by now.
+            found = survey(store, settings.discovery)
+            if not _is_scanned(found, settings):
+                search.drop()
     staged = found.handoff is Handoff.STAGING
-    metas = read_metas(store, known or {}) if staged or known is None else {}
-    if not found.receipts and not found.stopped:
-        return Sight(handoff=found.handoff, metas=metas, strays=strays(metas, (), ()))
+    hears_others = search is not None and (staged or _is_scanned(found, settings))
+    metas = read_metas(store, known or {}) if staged or hears_others or known is None else {}
+    if not found.receipts and not found.stopped and not hears_others:
+        left = strays(metas, (), (), hears_others=False)
+        return Sight(handoff=found.handoff, metas=metas, strays=left)
     held_metas = read_held(store, known_held or {})
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
@@ -64,10 +77,14 @@ def look(
         stopped=waiting.stopped,
         metas=metas,
         settled=done,
-        strays=strays(metas, waiting.backlogs, waiting.stopped),
+        strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
         aside=sort_out(held_metas, transactions),
         held_metas=held_metas,
     )
+    if search is not None and hears_others:
+        entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)
+        named = frozenset(file.filename for entry in entries for file in entry.files)
+        sight = replace(sight, others=search.find(store, table, asked_for(metas), named=named))
     if not staged:
         return sight
     heard = hear(store, metas, waiting.backlogs)
@@ -77,3 +94,9 @@ def look(
         stopped=(*waiting.stopped, *heard.stopped),
         waiting=heard.waiting,
     )
+
+
+def _is_scanned(found: Survey, settings: TableSettings) -> bool:
+    """Say whether files are found by looking into the folders: so it is declared, or nothing is."""
+    undeclared = not found.declared and settings.discovery is DiscoverBy.AUTO
+    return found.handoff is Handoff.DIRECT or undeclared

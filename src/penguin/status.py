@@ -1,7 +1,7 @@
 """How a table stands: what is committed, waits, is held, has stopped, and why. It looks only."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from lake.errors import LakeError
@@ -9,6 +9,7 @@ from lake.storage import Reader
 from lake.telemetry.events import code_of
 from penguin.errors import SchemaRefused
 from penguin.flow import Backlog, Stopped
+from penguin.foreign import LeftOut
 from penguin.held import HeldFile
 from penguin.history import Commit, read_history
 from penguin.pipeline import Explanation, explain
@@ -47,6 +48,18 @@ class PipelineStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OthersStatus:
+    """The files of other programs."""
+
+    pending_files: int = 0
+    pending_late: int = 0
+    """Those that a bare watermark would lose."""
+    left_out: tuple[LeftOut, ...] = ()
+    watermarks: Mapping[str, str] = field(default_factory=dict)
+    """The highest committed name of each folder, where files are found by a scan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """One table; `version` is None before it is created."""
 
@@ -55,6 +68,7 @@ class TableStatus:
     pipelines: tuple[PipelineStatus, ...]
     held: tuple[HeldFile, ...] = ()
     """The files that are set aside."""
+    others: OthersStatus = field(default_factory=OthersStatus)
 
     @property
     def lag_secs(self) -> float:
@@ -70,6 +84,19 @@ def table_status(settings: TableSettings, store: Reader, now: datetime) -> Table
         last_commit=None if found.version is None else _last(store, found.version),
         pipelines=tuple(sorted(_pipelines(found, now), key=lambda one: one.pipeline)),
         held=found.held,
+        others=_others(found),
+    )
+
+
+def _others(found: Explanation) -> OthersStatus:
+    waiting = found.others.files
+    refused = {one.path for one in found.left_out}
+    fitting = [one.found for one in waiting if one.found.path not in refused]
+    return OthersStatus(
+        pending_files=len(fitting) + found.others.more,
+        pending_late=sum(one.late for one in fitting),
+        left_out=found.left_out,
+        watermarks=found.others.marks,
     )
 
 

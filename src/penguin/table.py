@@ -96,6 +96,12 @@ class Snapshot:
         with _translated(self._store):
             return self._handle.transaction_version(app_id)
 
+    def paths(self) -> tuple[str, ...]:
+        """Name the files that are in the table, as the log writes them."""
+        with _translated(self._store):
+            actions = self._handle.get_add_actions(flatten=True)
+            return tuple(str(path) for path in actions.column("path").to_pylist())
+
     def counts(self) -> tuple[int, int]:
         """Count the files and the rows."""
         with _translated(self._store):

@@ -41,6 +41,9 @@ EVENTS = Schema(
     )
 )
 
+MARKS = {"blizzard.pipeline": "events", "blizzard.journal": "j"}
+"""What blizzard writes into every footer."""
+
 Row = dict[str, Any]
 
 
@@ -151,7 +154,7 @@ def write_file(
     data = pa.Table.from_pylist(
         [{name: row.get(name) for name in inside.names} for row in rows], schema=inside
     )
-    pq.write_table(data, target)
+    pq.write_table(data.replace_schema_metadata(MARKS), target)
     return FinishedFile(
         filename=path,
         size=target.stat().st_size,

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.lookback import Window
@@ -135,18 +135,21 @@ def test_a_lookback_of_nothing_is_refused():
 @pytest.mark.parametrize(
     "unit", ["%Y", "%Y/%m", "%Y/%m/%d", "%Y/%m/%d/%H", "%m", "%d", "%H", "%m/%d"]
 )
+@settings(max_examples=60, deadline=None)
 @given(now=INSTANTS, ago=st.timedeltas(timedelta(0), timedelta(hours=1)), back=st.integers(1, 50))
 def test_the_last_hour_is_in_every_window(unit, now, ago, back):
     """HOLES L12: whatever the template counts in, the folder of an hour ago is looked at."""
     assert Window.parse(unit, back).holds(f"{now - ago:{unit}}/x", now)
 
 
+@settings(max_examples=60, deadline=None)
 @given(now=INSTANTS, days=st.integers(0, 1000), back=st.integers(1, 400))
 def test_a_day_is_held_exactly_if_it_is_within_the_lookback(now, days, back):
     window = Window.parse("date=%Y-%m-%d", back)
     assert window.holds(f"date={now - timedelta(days=days):%Y-%m-%d}", now) is (days <= back)
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     now=INSTANTS, then=INSTANTS, back=st.integers(1, 400), finer=st.sampled_from(["", "/hour=07"])
 )

@@ -23,7 +23,7 @@ from lake.telemetry.prometheus import Metrics
 from penguin.metrics import METRICS as PENGUIN
 
 ALL = (*BLIZZARD, *PENGUIN)
-LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason"}
+LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind"}
 ROOMS = (lake.telemetry.events, blizzard.events, penguin.events)
 
 SPECS = (

@@ -38,6 +38,26 @@ def root(store: Store) -> Path:
 # ------------------------------------------------------------------------------ one object
 
 
+def test_a_part_of_an_object_is_read_by_its_bytes(store):
+    store.replace("a.parquet", b"0123456789")
+    facts = store.head("a.parquet")
+    assert store.part("a.parquet", 6, 10, etag=facts.etag) == b"6789"
+    assert store.part("a.parquet", 0, 2, etag=None) == b"01"
+
+
+def test_a_part_of_an_object_that_was_replaced_is_refused(store, root):
+    store.replace("a.parquet", b"0123456789")
+    seen = store.head("a.parquet").etag
+    store.replace("a.parquet", b"abcdefghijkl")
+    with pytest.raises(ObjectChanged):
+        store.part("a.parquet", 6, 10, etag=seen)
+    with pytest.raises(ObjectChanged):
+        store.part("a.parquet", 6, 13, etag=None)  # shorter than it was said to be
+    (root / "a.parquet").unlink()
+    with pytest.raises(ObjectMissing):
+        store.part("a.parquet", 6, 10, etag=seen)
+
+
 def test_a_missing_object_is_none_and_no_error(store):
     assert store.get("no/such.json") is None
     assert store.head("no/such.json") is None

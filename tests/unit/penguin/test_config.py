@@ -10,6 +10,7 @@ import yaml
 
 from lake.config.models import Metrics, PartitionBy, Table
 from lake.errors import ConfigInvalid
+from lake.lookback import Window
 from penguin.config import NOT_YET, load
 from penguin.settings import DiscoverBy, Evolution, TableSettings
 
@@ -25,6 +26,14 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda t: t.partition_columns,
         ("date", "region"),
     ),
+    "partition_filter": (
+        {"prefix_template": "date=%Y-%m-%d", "lookback": 7},
+        lambda t: t.partition_filter,
+        Window.parse("date=%Y-%m-%d", 7),
+    ),
+    "file_pattern": ("*.parquet", lambda t: t.file_pattern, "*.parquet"),
+    "late_window_secs": (60, lambda t: t.late_window, 60),
+    "sweep_interval_secs": (90, lambda t: t.sweep_interval, 90),
     "max_files_per_commit": (5, lambda t: t.max_files_per_commit, 5),
     "table_properties": (
         {"delta.appendOnly": True, "delta.logRetentionDuration": "interval 7 days"},
@@ -41,11 +50,6 @@ METRICS_READ: dict[str, tuple[Any, Any, Any]] = {
 
 IGNORED: dict[str, Any] = {
     "tables.*.partition_by.timestamp_field": "at",
-    "tables.*.partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 7},
-    "tables.*.file_pattern": "*.parquet",
-    "tables.*.late_window_secs": 60,
-    "tables.*.sweep_interval_secs": 60,
-    "tables.*.sweep_horizon": 3,
 }
 
 
@@ -134,6 +138,7 @@ def test_no_key_is_forgotten() -> None:
     every |= {f"tables.*.partition_by.{key}" for key in PartitionBy.attributes()}
     every |= {f"metrics.{key}" for key in Metrics.attributes()}
     read = {f"tables.*.{key}" for key in READ} | {"tables.*.partition_by.prefix_template"}
+    read |= {"tables.*.sweep_horizon"}
 
     read |= {f"metrics.{key}" for key in METRICS_READ}
 
@@ -147,6 +152,44 @@ def test_a_table_may_not_be_told_to_forget_what_was_committed(tmp_path: Path) ->
     (fault,) = faults_of(tmp_path, changed("tables.*.table_properties", forgets))
 
     assert "must not be set: the table would forget" in fault
+
+
+@pytest.mark.parametrize(
+    "template", [{"partition_filter"}, {"partition_by"}, {"partition_filter", "partition_by"}]
+)
+def test_the_sweep_horizon_counts_in_the_unit_of_a_template(
+    tmp_path: Path, template: set[str]
+) -> None:
+    sections: dict[str, dict[str, Any]] = {
+        "partition_filter": {"prefix_template": "date=%Y-%m-%d/hour=%H", "lookback": 7},
+        "partition_by": {"prefix_template": "date=%Y-%m-%d"},
+    }
+    document = changed("tables.*.sweep_horizon", 3)
+    document["tables"]["events"] |= {name: sections[name] for name in template}
+
+    table = settings_of(tmp_path, document).tables[0]
+
+    counts_in = "partition_filter" if "partition_filter" in template else "partition_by"
+    assert table.sweep_horizon == Window.parse(sections[counts_in]["prefix_template"], 3)
+
+
+@pytest.mark.parametrize("more", [{}, {"partition_by": {"prefix_template": "region=%s"}}])
+def test_a_sweep_horizon_without_a_unit_is_refused(tmp_path: Path, more: dict[str, Any]) -> None:
+    document = changed("tables.*.sweep_horizon", 3)
+    document["tables"]["events"] |= more
+
+    (fault,) = faults_of(tmp_path, document)
+
+    assert fault.startswith("tables.events.sweep_horizon: counts in the unit of a template")
+
+
+def test_a_filter_that_tells_no_time_is_refused(tmp_path: Path) -> None:
+    wrong = {"prefix_template": "region=%s", "lookback": 7}
+
+    (fault,) = faults_of(tmp_path, changed("tables.*.partition_filter", wrong))
+
+    assert fault.startswith("tables.events.partition_filter.prefix_template: ")
+    assert "names no time" in fault
 
 
 def test_several_tables_keep_their_order(tmp_path: Path) -> None:

@@ -1,0 +1,304 @@
+"""What a Delta log says of files and of our transactions, as far back as it can be read.
+
+The library shows which files are in a table, not which ones were removed from it, and it looks
+one transaction up at a time. Here both are read at once: a checkpoint of the classic kind (one
+file), then the versions after it. Where a table has checkpoints of another kind the versions alone
+are read, together with the files that the library names; fewer removals are known then, and
+`since` says from when on.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lake.errors import StoreUnavailable
+from lake.layout import DELTA_LOG, OUR_TRANSACTIONS, SCAN_TRANSACTION, log_version
+from lake.storage import ObjectFacts, Reader
+from penguin.errors import TableUnreadable
+from penguin.flow import TableFacts
+from penguin.patience import retention
+
+CONCURRENT = 16
+VERSION_NAME = re.compile(r"(\d{20})\.json")
+CHECKPOINT_NAME = re.compile(r"(\d{20})\.checkpoint\.parquet")
+COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version")
+CLOCKS_DIFFER = timedelta(hours=1)
+"""How far the clock of whoever removes files may be from the store's."""
+
+
+class Snapshot(Protocol):
+    """What is asked of an opened table."""
+
+    @property
+    def facts(self) -> TableFacts:
+        """Say what it is."""
+
+    @property
+    def version(self) -> int:
+        """Give its version."""
+
+    def paths(self) -> Iterable[str]:
+        """Name the files that are in it, as the log writes them."""
+
+    def transaction(self, app_id: str) -> int | None:
+        """Give the version of an app transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actions:
+    """What one version of a log does to files, and the transactions that it carries."""
+
+    paths: frozenset[str]
+    """The files that it adds or removes, by their names in the store."""
+    transactions: Mapping[str, int]
+
+
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """Everything that a log says up to one version: files that are or were in the table."""
+
+    version: int
+    paths: set[str]
+    transactions: dict[str, int]
+    """Ours alone: those of strangers' files."""
+    since: datetime | None
+    """A file that is older than this may have been removed without a trace; None: no file may."""
+    complete: bool = True
+    """False where transactions must be looked up one by one."""
+    snapshot: Snapshot | None = field(default=None)
+    deep: bool = False
+    """Whether the versions from before the checkpoint have been read."""
+
+    @property
+    def scan(self) -> int | None:
+        """Say how many commits hold files of other programs; None where there is none."""
+        return self.transaction(SCAN_TRANSACTION)
+
+    def transaction(self, app_id: str) -> int | None:
+        """Give the version of one of our transactions."""
+        if self.complete or self.snapshot is None:
+            return self.transactions.get(app_id)
+        return self.snapshot.transaction(app_id)
+
+    def take(self, actions: Actions) -> None:
+        """Go on by one version."""
+        self.paths |= actions.paths
+        self.transactions |= actions.transactions
+
+
+NOTHING = Known(version=-1, paths=set(), transactions={}, since=None)
+"""What is known where there is no table yet. Nobody writes to it."""
+
+
+def read_version(body: bytes, path: str) -> Actions:
+    """Read one version of a log; one that cannot be read is an error, never an empty one."""
+    paths: set[str] = set()
+    transactions: dict[str, int] = {}
+    for line in body.splitlines():
+        if not line.strip():
+            continue
+        try:
+            match json.loads(line):
+                case {"add": {"path": str(name)}} | {"remove": {"path": str(name)}}:
+                    paths.add(unquote(name))
+                case {"txn": {"appId": str(app_id), "version": int(number)}}:
+                    if app_id.startswith(OUR_TRANSACTIONS):
+                        transactions[app_id] = number
+        except ValueError as torn:
+            raise TableUnreadable("a line of the Delta log is no JSON", path=path) from torn
+    return Actions(paths=frozenset(paths), transactions=transactions)
+
+
+def read_checkpoint(file: Any, path: str) -> Actions:  # noqa: ANN401 - a buffer or a file of Arrow's
+    """Read a checkpoint of the classic kind: files, tombstones and our transactions."""
+    paths: set[str] = set()
+    transactions: dict[str, int] = {}
+    try:
+        for batch in pq.ParquetFile(pa.PythonFile(file, mode="r")).iter_batches(
+            columns=list(COLUMNS)
+        ):
+            for kind in ("add", "remove"):
+                names = pc.drop_null(pc.struct_field(batch.column(kind), "path"))
+                paths.update(map(unquote, names.to_pylist()))
+            txn = batch.column("txn").filter(batch.column("txn").is_valid())
+            ours = txn.filter(pc.starts_with(pc.struct_field(txn, "appId"), OUR_TRANSACTIONS))
+            told = (pc.struct_field(ours, name).to_pylist() for name in ("appId", "version"))
+            transactions |= dict(zip(*told, strict=True))
+    except (pa.ArrowException, KeyError, OSError) as cause:
+        raise TableUnreadable("a checkpoint of the Delta log cannot be read", path=path) from cause
+    return Actions(paths=frozenset(paths), transactions=transactions)
+
+
+def read_log(
+    store: Reader,
+    table: Snapshot,
+    known: Known | None = None,
+) -> Known:
+    """Read what a log says up to a snapshot, going on from what is known where that is possible."""
+    if known is not None and known.version <= table.version:
+        bodies = _versions(store, range(known.version + 1, table.version + 1))
+        if bodies is not None:
+            for actions in bodies:
+                known.take(actions)
+            known.version, known.snapshot = table.version, table
+            return known
+    return _read_anew(store, table)
+
+
+def _read_anew(store: Reader, table: Snapshot) -> Known:
+    listed = list(store.objects(DELTA_LOG))
+    versions = {
+        number: facts
+        for number, facts in _numbered(listed, VERSION_NAME)
+        if number <= table.version
+    }
+    first = _unbroken(versions, table.version)
+    checkpoints = {
+        number: facts
+        for number, facts in _numbered(listed, CHECKPOINT_NAME)
+        if first - 1 <= number <= table.version
+    }
+    if first == 0 and not checkpoints:
+        # No checkpoint is needed where every version is there; it may be one of another kind.
+        return _assembled(store, table, 0, Actions(paths=frozenset(), transactions={}), since=None)
+    if not checkpoints:
+        # Checkpoints of another kind, or in parts: what they hold of the present is known to the
+        # library, and what was removed is known since the oldest version that is left.
+        active = frozenset(unquote(path) for path in table.paths())
+        since = versions[first].modified + CLOCKS_DIFFER if first in versions else _NEVER
+        base = Actions(paths=active, transactions={})
+        return _assembled(store, table, first, base, since=since, complete=False)
+    at, facts = max(checkpoints.items())
+    base = read_checkpoint(_Ranges(store, facts), store.describe(facts.path))
+    # Whatever was removed longer ago than the retention is no longer in a checkpoint.
+    since = facts.modified - retention(table.facts.configuration) + CLOCKS_DIFFER
+    return _assembled(store, table, at + 1, base, since=since)
+
+
+def read_back(store: Reader, known: Known) -> None:
+    """Read the versions from before the checkpoint, too, as far back as they are unbroken.
+
+    It costs a request for each, and is worth it only for a file that is older than what is known.
+    """
+    if known.deep or known.since is None:
+        return
+    versions = dict(_numbered(store.objects(DELTA_LOG), VERSION_NAME))
+    first = _unbroken(versions, known.version)
+    older = _versions(store, range(first, known.version + 1))
+    known.deep = True
+    if not older:
+        return
+    for actions in older:
+        known.paths |= actions.paths
+    reaches = versions[first].modified + CLOCKS_DIFFER
+    known.since = None if first == 0 else min(known.since, reaches)
+
+
+def _assembled(
+    store: Reader,
+    table: Snapshot,
+    first: int,
+    base: Actions,
+    *,
+    since: datetime | None,
+    complete: bool = True,
+) -> Known:
+    tail = _versions(store, range(first, table.version + 1))
+    if tail is None:
+        # Cleaned up between the listing and the reading: the next look finds the new state.
+        raise StoreUnavailable(
+            "versions of the Delta log vanished while they were read", path=store.uri
+        )
+    known = Known(
+        version=table.version,
+        paths=set(base.paths),
+        transactions=dict(base.transactions),
+        since=since,
+        complete=complete,
+        snapshot=table,
+    )
+    for actions in tail:
+        known.take(actions)
+    return known
+
+
+def _versions(store: Reader, numbers: Iterable[int]) -> list[Actions] | None:
+    """Read versions, several at a time; None where one of them is not there."""
+
+    def read(number: int) -> Actions | None:
+        body = store.get(log_version(number))
+        return None if body is None else read_version(body, store.describe(log_version(number)))
+
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="log") as pool:
+        found = list(pool.map(read, numbers))
+    there = [actions for actions in found if actions is not None]
+    return there if len(there) == len(found) else None
+
+
+def _numbered(
+    listed: Iterable[ObjectFacts], name: re.Pattern[str]
+) -> Iterator[tuple[int, ObjectFacts]]:
+    for facts in listed:
+        if found := name.fullmatch(facts.path.rpartition("/")[2]):
+            yield int(found[1]), facts
+
+
+def _unbroken(versions: Mapping[int, ObjectFacts], last: int) -> int:
+    """Give the first version from which on all are there; one past the last where none is."""
+    first = last + 1
+    while first - 1 in versions:
+        first -= 1
+    return first
+
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class _Ranges:
+    """An object of a store as a file that Arrow reads some columns of, not the whole."""
+
+    closed = False
+
+    def __init__(self, store: Reader, facts: ObjectFacts) -> None:
+        self._store = store
+        self._facts = facts
+        self._at = 0
+
+    def size(self) -> int:
+        return self._facts.size
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._facts.size)[whence]
+        return self._at
+
+    def read(self, count: int = -1) -> bytes:
+        left = self._facts.size - self._at
+        end = self._at + (left if count < 0 else min(count, left))
+        body = (
+            self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
+            if end > self._at
+            else b""
+        )
+        self._at = end
+        return body
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass

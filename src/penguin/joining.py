@@ -1,0 +1,194 @@
+"""Files of other programs join a commit, one by one. Pure.
+
+Each is held against the table as it is after the pipelines' entries and the files before it. One
+that does not fit is left out with its reason, and blocks nobody.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from lake.datafile import FinishedFile
+from lake.layout import TablePath
+from lake.partition import Template, check_value
+from lake.schema import Field
+from lake.watermark import place
+from penguin.fileschema import as_the_table_sees_it
+from penguin.flow import (
+    Add,
+    Changes,
+    CommitPlan,
+    Decision,
+    DeltaSchema,
+    Evolves,
+    Fits,
+    Others,
+    Refused,
+    TableFacts,
+)
+from penguin.foreign import LeftOut, Stranger
+from penguin.plan import FIELD_TYPES
+from penguin.strangers import REFUSED, UNFIT, new_columns, partition_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The decisions that are asked for, and what the configuration says."""
+
+    decide: Callable[[TableFacts, DeltaSchema], Decision]
+    new_table: Callable[[DeltaSchema, tuple[str, ...]], TableFacts]
+    statistics: Callable[[FinishedFile, frozenset[str], TableFacts], str]
+    template: Template | None
+    max_files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """The commit with the files that fit, and those that do not."""
+
+    commit: CommitPlan | None
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def join(
+    table: TableFacts | None,
+    commit: CommitPlan | None,
+    files: tuple[Stranger, ...],
+    scan: int | None,
+    terms: Terms,
+) -> Joined:
+    """Add files to a commit, or make one of them, up to as many files as a commit may hold."""
+    draft = _Draft(table, commit, terms)
+    for one in files:
+        if len(draft.adds) >= terms.max_files:
+            break
+        if one.found.path not in draft.adds:
+            draft.take(one)
+    return Joined(commit=draft.commit(commit, scan), left_out=tuple(draft.left_out))
+
+
+class _Unfit(Exception):
+    """A file cannot join, for this reason."""
+
+
+class _Draft:
+    """A commit in the making; a file is taken, or the draft stays as it was."""
+
+    def __init__(self, table: TableFacts | None, commit: CommitPlan | None, terms: Terms) -> None:
+        self.terms = terms
+        self.table = table if commit is None else commit.table
+        self.after = table if commit is None else commit.after
+        self.changes = Changes() if commit is None else commit.changes
+        self.adds = {} if commit is None else {str(add.path): add for add in commit.adds}
+        self.taken: list[Stranger] = []
+        self.left_out: list[LeftOut] = []
+
+    def take(self, one: Stranger) -> None:
+        try:
+            self._take(one)
+        except _Unfit as reason:
+            self._leave(one, UNFIT, str(reason))
+
+    def _take(self, one: Stranger) -> None:
+        table = self.table or self._new_table(one)
+        after = self.after or table
+        apart = after.partition_columns
+        seen = as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
+        decision = self.terms.decide(after, seen)
+        match decision:
+            case Fits():
+                changes = Changes()
+            case Evolves(after, changes):
+                pass
+            case Refused(reasons):
+                self._leave(one, REFUSED, "; ".join(reasons))
+                return
+            case _:
+                assert_never(decision)
+        names = frozenset(field["name"] for field in one.schema["fields"])
+        try:
+            values = partition_values(one.found, apart, names)
+        except ValueError as reason:
+            raise _Unfit(str(reason)) from None
+        _check_values(values, after)
+        file = one.finished(values)
+        inside = frozenset(field["name"] for field in seen["fields"])
+        self.table, self.after = table, after
+        self.changes = self.changes.then(changes)
+        self.adds[file.filename] = _add(file, self.terms.statistics(file, inside, after))
+        self.taken.append(one)
+
+    def _new_table(self, one: Stranger) -> TableFacts:
+        try:
+            schema, apart = new_columns(one.schema, one.found, self.terms.template)
+        except ValueError as reason:
+            raise _Unfit(str(reason)) from None
+        relaxed = as_the_table_sees_it(schema, {}, None, ())
+        return self.terms.new_table(relaxed, apart)
+
+    def _leave(self, one: Stranger, code: str, reason: str) -> None:
+        found = one.found
+        self.left_out.append(
+            LeftOut(path=found.path, code=code, reason=reason, asked_by=found.asked_by)
+        )
+
+    def commit(self, before: CommitPlan | None, scan: int | None) -> CommitPlan | None:
+        if not self.taken or self.table is None or self.after is None:
+            return before
+        others = Others(
+            paths=tuple(one.found.path for one in self.taken),
+            scan=scan,
+            late=tuple(one.found.path for one in self.taken if one.found.late),
+            marks=_highest(one.found.path for one in self.taken),
+        )
+        adds = tuple(self.adds.values())
+        if before is None:
+            return CommitPlan(
+                table=self.table,
+                after=self.after,
+                changes=self.changes,
+                adds=adds,
+                others=others,
+            )
+        return replace(before, after=self.after, changes=self.changes, adds=adds, others=others)
+
+
+def _check_values(values: Mapping[str, str | None], table: TableFacts) -> None:
+    """Refuse a partition value that its column cannot hold: committed, it bricks the table."""
+    fields = {field["name"]: field for field in table.schema["fields"]}
+    for name, value in values.items():
+        kind = fields[name]["type"] if name in fields else None
+        if not isinstance(kind, str) or kind not in FIELD_TYPES:
+            raise _Unfit(
+                f"partition column {name} has type {kind}, of which values cannot be checked"
+            )
+        column = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
+        try:
+            check_value(column, value)
+        except ValueError as reason:
+            raise _Unfit(f"its value of partition column {name}: {reason}") from None
+
+
+def _add(file: FinishedFile, stats: str) -> Add:
+    return Add(
+        path=file.filename,
+        size=file.size,
+        rows=file.record_count,
+        partition_values=dict(file.partition_values),
+        modification_time=file.modification_time,
+        stats=stats,
+        pipeline=NO_PIPELINE,
+        sequence=0,
+    )
+
+
+NO_PIPELINE = ""
+"""What stands for the pipeline of a file that none wrote."""
+
+
+def _highest(paths: Iterable[TablePath]) -> dict[str, str]:
+    marks: dict[str, str] = {}
+    for path in paths:
+        folder, name = place(path)
+        marks[folder] = max(name, marks.get(folder, name))
+    return marks

@@ -1,0 +1,363 @@
+"""The search for files that other programs wrote: list, hold against the log, read footers.
+
+One search goes on over many steps. What it remembers makes the next step cheaper and nothing else:
+the log as far as it was read, a mark for each folder, what footers said. A new search starts with
+a sweep and comes to the same.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lake.clock import Clock
+from lake.errors import ObjectChanged, ObjectMissing
+from lake.layout import TablePath, file_id, stranger_transaction
+from lake.meta import Meta
+from lake.pattern import matcher
+from lake.storage import ObjectFacts, Reader
+from lake.watermark import advance, is_late
+from penguin.actions import NOTHING, Known, read_back, read_log
+from penguin.errors import FileUnfit
+from penguin.flow import TableFacts
+from penguin.footers import Footer, read_footer
+from penguin.foreign import Candidate, LeftOut, Stranger
+from penguin.scan import Windows, poll, sweep
+from penguin.settings import TableSettings
+from penguin.strangers import (
+    MISSING,
+    OF_BLIZZARD,
+    REFUSED,
+    UNFIT,
+    Horizon,
+    Sorted,
+    is_reserved,
+    sort_out,
+    too_old,
+)
+from penguin.table import LogReader, Snapshot
+
+CONCURRENT = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What one look at the folders showed."""
+
+    sweep: bool
+    files: int
+    """How many data files were listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The files of other programs, as one look saw them."""
+
+    files: tuple[Stranger, ...] = ()
+    """Those that may be committed, up to a commit's worth."""
+    more: int = 0
+    """How many wait beside those."""
+    left_out: tuple[LeftOut, ...] = ()
+    settled: tuple[str, ...] = ()
+    """Metas of files that are committed."""
+    ours: tuple[str, ...] = ()
+    """Files that blizzard wrote, and that no entry read so far names."""
+    scan: int | None = None
+    """How many commits of such files the log has; None before the first."""
+    fresh: frozenset[str] = frozenset()
+    """Files whose footers were read in this very look."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    listing: Listing | None = None
+    """None where nothing was listed."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether there is nothing to do."""
+        return not (self.files or self.settled)
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """A file with the mark of blizzard: only an entry may name it."""
+
+
+Verdict = Stranger | LeftOut | Ours
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """One table's search."""
+
+    settings: TableSettings
+    clock: Clock
+    marks: dict[str, str] = field(default_factory=dict)
+    _known: Known | None = None
+    _swept: datetime | None = None
+    _listing: Listing | None = None
+    _pool: dict[str, Candidate] = field(default_factory=dict)
+    """What was listed and is not settled."""
+    _unread: int = 0
+    """How many of those nobody has looked into yet, because a commit was full."""
+    _offered: bool = False
+    _verdicts: dict[str, tuple[Candidate, Verdict]] = field(default_factory=dict)
+    """What is known of files that are not settled; one that is replaced is read again."""
+    _fresh: list[TablePath] = field(default_factory=list)
+    _refused: dict[str, tuple[object, LeftOut]] = field(default_factory=dict)
+    """Files that the table could not hold, each with the shape that the table had."""
+
+    def scan(self, store: Reader, log: LogReader) -> None:
+        """List what may be new, unless an earlier look has left enough for the next commit.
+
+        After files were offered the log is asked first what became of them: that raises the marks,
+        and the next listing starts from there.
+        """
+        self._listing = None
+        offered, self._offered = self._offered, False
+        if self._unread or offered:
+            return
+        now = self.clock.now()
+        sweeping = self._sweep_is_due(now)
+        horizon = self._horizon(store, log)
+
+        def wanted(path: str) -> bool:
+            return horizon.shows(path, now, sweeping=sweeping)
+
+        listed = (
+            sweep(store, wanted, depth=horizon.depth)
+            if sweeping
+            else poll(store, wanted, self.marks, self._windows())
+        )
+        is_data = self._is_data()
+        seen = {
+            facts.path: _candidate(facts, late=is_late(facts.path, self.marks))
+            for facts in listed
+            if is_data(facts.path) and wanted(facts.path)
+        }
+        self._pool = seen if sweeping else self._pool | seen
+        self._listing = Listing(sweep=sweeping, files=len(seen))
+        if sweeping:
+            self._swept = now
+
+    def drop(self) -> None:
+        """Forget what was listed: the directory turned out to be handed off in another way."""
+        self._pool, self._listing, self._swept = {}, None, None
+        self._unread, self._offered = 0, False
+
+    def find(
+        self,
+        store: Reader,
+        table: Snapshot | None,
+        asked: Mapping[str, Meta],
+        *,
+        named: frozenset[str] = frozenset(),
+    ) -> Found:
+        """Hold what is listed and what metas ask for against the log; read footers of new files.
+
+        Files that entries name are left to them.
+        """
+        known = NOTHING if table is None else read_log(store, table, self._known)
+        self._known = None if table is None else known
+        done = tuple(path for path, meta in asked.items() if _is_settled(meta.filename, known))
+        waiting = {path: meta for path, meta in asked.items() if path not in set(done)}
+        claimed, missing = _look_at(store, waiting)
+        candidates = {
+            path: one for path, one in (self._pool | claimed).items() if path not in named
+        }
+        found = sort_out(candidates.values(), known)
+        if found.forgotten:
+            read_back(store, known)
+            found = sort_out(candidates.values(), known)
+        old = [too_old(one, known.since) for one in found.forgotten if known.since is not None]
+        shape = None if table is None else table.facts.shape()
+        judged = self._judge(store, found.new, shape)
+        self._go_on(found)
+        files = tuple(one for one in judged if isinstance(one, Stranger))
+        self._offered = bool(files)
+        return Found(
+            files=files,
+            more=self._unread,
+            left_out=(*missing, *old, *(one for one in judged if isinstance(one, LeftOut))),
+            settled=done,
+            ours=tuple(one.path for one in found.new if self._is_ours(one)),
+            scan=known.scan,
+            fresh=frozenset(self._fresh),
+            marks=dict(self.marks),
+            listing=self._listing,
+        )
+
+    def refuse(self, refused: Iterable[LeftOut], table: TableFacts | None) -> None:
+        """Remember files that the table cannot hold as it is: they must not block others."""
+        shape = None if table is None else table.shape()
+        self._refused |= {one.path: (shape, one) for one in refused}
+
+    def _judge(
+        self, store: Reader, new: tuple[Candidate, ...], shape: object
+    ) -> list[Stranger | LeftOut]:
+        """Say of each new file what it is, reading footers up to a commit's worth."""
+        limit = self.settings.max_files_per_commit
+        refused = [
+            told
+            for one in new
+            for then, told in [self._refused.get(one.path, (None, None))]
+            if told is not None and then == shape and self._is_read(one)
+        ]
+        blocked = {one.path for one in refused}
+        # What metas ask for comes first, then the files in the order of their names.
+        order = sorted(
+            (one for one in new if one.path not in blocked),
+            key=lambda one: (one.claim is None, one.path),
+        )
+        unread = [one for one in order if not self._is_read(one)]
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
+            verdicts = list(pool.map(lambda one: _verdict(store, one), unread[:limit]))
+        self._fresh = [one.path for one in unread[:limit]]
+        for one, verdict in zip(unread, verdicts, strict=False):
+            if verdict is not None:
+                self._verdicts[one.path] = (one, verdict)
+        self._unread = max(0, len(unread) - limit)
+        known = (self._verdicts[one.path][1] for one in order if self._is_read(one))
+        judged = [one for one in known if not isinstance(one, Ours)]
+        good = [one for one in judged if isinstance(one, Stranger)]
+        self._unread += max(0, len(good) - limit)
+        return [*good[:limit], *refused, *(one for one in judged if isinstance(one, LeftOut))]
+
+    def _is_read(self, one: Candidate) -> bool:
+        known = self._verdicts.get(one.path)
+        return known is not None and known[0].is_same(one)
+
+    def _is_ours(self, one: Candidate) -> bool:
+        return self._is_read(one) and isinstance(self._verdicts[one.path][1], Ours)
+
+    def _go_on(self, found: Sorted) -> None:
+        """Raise the marks over what is settled, and forget it."""
+        gone = {one.path for one in found.settled}
+        waiting = self._pool.keys() - gone
+        self.marks = advance(self.marks, gone & self._pool.keys(), waiting, self.clock.now())
+        self._pool = {path: one for path, one in self._pool.items() if path not in gone}
+        left = {one.path for one in (*found.new, *found.forgotten)}
+        self._verdicts = {path: told for path, told in self._verdicts.items() if path in left}
+        self._refused = {path: told for path, told in self._refused.items() if path in left}
+
+    def _sweep_is_due(self, now: datetime) -> bool:
+        """Sweep first, then in intervals, when the clock went back, or where names tell no time."""
+        if self._swept is None or not self.marks or self.settings.file_pattern is not None:
+            return True
+        return (
+            not timedelta() <= now - self._swept < timedelta(seconds=self.settings.sweep_interval)
+        )
+
+    def _windows(self) -> Windows:
+        late = timedelta(seconds=self.settings.late_window)
+        return Windows(late=late, quiet=max(late, timedelta(seconds=self.settings.sweep_interval)))
+
+    def _horizon(self, store: Reader, log: LogReader) -> Horizon:
+        first, back = self.settings.partition_filter, self.settings.sweep_horizon
+        if first is None and back is None:
+            return Horizon()
+        if self._known is None:
+            table = log.look()
+            self._known = None if table is None else read_log(store, table, None)
+        return Horizon.over(first, back, self._known.paths if self._known is not None else ())
+
+    def _is_data(self) -> Callable[[str], bool]:
+        pattern = self.settings.file_pattern
+        also = (lambda _path: False) if pattern is None else matcher(pattern)
+        return lambda path: not is_reserved(path) and (file_id(path) is not None or also(path))
+
+
+def still_there(store: Reader, found: Found) -> tuple[tuple[Stranger, ...], tuple[LeftOut, ...]]:
+    """Look once more at files whose footers were read at an earlier look."""
+
+    def trouble(one: Stranger) -> str | None:
+        if one.found.path in found.fresh:
+            return None
+        facts = store.head(one.found.path)
+        if facts is None:
+            return "it was here and is gone"
+        same = (facts.size, facts.etag) == (one.found.size, one.found.etag)
+        return None if same else "it was replaced since it was looked at"
+
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="head") as pool:
+        answers = list(zip(found.files, pool.map(trouble, found.files), strict=True))
+    return (
+        tuple(one for one, why in answers if why is None),
+        tuple(_left_out(one.found, MISSING, why) for one, why in answers if why is not None),
+    )
+
+
+def _candidate(facts: ObjectFacts, *, late: bool) -> Candidate:
+    return Candidate(
+        path=TablePath(facts.path),
+        size=facts.size,
+        etag=facts.etag,
+        modified=facts.modified,
+        late=late,
+    )
+
+
+def _is_settled(path: str, known: Known) -> bool:
+    return path in known.paths or known.transaction(stranger_transaction(path)) is not None
+
+
+def _look_at(
+    store: Reader, asked: Mapping[str, Meta]
+) -> tuple[dict[str, Candidate], list[LeftOut]]:
+    """Look at the files that metas ask for; one that is not there may still come."""
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="head") as pool:
+        answers = pool.map(lambda meta: store.head(meta.filename), asked.values())
+        looked = list(zip(asked.items(), answers, strict=True))
+    there: dict[str, Candidate] = {}
+    missing: list[LeftOut] = []
+    for (path, meta), facts in looked:
+        if facts is None:
+            missing.append(
+                LeftOut(
+                    path=meta.filename,
+                    code=MISSING,
+                    reason="its meta is here and the file is not",
+                    asked_by=path,
+                )
+            )
+            continue
+        there[meta.filename] = Candidate(
+            path=TablePath(meta.filename),
+            size=facts.size,
+            etag=facts.etag,
+            modified=facts.modified,
+            claim=meta,
+            asked_by=path,
+        )
+    return there, missing
+
+
+def _verdict(store: Reader, one: Candidate) -> Verdict | None:
+    """Read a file's footer and say what it is; None where it changes while it is looked at."""
+    if one.claim is not None and one.claim.size != one.size:
+        return _left_out(one, UNFIT, f"it has {one.size} bytes, and its meta says {one.claim.size}")
+    try:
+        footer = read_footer(store, one.path, size=one.size, etag=one.etag)
+    except FileUnfit as unfit:
+        return _left_out(one, UNFIT, unfit.message)
+    except (ObjectChanged, ObjectMissing):
+        return None
+    return _judged(one, footer)
+
+
+def _judged(one: Candidate, footer: Footer) -> Verdict:
+    """Hold what a footer says against what a meta says."""
+    claim = one.claim
+    if footer.ours and claim is None:
+        return Ours()
+    if footer.ours:
+        return _left_out(one, OF_BLIZZARD, "blizzard wrote it, and only its journal can commit it")
+    if claim is not None and claim.record_count != footer.rows:
+        return _left_out(
+            one, UNFIT, f"it has {footer.rows} rows, and its meta says {claim.record_count}"
+        )
+    if footer.reasons:
+        return _left_out(one, REFUSED, "; ".join(footer.reasons))
+    return Stranger(found=one, rows=footer.rows, schema=footer.schema, statistics=footer.statistics)
+
+
+def _left_out(one: Candidate, code: str, reason: str) -> LeftOut:
+    return LeftOut(path=one.path, code=code, reason=reason, asked_by=one.asked_by)

@@ -1,0 +1,210 @@
+"""Files that other programs wrote: which are new, which may go in. Pure.
+
+Each is committed once, by a transaction of its own, whoever asks for it and however often. What
+the log already knows of a path is never added again: not a file that somebody else committed, and
+not one that was removed since. Of what a log has forgotten nothing is guessed.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import unquote
+
+from lake.layout import META_SUFFIX
+from lake.lookback import Window
+from lake.meta import Meta
+from lake.partition import Template, unescape
+from penguin.actions import Known
+from penguin.flow import DeltaField, DeltaSchema
+from penguin.foreign import Candidate, LeftOut
+
+MISSING = "file_missing"
+UNFIT = "file_unfit"
+REFUSED = "schema_refused"
+TOO_OLD = "file_too_old"
+OF_BLIZZARD = "file_of_blizzard"
+
+
+def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
+    """Say why what a meta names cannot be a data file of this table; None if it can."""
+    segments = meta.filename.split("/")
+    if any(part in ("", ".", "..") for part in segments) or segments[0].startswith(("_", ".")):
+        return f"filename {meta.filename!r} is not the name of a data file in this table"
+    stem = meta_path.rpartition("/")[2].removesuffix(META_SUFFIX)
+    if segments[-1].rpartition(".")[0] != stem:
+        # Two metas for one file would be two requests to commit it.
+        return f"filename {meta.filename!r} has another name than its meta"
+    if meta.size <= 0 or meta.record_count < 0:
+        return f"size {meta.size} and record_count {meta.record_count} cannot be"
+    return None
+
+
+def path_values(path: str) -> dict[str, str | None]:
+    """Read partition values from `key=value` folders; a ValueError says what cannot be read."""
+    values: dict[str, str | None] = {}
+    for segment in path.split("/")[:-1]:
+        key, equals, name = segment.partition("=")
+        if equals:
+            values[unquote(key, errors="strict")] = unescape(name)
+    return values
+
+
+def partition_values(
+    found: Candidate, columns: tuple[str, ...], inside: frozenset[str]
+) -> dict[str, str | None]:
+    """Give a file's value of each partition column; a ValueError says why there is none.
+
+    A meta says them, the folders of a scanned file say them; where both do, they agree. A folder
+    that is no partition column is no trouble if the file holds a column of that name `inside`.
+    """
+    told = path_values(found.path)
+    if found.claim is not None:
+        claimed = {key: value or None for key, value in found.claim.partition_values.items()}
+        for key in claimed.keys() & told.keys():
+            if claimed[key] != told[key]:
+                raise ValueError(
+                    f"its meta says {key}={claimed[key]}, and it lies in {key}={told[key]}"
+                )
+        told = {key: value for key, value in told.items() if key in columns} | claimed
+    lost = [key for key in told if key not in columns and key not in inside]
+    lacks = [key for key in columns if key not in told]
+    if lost or lacks:
+        raise ValueError(
+            f"it has partition values for {', '.join(told) or 'nothing'}, "
+            f"the table is partitioned by {', '.join(columns) or 'nothing'}"
+        )
+    return {key: told[key] for key in columns}
+
+
+def new_columns(
+    file: DeltaSchema, found: Candidate, template: Template | None
+) -> tuple[DeltaSchema, tuple[str, ...]]:
+    """Give the schema and the partition columns of a table that a file is the first of.
+
+    The columns come from the configured template, or else from the meta, or else from the
+    folders. One that neither the template nor the file gives a type is a string: nothing is
+    guessed from a value.
+    """
+    if template is not None:
+        names = template.keys
+        typed = {part.key: part.field.type.value for part in template.parts}
+    else:
+        told = found.claim.partition_values if found.claim is not None else path_values(found.path)
+        names, typed = tuple(told), {}
+    inside = {one["name"]: one for one in file["fields"]}
+    apart: list[DeltaField] = [
+        {
+            "name": name,
+            "type": typed.get(name) or (inside[name]["type"] if name in inside else "string"),
+            "nullable": True,
+            "metadata": {},
+        }
+        for name in names
+    ]
+    kept = [one for one in file["fields"] if one["name"] not in names]
+    return {"type": "struct", "fields": [*kept, *apart]}, names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorted:
+    """Candidates, by what the log says of them."""
+
+    new: tuple[Candidate, ...] = ()
+    settled: tuple[Candidate, ...] = ()
+    """Those that were committed, by whomever, or removed."""
+    forgotten: tuple[Candidate, ...] = ()
+    """Those that are older than what the log remembers: they may have been removed from it."""
+
+
+def sort_out(candidates: Iterable[Candidate], known: Known) -> Sorted:
+    """Hold candidates against the log.
+
+    A meta asks for its file by name, so its file is never too old. A scan only finds a file lying
+    there, and cannot tell one that is new from one that was removed so long ago that the log has
+    forgotten it.
+    """
+    new: list[Candidate] = []
+    settled: list[Candidate] = []
+    forgotten: list[Candidate] = []
+    for one in candidates:
+        if one.path in known.paths or known.transaction(one.transaction) is not None:
+            settled.append(one)
+        elif one.claim is None and known.since is not None and one.modified < known.since:
+            forgotten.append(one)
+        else:
+            new.append(one)
+    return Sorted(new=tuple(new), settled=tuple(settled), forgotten=tuple(forgotten))
+
+
+def too_old(one: Candidate, since: datetime) -> LeftOut:
+    """Say that a file is older than what the log remembers."""
+    return LeftOut(
+        path=one.path,
+        code=TOO_OLD,
+        reason=f"it is from {one.modified:%Y-%m-%d %H:%M} UTC and the log remembers removed files "
+        f"since {since:%Y-%m-%d %H:%M} UTC only: it may have been removed before; "
+        "a meta in _staging/pending commits it",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Horizon:
+    """Which folders a look leaves out: old ones, and never one newer than what is committed."""
+
+    first: Window | None = None
+    """The partition filter: what a first look does not reach stays out of sight."""
+    sweep: Window | None = None
+    """How far back a full comparison goes."""
+    cold: bool = True
+    """Whether nothing is committed yet."""
+    oldest: tuple[int, ...] | None = None
+    """The time of the oldest folder that holds, or held, files of the table."""
+    newest: tuple[int, ...] | None = None
+
+    @classmethod
+    def over(
+        cls, first: Window | None, sweep: Window | None, committed: Iterable[str]
+    ) -> "Horizon":
+        """Take the bounds from the paths that are, or were, in the table."""
+        folders = {path.rpartition("/")[0] for path in committed} if first or sweep else set()
+        return cls(
+            first=first,
+            sweep=sweep,
+            cold=not folders,
+            oldest=min(_times(first, folders), default=None),
+            newest=max(_times(sweep, folders), default=None),
+        )
+
+    @property
+    def depth(self) -> int:
+        """Say down to which depth folders can be left out."""
+        return max((len(one.segments) for one in (self.first, self.sweep) if one), default=0)
+
+    def shows(self, path: str, now: datetime, *, sweeping: bool) -> bool:
+        """Say whether a path, or what may be below a folder, is looked at."""
+        return not (
+            self._hides(self.first, path, now, self.oldest)
+            or (sweeping and self._hides(self.sweep, path, now, self.newest))
+        )
+
+    def _hides(
+        self, window: Window | None, path: str, now: datetime, known: tuple[int, ...] | None
+    ) -> bool:
+        if window is None or window.holds(path, now):
+            return False
+        if self.cold:
+            return True
+        at = window.time(path)
+        # Where times cannot be compared, it may be newer than what is committed.
+        return at is not None and known is not None and at < known[: len(at)]
+
+
+def _times(window: Window | None, folders: Iterable[str]) -> Iterator[tuple[int, ...]]:
+    for folder in folders if window is not None else ():
+        if window is not None and (at := window.time(folder)) is not None:
+            yield at
+
+
+def is_reserved(path: str) -> bool:
+    """Say whether a path lies in a folder, or has a name, that holds no data."""
+    return any(part.startswith(("_", ".")) and "=" not in part for part in path.split("/"))

@@ -1,0 +1,341 @@
+"""Metas that another program writes: five keys beside a complete Parquet file."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penguin.errors import CommitFailed
+from penguin.events import FilesLeftOut, MetasLeftAlone
+from penguin.settings import DiscoverBy, Evolution
+from penguin.table import Table
+from tests.support.foreign import DAY, Directory
+from tests.support.handoffs import ring
+from tests.support.tables import Penguin, TableDirectory, rows_of
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Directory:
+    return Directory(tmp_path / "table")
+
+
+def stage(table: Directory, *ids: int, **options) -> str:
+    path = table.file(*ids, **options)
+    table.meta(path)
+    return path
+
+
+def staged(table: Directory, **options):
+    """Look at metas alone, not into the folders."""
+    return table.penguin(discovery=DiscoverBy.STAGING, **options)
+
+
+def test_a_file_with_a_meta_is_committed_once_and_the_meta_goes(table):
+    path = stage(table, 1, 2)
+    penguin = staged(table).drain()
+    assert table.ids() == [1, 2]
+    assert table.metas() == []
+    assert table.delta().transaction_version(f"penguin/{Path(path).stem}") == 1
+    assert table.rows()[0]["date"] == "2024-01-01"
+    assert penguin.run.totals.commits == 1
+    assert penguin.run.totals.rows == 2
+
+
+def test_without_a_setting_metas_are_heard_where_blizzard_does_not_write(table):
+    stage(table, 1)
+    table.penguin().drain()
+    assert table.ids() == [1]
+    assert table.metas() == []
+
+
+def test_many_files_share_a_commit_up_to_the_limit(table):
+    for number in range(5):
+        stage(table, number, folder=f"date=2024-01-0{number + 1}")
+    penguin = staged(table, max_files_per_commit=3).drain()
+    assert table.ids() == [0, 1, 2, 3, 4]
+    assert penguin.run.totals.commits == 2
+    assert table.metas() == []
+
+
+def test_a_meta_that_is_left_behind_by_a_crash_is_only_deleted(table):
+    """HOLES D11: also weeks later, when the file was compacted and VACUUM has taken it."""
+    first = stage(table, 1)
+    second = stage(table, 2)
+    staged(table).drain()
+    table.delta().optimize.compact()
+    table.delta().vacuum(0, dry_run=False, enforce_retention_duration=False)
+    assert not (table.root / first).exists()
+    table.meta(first, size=500, record_count=1)
+    table.meta(second, size=500, record_count=1)
+    version = table.delta().version()
+    staged(table).drain()
+    assert table.metas() == []
+    assert table.delta().version() == version
+    assert table.ids() == [1, 2]
+
+
+def test_a_meta_for_a_file_that_was_compacted_long_ago_does_not_bring_it_back(table):
+    """HOLES D09, D14: RESTORE and OPTIMIZE remove files; the transaction stays."""
+    path = stage(table, 1)
+    stage(table, 2)
+    staged(table).drain()
+    table.delta().optimize.compact()
+    table.meta(path)
+    staged(table).drain()
+    assert table.ids() == [1, 2]
+    table.delta().restore(0)
+    table.meta(path)
+    staged(table).drain()
+    assert table.ids() == []
+    assert table.metas() == []
+
+
+def test_a_meta_for_a_file_that_another_engine_committed_is_only_deleted(table):
+    stage(table, 1)
+    staged(table).drain()
+    from deltalake.transaction import AddAction  # noqa: PLC0415
+
+    path = table.file(2)
+    delta = table.delta()
+    size = (table.root / path).stat().st_size
+    add = AddAction(path, size, {"date": "2024-01-01"}, 0, True, "{}")
+    delta.create_write_transaction([add], "append", delta.schema(), partition_by=["date"])
+    version = table.delta().version()
+    table.meta(path)
+    staged(table).drain()
+    assert table.delta().version() == version
+    assert table.metas() == []
+    assert table.ids() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"size": 5}, "bytes, and its meta says 5"),
+        ({"record_count": 7}, "it has 2 rows, and its meta says 7"),
+        ({"partition_values": {"date": "2024-01-02"}}, "its meta says date=2024-01-02"),
+        ({"partition_values": {}}, None),
+        ({"partition_values": {"date": "2024-01-01", "region": "eu"}}, "partition values for"),
+    ],
+)
+def test_a_file_that_is_not_what_its_meta_says_is_left_out_and_named(table, change, why):
+    """HOLES L09: the good ones go on."""
+    stage(table, 1)
+    staged(table).drain()
+    bad = table.file(8, 9)
+    table.meta(bad, **change)
+    stage(table, 2)
+    penguin = staged(table).drain()
+    if why is None:  # The folder says it, too.
+        assert table.ids() == [1, 2, 8, 9]
+        return
+    assert table.ids() == [1, 2]
+    (said,) = penguin.told(FilesLeftOut)
+    assert why in said.reason
+    assert said.paths == (bad,)
+    assert len(table.metas()) == 1
+    # It is told once, and goes in when it is mended.
+    penguin.drain()
+    assert len(penguin.told(FilesLeftOut)) == 1
+    table.meta(bad)
+    staged(table).drain()
+    assert table.ids() == [1, 2, 8, 9]
+
+
+def test_a_meta_whose_file_is_not_there_waits_for_it(table):
+    path = table.path()
+    table.meta(path)
+    stage(table, 1)
+    penguin = staged(table).drain()
+    assert table.ids() == [1]
+    (said,) = penguin.told(FilesLeftOut)
+    assert (said.code, said.paths) == ("file_missing", (path,))
+    table.file(2, path=path)
+    table.meta(path)
+    staged(table).drain()
+    assert table.ids() == [1, 2]
+    assert table.metas() == []
+
+
+@pytest.mark.parametrize("cut", [1, 100, 5000])
+def test_a_truncated_file_is_never_committed(table, cut):
+    """HOLES L09"""
+    path = table.file(*range(3000), compression="none", use_dictionary=False)
+    whole = (table.root / path).read_bytes()
+    (table.root / path).write_bytes(whole[:-cut])
+    table.meta(path, record_count=3000)
+    stage(table, -1)
+    penguin = staged(table).drain()
+    assert table.ids() == [-1]
+    (said,) = penguin.told(FilesLeftOut)
+    assert said.code == "file_unfit"
+
+
+@pytest.mark.parametrize(
+    "filename",
+    ["../x.parquet", "/x.parquet", "_delta_log/x.parquet", "a//x.parquet", "date=1/other.parquet"],
+)
+def test_a_meta_that_names_no_data_file_of_this_table_is_left_alone(table, filename):
+    meta = table.meta("date=2024-01-01/x.parquet", filename=filename)
+    penguin = staged(table).drain()
+    (said,) = penguin.told(MetasLeftAlone)
+    assert filename in said.reason
+    assert meta.exists()
+    assert table.ids() == []
+
+
+def test_a_meta_that_cannot_be_read_blocks_nobody(table):
+    broken = table.meta(table.file(1))
+    broken.write_text("{")
+    stage(table, 2)
+    penguin = staged(table).drain()
+    assert table.ids() == [2]
+    assert len(penguin.told(MetasLeftAlone)) == 1
+    assert broken.exists()
+
+
+def test_a_file_with_the_mark_of_blizzard_is_not_committed_by_a_bare_meta(table):
+    marked = pa.table({"id": [1]}).replace_schema_metadata({"blizzard.journal": "j"})
+    stage(table, data=marked)
+    penguin = staged(table).drain()
+    assert table.ids() == []
+    (said,) = penguin.told(FilesLeftOut)
+    assert said.code == "file_of_blizzard"
+
+
+def test_new_columns_are_added_and_what_does_not_fit_is_left_out(table):
+    """HOLES W07: every file's schema is checked."""
+    stage(table, 1)
+    stage(table, data=pa.table({"id": [2], "name": ["x"]}))
+    stage(table, data=pa.table({"id": ["three"]}))
+    stage(table, data=pa.table({"id": pa.array([4], pa.timestamp("ns"))}))
+    stage(table, 5)
+    penguin = staged(table).drain()
+    assert table.ids() == [1, 2, 5]
+    assert {row["id"]: row["name"] for row in table.rows()} == {1: None, 2: "x", 5: None}
+    assert {said.code for said in penguin.told(FilesLeftOut)} == {"schema_refused"}
+    assert len(table.metas()) == 2
+
+
+def test_strict_refuses_a_new_column_and_a_change_of_the_table_lets_the_file_in(table):
+    stage(table, 1)
+    staged(table, evolution=Evolution.STRICT).drain()
+    stage(table, data=pa.table({"id": [2], "name": ["x"]}))
+    strict = staged(table, evolution=Evolution.STRICT).drain()
+    assert table.ids() == [1]
+    (said,) = strict.told(FilesLeftOut)
+    assert "strict accepts no difference" in said.reason
+    staged(table).drain()
+    assert table.ids() == [1, 2]
+
+
+def test_files_that_do_not_fit_never_block_those_that_do(table):
+    stage(table, 0)
+    staged(table).drain()
+    for number in range(4):
+        stage(table, data=pa.table({"id": [f"{number}"]}))
+    stage(table, 1)
+    staged(table, max_files_per_commit=2).drain()
+    assert table.ids() == [0, 1]
+
+
+def test_entries_of_blizzard_and_files_of_others_share_a_commit(tmp_path):
+    from lake.entry import Handoff  # noqa: PLC0415
+
+    both = TableDirectory(tmp_path / "both", handoff=Handoff.STAGING)
+    others = Directory(tmp_path / "both")
+    ring(both, both.journal().batch(rows_of(1)))
+    path = others.file(folder="date=2026-01-01", data=pa.table({"id": [2], "name": ["x"]}))
+    others.meta(path)
+    penguin = Penguin(both).drain()
+    assert both.ids() == [1, 2]
+    assert penguin.run.totals.commits == 1
+    assert others.metas() == []
+
+
+def test_a_table_that_is_handed_off_by_its_journal_leaves_metas_of_others_alone(tmp_path):
+    table = TableDirectory(tmp_path / "both")
+    others = Directory(tmp_path / "both")
+    table.journal().batch(rows_of(1))
+    path = others.file(folder="date=2026-01-01", data=pa.table({"id": [2], "name": ["x"]}))
+    others.meta(path)
+    penguin = Penguin(table).drain()
+    assert table.ids() == [1]
+    (said,) = [event for event in penguin.events if isinstance(event, MetasLeftAlone)]
+    assert "handed off by its journal" in said.reason
+
+
+def test_a_lost_answer_of_the_commit_is_one_commit(table, monkeypatch):
+    """HOLES D06"""
+    lost = [True]
+    commit = Table.commit
+
+    def losing(self, *given, **named):
+        commit(self, *given, **named)
+        if lost:
+            lost.clear()
+            raise CommitFailed("the answer was lost")
+
+    monkeypatch.setattr(Table, "commit", losing)
+    stage(table, 1)
+    penguin = staged(table).drain()
+    assert (table.ids(), table.metas(), penguin.run.totals.commits) == ([1], [], 1)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_two_penguins_on_the_same_and_on_different_metas(table, same, monkeypatch):
+    """HOLES D08: whoever comes second looks again; each file is added once."""
+    stage(table, 0)
+    staged(table).drain()
+    stage(table, 1)
+    commit = Table.commit
+    turns = [True]
+
+    def overtaken(self, *given, **named):
+        if turns:
+            turns.clear()
+            if not same:
+                # The other penguin sees one file more, and commits both.
+                stage(table, 2)
+            staged(table).drain()
+        commit(self, *given, **named)
+
+    monkeypatch.setattr(Table, "commit", overtaken)
+    staged(table).drain()
+    assert table.ids() == ([0, 1] if same else [0, 1, 2])
+    adds = [
+        json.loads(line)["add"]["path"]
+        for path in (table.root / "_delta_log").glob("*.json")
+        for line in path.read_text().splitlines()
+        if "add" in json.loads(line)
+    ]
+    assert len(adds) == len(set(adds))
+
+
+def test_the_commit_says_what_it_holds(table):
+    path = stage(table, 1)
+    staged(table).drain()
+    told = table.commits()[-1]["penguin"]["others"]
+    folder, _, name = path.rpartition("/")
+    assert told == {"files": 1, "late": 0, "scan": 1, "marks": {folder: name}}
+    assert folder == DAY
+
+
+def test_statistics_come_from_the_footer(table):
+    path = stage(table, data=pa.table({"id": [3, 1, 2], "name": ["b", None, "a"]}))
+    staged(table).drain()
+    (action,) = [
+        json.loads(line)["add"]
+        for line in (table.root / "_delta_log/00000000000000000001.json").read_text().splitlines()
+        if "add" in json.loads(line)
+    ]
+    assert action["path"] == path
+    assert json.loads(action["stats"]) == {
+        "numRecords": 3,
+        "minValues": {"id": 1, "name": "a"},
+        "maxValues": {"id": 3, "name": "b"},
+        "nullCount": {"id": 0, "name": 1},
+    }
+    assert pq.read_metadata(table.root / path).num_rows == 3

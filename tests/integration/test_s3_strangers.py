@@ -1,0 +1,81 @@
+"""Other programs' files on S3: listed by start-after, footers by range."""
+
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lake.clock import Clock, uuid7
+from lake.errors import ObjectChanged
+from lake.options import StorageOptions
+from penguin.footers import TAIL
+from penguin.pipeline import TableRun
+from penguin.preview import look
+from penguin.settings import TableSettings
+from tests.support.s3 import options, store
+
+
+def parquet(*ids: int, **given: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": list(ids)}), sink, **given)
+    return sink.getvalue()
+
+
+def name_at(seconds: float) -> str:
+    return f"{uuid7(int(seconds * 1000), Clock().randomness(10))}.parquet"
+
+
+def test_scanned_files_and_bare_metas_reach_a_table_on_s3_once(s3, bucket, proxy):
+    """HOLES L07, D01, L09"""
+    opened = store(s3, f"s3://{bucket}/table")
+    now = Clock().seconds()
+    folder = "date=2024-01-01"
+    big = parquet(*range(100, 50_100), compression="none", use_dictionary=False)
+    first = f"{folder}/{name_at(now)}"
+    opened.create(first, big)
+    asked = f"{folder}/{name_at(now)}"
+    opened.create(asked, parquet(2))
+    meta = {
+        "filename": asked,
+        "size": len(parquet(2)),
+        "record_count": 1,
+        "partition_values": {"date": "2024-01-01"},
+        "source_file": None,
+    }
+    pending = f"_staging/pending/{asked.rpartition('/')[2].removesuffix('.parquet')}.meta.json"
+    opened.create(pending, json.dumps(meta).encode())
+    uri, direct = f"s3://{bucket}/table", StorageOptions(options(s3))
+    given = StorageOptions(options(proxy.address))
+    run = TableRun(
+        settings=TableSettings(name="t", table_uri=uri, storage_options=given),
+        emit=lambda _event: None,
+        clock=Clock(),
+        open_store=lambda: store(proxy.address, uri),
+    )
+    while run.step():
+        pass
+    assert look(uri, rows=1, options=direct).rows == 50_001
+    assert opened.get(pending) is None
+    (read,) = [one for one in proxy.kinds("get") if first.rpartition("/")[2] in one.path]
+    assert read.method == "GET", "one ranged read of the footer"
+    # One that got its name earlier and arrives later.
+    opened.create(f"{folder}/{name_at(now - 60)}", parquet(3))
+    while run.step():
+        pass
+    seen = look(uri, rows=1, options=direct)
+    assert (seen.rows, seen.version) == (50_002, 2)
+    assert len(big) > TAIL
+
+
+def test_a_part_of_an_object_that_was_replaced_is_refused_by_its_etag(s3, bucket):
+    opened = store(s3, f"s3://{bucket}/table")
+    opened.replace("x", b"0123456789")
+    facts = opened.head("x")
+    assert facts is not None
+    assert opened.part("x", 4, 10, etag=facts.etag) == b"456789"
+    opened.replace("x", b"abcdefghij")
+    with pytest.raises(ObjectChanged):
+        opened.part("x", 4, 10, etag=facts.etag)
