@@ -126,13 +126,19 @@ def open_reader(settings: TableSettings) -> Reader | None:
     return Reader(settings.table_uri, settings.storage_options) if _is_there(settings) else None
 
 
-def explain(settings: TableSettings, store: Reader, *, everything: bool = False) -> Explanation:
+def explain(
+    settings: TableSettings,
+    store: Reader,
+    *,
+    everything: bool = False,
+    clock: Clock | None = None,
+) -> Explanation:
     """Say what the next commit would do. What it is handed cannot write.
 
     With `everything` the journals are read to their ends, not only up to a commit's worth.
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
-    search = Search(settings=settings, clock=Clock())
+    search = Search(settings=settings, clock=clock or Clock())
     sight = look(
         replace(settings, max_files_per_commit=bound), store, LogReader(store), search=search
     )

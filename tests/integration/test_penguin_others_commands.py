@@ -38,7 +38,7 @@ def test_status_plan_and_history_tell_of_other_programs_files(table, run):
     table.penguin().drain()
     broken = f"{DAY}/018cc4e5-2200-7000-8000-0000000000ff.parquet"
     (table.root / broken).write_bytes(b"PAR1")
-    table.file(2, age=5)
+    table.file(2, age=-5)
     answer = run("status", "--output", "json")
     others = json.loads(answer.stdout)["others"]
     assert answer.exit_code == 1
