@@ -56,7 +56,7 @@ class History:
 def read_history(store: Reader, pipeline: str) -> History:
     """Read every entry of a journal; a gap or an entry that cannot be read stops the run."""
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
-    history = History(receipt=_read_receipt(store, pipeline))
+    history = History(receipt=read_receipt(store, pipeline))
     for entry, body in read_entries(store, pipeline):
         history.learn(entry, body)
     return history
@@ -64,12 +64,22 @@ def read_history(store: Reader, pipeline: str) -> History:
 
 def read_entries(store: Reader, pipeline: str) -> Iterator[tuple[Entry, bytes]]:
     """Give the entries of a journal in their order, each with its bytes."""
-    listed = sorted(
+    return entries_after(store, pipeline, -1)
+
+
+def entry_numbers(store: Reader, pipeline: str, *, after: int = -1) -> list[int]:
+    """List which entries a journal has past a number."""
+    start = layout.journal_entry(pipeline, after) if after >= 0 else None
+    return sorted(
         number
-        for facts in store.objects(layout.journal_folder(pipeline))
-        if (number := layout.entry_sequence(facts.path)) is not None
+        for facts in store.objects(layout.journal_folder(pipeline), after=start)
+        if (number := layout.entry_sequence(facts.path)) is not None and number > after
     )
-    for number in listed:
+
+
+def entries_after(store: Reader, pipeline: str, after: int) -> Iterator[tuple[Entry, bytes]]:
+    """Give the entries of a journal past a number in their order, each with its bytes."""
+    for number in entry_numbers(store, pipeline, after=after):
         path = layout.journal_entry(pipeline, number)
         body = store.get(path)
         if body is None:
@@ -77,7 +87,8 @@ def read_entries(store: Reader, pipeline: str) -> Iterator[tuple[Entry, bytes]]:
         yield decode_entry(body, path), body
 
 
-def _read_receipt(store: Reader, pipeline: str) -> Receipt | None:
+def read_receipt(store: Reader, pipeline: str) -> Receipt | None:
+    """Read what penguin has committed last; None before the first commit."""
     path = layout.receipt(pipeline)
     body = store.get(path)
     return None if body is None else decode_receipt(body, path)

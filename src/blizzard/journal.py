@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from blizzard.admission import admit
 from blizzard.flow import Known
 from blizzard.history import History
 from blizzard.protocol import agree_on_protocol, require_handoff
@@ -20,7 +21,6 @@ from lake.datafile import FinishedFile
 from lake.entry import (
     Entry,
     Handoff,
-    Receipt,
     SourceRecord,
     Started,
     decode_entry,
@@ -29,7 +29,6 @@ from lake.entry import (
 )
 from lake.errors import (
     JournalConflict,
-    JournalLost,
     LakeError,
     StoreUnavailable,
 )
@@ -109,64 +108,16 @@ class Journal:
         agree_on_protocol(self._store, self._identity.handoff)
         if self._in_doubt is not None:
             self.settle()
-        pipeline = self._identity.pipeline
-        receipt = self._history.receipt
-        if receipt is not None and not self._has(receipt):
-            raise JournalLost(
-                f"entry {receipt.sequence} of journal {receipt.journal} is committed to the "
-                "table, but the journal does not have it as it was; put the folder back from a "
-                "backup",
-                path=self._store.describe(layout.journal_folder(pipeline)),
-            )
-        self._refuse_renamed_sources()
+        admit(
+            self._store,
+            pipeline=self._identity.pipeline,
+            source_uris=self._identity.source_uris,
+            history=self._history,
+            log_knows_pipeline=log_knows_pipeline,
+        )
         if self.sequence >= 0:
             return
-        if log_knows_pipeline():
-            raise JournalLost(
-                "the Delta log holds commits of this pipeline, but its journal is gone; put the "
-                "folder back from a backup, or write to a new table",
-                path=self._store.describe(layout.journal_folder(pipeline)),
-            )
-        self._refuse_another_name()
         self._append("open", (), (), ())
-
-    def _has(self, receipt: Receipt) -> bool:
-        history = self._history
-        return (
-            history.journal == receipt.journal
-            and receipt.sequence <= history.sequence
-            and history.digests[receipt.sequence] == receipt.digest
-        )
-
-    def _refuse_renamed_sources(self) -> None:
-        """Notice a source that was renamed: files are known by their source's name."""
-        for name, uri in self._identity.source_uris.items():
-            before = self._history.source_names.get(uri, name)
-            if before != name:
-                raise JournalLost(
-                    f"the source {uri} has been read as {before!r} and is now called {name!r}, "
-                    f"so it would be ingested a second time; call it {before!r}",
-                    path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
-                )
-
-    def _refuse_another_name(self) -> None:
-        """Notice a pipeline that was renamed: its sources are in this table under the old name."""
-        ours = set(self._identity.source_uris.values())
-        for other in layout.pipelines(self._store.folders(layout.OURS)):
-            if other == self._identity.pipeline:
-                continue
-            path = layout.journal_entry(other, 0)
-            body = self._store.get(path)
-            if body is None:
-                continue
-            taken = ours & set(decode_entry(body, path).source_uris.values())
-            if taken:
-                raise JournalLost(
-                    f"pipeline {other!r} of this table reads {min(taken)} already, so "
-                    f"{self._identity.pipeline!r} would ingest it a second time; "
-                    f"call the pipeline {other!r}, or write to another table",
-                    path=self._store.describe(path),
-                )
 
     def append(
         self,

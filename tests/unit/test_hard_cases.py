@@ -25,7 +25,7 @@ from blizzard.history import read_history
 from blizzard.journal import Journal
 from blizzard.pipeline import Pipeline, TooManyFailures
 from blizzard.settings import RollingPolicy
-from blizzard.show import explanation
+from blizzard.commands.plan import explanation
 from blizzard.sight import Explanation
 from blizzard.worker import OpenedStores
 from blizzard.writer import RollingWriter
