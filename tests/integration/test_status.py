@@ -122,11 +122,11 @@ def test_the_lag_is_the_age_of_the_oldest_file_that_waits(desk):
 
 
 def test_a_second_look_reads_only_what_is_new(desk):
-    class Counting(Reader):
-        read: list[str] = []
+    read: list[str] = []
 
+    class Counting(Reader):
         def get(self, path):
-            self.read.append(path)
+            read.append(path)
             return super().get(path)
 
     bench = desk.bench()
@@ -137,7 +137,7 @@ def test_a_second_look_reads_only_what_is_new(desk):
     open_reader = lambda place: Counting(place.uri, place.options)  # noqa: E731
     for _look in range(2):
         found = pipeline_status(desk.settings(), open_reader, clock=Hands().clock, books=books)
-    entries = [path for path in Counting.read if "/journal/" in path]
+    entries = [path for path in read if "/journal/" in path]
     assert len(entries) == 4
     assert found.totals.rows == 3
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from blizzard.cli import app
 from blizzard.settings import PipelineSettings
 from tests.support.builders import Bench, pipeline_settings
 
 WIDTH = 80
+FIELDS = "{name: id, type: int64, nullable: false}, {name: name, type: string}"
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Desk:
   {name}:
     source: {{path: "{self.landing if name == "default" else self.root / name}", {self.source}}}
     sink: {{path: "{self.table}", {self.sink}}}
-    schema: {{fields: [{{name: id, type: int64, nullable: false}}, {{name: name, type: string}}]}}"""
+    schema: {{fields: [{FIELDS}]}}"""
             for name in names or ("default",)
         )
         file.write_text(f"pipelines:{pipelines}\n")

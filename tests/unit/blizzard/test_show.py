@@ -7,7 +7,6 @@ import pytest
 from blizzard.show import results
 from lake.arguments import Output
 
-
 ROW = {"pipeline": "events", "files_processed": 3, "bytes_written": 2048, "error": None}
 
 
