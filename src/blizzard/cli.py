@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from blizzard import config, demo, show
+from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
 from blizzard.commands.status import status
@@ -117,6 +118,7 @@ def demo_command(
 
 app.command()(status)
 app.command()(journal)
+app.command()(gc)
 
 dlq_app = typer.Typer(no_args_is_help=True, help="Look into the dead letter queue.")
 app.add_typer(dlq_app, name="dlq")

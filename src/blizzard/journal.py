@@ -28,6 +28,7 @@ from lake.entry import (
     encode,
 )
 from lake.errors import (
+    FilesCollected,
     JournalConflict,
     LakeError,
     StoreUnavailable,
@@ -185,39 +186,71 @@ class Journal:
         return replace(record, failure=replace(record.failure, attempts=attempts))
 
     def _write(self, entry: Entry, body: bytes) -> Entry:
-        """Write the entry until its fate is known: ours, or somebody else's."""
+        """Write the entry until its fate is known: ours, or somebody else's.
+
+        Where a clean-up came first, ours goes after it, unless that took a file of ours.
+        """
+        while (first := self._try(entry, body)) is not None:
+            self._in_doubt = None
+            self._history.learn(*first)
+            self._refuse_collected(first[0], entry)
+            entry = replace(entry, sequence=self.sequence + 1, previous=self._history.digest)
+            body = encode(entry)
+        self._in_doubt = None
+        self._history.learn(entry, body)
+        if self._noted >= 0:
+            # The note has served. One that stays behind is never read again.
+            with contextlib.suppress(LakeError):
+                self._store.delete(layout.batch_started(entry.pipeline, self._noted))
+            self._noted = -1
+        return entry
+
+    def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:
+        """Write the entry in its place, or give the clean-up's that stands there already."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = (entry, body)
         for attempt in range(1, TRIES + 1):
             try:
                 if isinstance(self._store.create(path, body), AlreadyThere):
-                    self._check_ours(path, body)
+                    return self._check_ours(path, body)
                 break
             except LakeError as error:
                 if attempt == TRIES or not error.retryable:
                     raise
                 self._pause(Backoff(limit_secs=20).wait(attempt, random.random))
-        self._in_doubt = None
-        self._history.learn(entry, body)
-        if self._noted == entry.sequence:
-            # The note has served. One that stays behind is never read again.
-            with contextlib.suppress(LakeError):
-                self._store.delete(layout.batch_started(entry.pipeline, entry.sequence))
-        return entry
+        return None
 
-    def _check_ours(self, path: str, body: bytes) -> None:
-        """Tell our own write, whose answer was lost, from another run's."""
+    def _check_ours(self, path: str, body: bytes) -> tuple[Entry, bytes] | None:
+        """Tell our own write, whose answer was lost, from a clean-up's and from another run's."""
         stored = self._store.get(path)
         if stored == body:
             # The answer may have been lost before the write was put on disk.
             self._store.sync(path)
-            return
+            return None
         if stored is None:
             raise StoreUnavailable("an entry that exists cannot be read", path=path)
         other = decode_entry(stored, path)
+        if other.kind == "gc":
+            return other, stored
         raise JournalConflict(
             f"another blizzard (run {other.run}, {other.created}) has appended entry "
-            f"{other.sequence} of pipeline {other.pipeline}; this one stops and publishes nothing. "
-            "Run one blizzard per pipeline",
+            f"{other.sequence} ({other.kind}) of pipeline {other.pipeline}; this one stops and "
+            "publishes nothing. Run one blizzard per pipeline",
             path=self._store.describe(path),
         )
+
+    def _refuse_collected(self, first: Entry, ours: Entry) -> None:
+        """Never name a file that a clean-up has said it deletes."""
+        taken = set(first.deleted) & {
+            *(file.filename for file in ours.files),
+            *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
+        }
+        letters = {uri.rpartition("/")[2] for uri in ours.dlq}
+        taken |= {path for path in first.deleted if path.rpartition("/")[2] in letters}
+        if taken:
+            raise FilesCollected(
+                f"blizzard gc (entry {first.sequence}) has taken {len(taken)} files of a batch "
+                "that was not journaled yet; its source files are read again. Let gc leave "
+                "younger files alone: --older-than must be longer than a batch takes",
+                file=min(taken),
+            )

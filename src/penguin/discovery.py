@@ -247,11 +247,16 @@ class _Journal:
         return ReadyEntry(entry=entry, digest=digest(body), path=where)
 
     def _check_place(self, entry: Entry, sequence: int, where: str) -> None:
-        kind = "open" if sequence == 0 else "batch"
-        if (entry.pipeline, entry.sequence, entry.kind) != (self.pipeline, sequence, kind):
+        fits = (entry.kind == "open") == (sequence == 0)
+        if (entry.pipeline, entry.sequence, fits) != (self.pipeline, sequence, True):
             raise JournalBroken(
                 f"this is entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}, "
-                f"and not entry {sequence} ({kind}) of {self.pipeline}",
+                f"and not entry {sequence} of {self.pipeline}",
+                path=where,
+            )
+        if entry.files and entry.kind != "batch":
+            raise JournalBroken(
+                f"entry {sequence} ({entry.kind}) names data files, which only a batch does",
                 path=where,
             )
 

@@ -54,3 +54,14 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
     from penguin import table  # noqa: PLC0415
 
     return table.last_committed(uri, options, pipeline, journal)
+
+
+def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
+    """Name every file that a table's log adds or removes; nothing where there is no log."""
+    from lake.storage import Reader, local_path  # noqa: PLC0415
+    from penguin import lognames  # noqa: PLC0415
+
+    folder = local_path(uri)
+    if folder is not None and not folder.exists():
+        return frozenset()
+    return lognames.named_files(Reader(uri, options))
