@@ -29,7 +29,8 @@ def admit(
     file would be ingested a second time.
     """
     _refuse_rolled_back(store, pipeline, history)
-    _refuse_renamed_sources(store, pipeline, source_uris, history)
+    _refuse_unfinished(store, pipeline, history)
+    refuse_renamed_sources(store, pipeline, source_uris, history.source_names)
     if history.sequence >= 0:
         return
     if log_knows_pipeline():
@@ -61,12 +62,29 @@ def _refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
         )
 
 
-def _refuse_renamed_sources(
-    store: Reader, pipeline: str, source_uris: Mapping[str, str], history: History
+def _refuse_unfinished(store: Reader, pipeline: str, history: History) -> None:
+    """Notice a journal that another pipeline has taken over, or that is not wholly begun."""
+    path = store.describe(layout.journal_folder(pipeline))
+    if history.heir is not None:
+        raise JournalLost(
+            f"pipeline {history.heir!r} has taken this journal over; call the pipeline "
+            f"{history.heir!r}",
+            path=path,
+        )
+    if 0 <= history.sequence < history.awaits:
+        raise JournalLost(
+            "a new journal was begun and does not know yet what it takes over; run the same "
+            "blizzard journal new again, it finishes that",
+            path=path,
+        )
+
+
+def refuse_renamed_sources(
+    store: Reader, pipeline: str, source_uris: Mapping[str, str], known_as: Mapping[str, str]
 ) -> None:
     """Notice a source that was renamed: files are known by their source's name."""
     for name, uri in source_uris.items():
-        before = history.source_names.get(uri, name)
+        before = known_as.get(uri, name)
         if before != name:
             raise JournalLost(
                 f"the source {uri} has been read as {before!r} and is now called {name!r}, "

@@ -25,6 +25,10 @@ class History:
     """Under which name each source has been read, by its URI."""
     last: Entry | None = None
     known: dict[str, Known] = field(default_factory=dict)
+    awaits: int = 0
+    """The last entry that a journal with inherited knowledge needs before it may go on."""
+    heir: str | None = None
+    """The pipeline that has taken this journal over."""
 
     @property
     def digest(self) -> str | None:
@@ -37,7 +41,8 @@ class History:
         if entry.sequence != self.sequence + 1 or entry.previous != self.digest:
             raise DocumentUnreadable(
                 "this entry does not follow the one before it: the journal was changed by hand "
-                "or rolled back; put it back from a backup",
+                "or rolled back; put it back from a backup, or begin a new journal with "
+                "blizzard journal new",
                 path=path,
             )
         if self.journal not in (None, entry.journal):
@@ -46,6 +51,9 @@ class History:
         self.sequence = entry.sequence
         self.digests.append(digest(body))
         self.source_names |= {uri: name for name, uri in entry.source_uris.items()}
+        if entry.inherits is not None:
+            self.awaits = entry.inherits.entries
+        self.heir = entry.heir or self.heir
         if entry.files or self.last is None:
             self.last = entry
         at = datetime.fromisoformat(entry.created)

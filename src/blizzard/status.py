@@ -38,10 +38,11 @@ class Totals:
 
     def plus(self, entry: Entry, source: str | None = None) -> "Totals":
         """Add what an entry says, or what it says of one source. Pure."""
+        # What is inherited was counted by the journal that it comes from.
         records = [
             record
             for record in entry.sources
-            if record.failure is None and source in (None, record.source)
+            if entry.kind == "batch" and record.failure is None and source in (None, record.source)
         ]
         return Totals(
             batches=self.batches + (entry.kind == "batch" and (source is None or bool(records))),

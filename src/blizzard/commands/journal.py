@@ -20,6 +20,7 @@ from blizzard.commands.common import (
     second,
     the_one,
 )
+from blizzard.commands.renewal import begin_anew
 from blizzard.ledger import Kept, entry_of, last_entries
 from blizzard.settings import BlizzardSettings
 from blizzard.sight import sink_location
@@ -36,7 +37,10 @@ FEW = 50
 def journal(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="[N]", help="The entry to show; without it, the last entries."),
+        typer.Argument(
+            metavar="[N|new]",
+            help="The entry to show, or `new` to begin a new journal; without it, a list.",
+        ),
     ] = None,
     files: Files = None,
     folders: Folders = None,
@@ -44,14 +48,32 @@ def journal(
     limit: Annotated[
         int, typer.Option(min=1, metavar="COUNT", help="How many of the last entries to list.")
     ] = 20,
+    old: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="OLD", help="new: take over what the journal of this pipeline knows."
+        ),
+    ] = None,
+    empty: Annotated[
+        bool, typer.Option("--empty", help="new: know nothing, and ingest everything again.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="new: do it.")] = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show the last entries of the journals, or one entry with all that it says."""
+    """Show the last entries of the journals, one entry with all that it says, or begin anew."""
     settings = load(files, folders)
+    if what == "new":
+        if (old is None) == (not empty):
+            typer.echo("error: journal new wants either --from OLD or --empty", err=True)
+            raise typer.Exit(USAGE)
+        raise typer.Exit(begin_anew(the_one(settings, pipeline), old, yes=yes, output=output))
+    if old is not None or empty or yes:
+        typer.echo("error: --from, --empty and --yes belong to journal new", err=True)
+        raise typer.Exit(USAGE)
     if what is None:
         raise typer.Exit(_list(settings, pipeline, limit, output))
     if not what.isdecimal():
-        typer.echo(f"error: {what!r} is not the number of an entry", err=True)
+        typer.echo(f"error: {what!r} is neither the number of an entry nor `new`", err=True)
         raise typer.Exit(USAGE)
     one = the_one(settings, pipeline)
     try:
