@@ -140,7 +140,7 @@ def test_a_renamed_pipeline_takes_over_what_the_old_one_knew(desk):
 
 
 def test_the_old_name_is_refused_from_then_on_running_or_not(desk):
-    """HOLES D01: two pipelines must not read one source."""
+    """HOLES L21: two pipelines must not read one source."""
     a_past(desk)
     running = bench_of(desk, run="run-8").pipeline()
     assert not running.step()
