@@ -20,6 +20,7 @@ from lake import layout
 from lake.clock import Clock
 from lake.entry import Entry, Lineage, Receipt, SourceRecord, decode_entry, digest, encode
 from lake.errors import JournalConflict, JournalLost, LakeError
+from lake.meta import decode_meta
 from lake.storage import AlreadyThere, Reader, Store
 
 CHUNK = 5000
@@ -144,7 +145,9 @@ def check_past(
             "committed yet; let penguin commit them and try again",
             path=store.describe(layout.journal_folder(old)),
         )
-    if old != identity.pipeline:
+    if old == identity.pipeline:
+        _refuse_held(store, past)
+    else:
         receipt = read_receipt(store, old)
         if receipt is not None and receipt.sequence > past.last.sequence + 1:
             raise JournalLost(
@@ -152,6 +155,23 @@ def check_past(
                 f"at {past.last.sequence}: it was rolled back; put it back from a backup",
                 path=store.describe(layout.journal_folder(old)),
             )
+
+
+def _refuse_held(store: Reader, past: Past) -> None:
+    """Notice files that penguin holds: it releases them by the journal that is about to go."""
+    held = [
+        facts.path
+        for facts in store.objects(layout.HELD)
+        if (body := store.get(facts.path)) is not None
+        and decode_meta(body, store.describe(facts.path)).journal == past.last.journal
+    ]
+    if held:
+        raise JournalConflict(
+            f"penguin holds {len(held)} files of this journal and could not release them any "
+            "more, while their source files count as read; see penguin held, and release or "
+            "discard them first, or begin with --empty",
+            path=store.describe(held[0]),
+        )
 
 
 def _past(store: Reader, folder: str) -> Past:

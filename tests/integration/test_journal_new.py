@@ -15,7 +15,8 @@ from blizzard.sight import identity_of
 from lake.clock import Clock
 from lake.entry import decode_receipt
 from lake.errors import JournalConflict, JournalLost, LakeError
-from lake.layout import journal_entry, journal_folder
+from lake.layout import file_name, held_meta, journal_entry, journal_folder
+from lake.meta import HeldMeta, encode_meta
 from lake.storage import Store
 from penguin import inline
 from tests.support.builders import (
@@ -188,6 +189,22 @@ def test_what_is_not_committed_yet_is_not_left_behind(desk):
     assert refused.exit_code == 1
     assert "entries 4 to 4 of pipeline 'default' are not committed yet" in refused.stderr
     assert tree(desk.table) == before
+
+
+def test_what_penguin_holds_by_the_old_journal_is_not_given_up_in_silence(desk):
+    """HOLES L21: held files could not be released, and their sources would not be read again."""
+    a_past(desk)
+    file, journal = entries(desk.table)[1].files[0], entries(desk.table)[0].journal
+    roll_back(desk, 1)
+    held = HeldMeta(
+        filename=file.filename, size=file.size, record_count=2, partition_values={},
+        source_file=None, pipeline="default", journal=journal, entry=1, code="schema_refused",
+        reasons=("it does not fit",), held_at="2024-01-01T12:00:00+00:00",
+    )  # fmt: skip
+    put(desk.table, held_meta(file_name(file.filename)), encode_meta(held))
+    refused = desk.run("journal", "new", "--from", "default", "--yes")
+    assert refused.exit_code == 1
+    assert "penguin holds 1 files of this journal" in refused.stderr
 
 
 @pytest.mark.parametrize("how", [("--empty",), ("--from", "default")])
