@@ -115,6 +115,9 @@ def test_it_shows_what_a_dead_attempt_left_and_deletes_it_only_when_told(desk):
     assert (entry.kind, entry.files, entry.sources) == ("gc", (), ())
     assert set(entry.deleted) == {left, batch_started("default", 1)}
     assert "no garbage" in desk.run("gc").stdout
+    shown = desk.run("journal", "2").stdout
+    assert "entry 2 (gc)" in shown
+    assert f"deleted {left}" in shown
 
 
 def test_what_is_young_is_left_alone_by_default(desk):

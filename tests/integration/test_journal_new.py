@@ -134,6 +134,8 @@ def test_a_renamed_pipeline_takes_over_what_the_old_one_knew(desk):
     commit(desk)
     assert ids(desk) == [0, 1, 2, 3, 4, 5, 18, 19]
     assert commit(desk) == 0
+    shown = desk.run("journal", "0", config=config).stdout
+    assert "inherits   what entries 0 to 3 of pipeline default knew" in shown
     inherited = entries(desk.table, "later")[1]
     assert (inherited.kind, len(inherited.sources), inherited.files) == ("inherited", 4, ())
     (failed,) = (one for one in inherited.sources if one.failure)

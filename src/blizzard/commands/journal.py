@@ -1,5 +1,6 @@
 """`blizzard journal`: the last entries, one entry, or a new journal."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -178,6 +179,9 @@ def show(kept: Kept) -> None:
         _show_files(to, entry)
     for uri in entry.dlq:
         say(to, f"  dead letters {uri}")
+    for path in entry.deleted[:FEW]:
+        say(to, f"  deleted {path}")
+    _say_more(to, len(entry.deleted))
 
 
 def _facts(kept: Kept) -> list[tuple[str, str]]:
@@ -201,8 +205,20 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
         ("chain", chain),
         ("hand-off", entry.handoff.value),
         ("committed", "yes" if kept.committed else "not yet, by the receipt"),
+        *_upkeep(entry),
         ("in short", in_short),
     ]
+
+
+def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Say what an entry is for that is no batch."""
+    if (lineage := entry.inherits) is not None:
+        which = f"what entries 0 to {lineage.sequence} of pipeline {lineage.pipeline} knew"
+        yield "inherits", f"{which} (journal {lineage.journal})"
+    if entry.heir is not None:
+        yield "heir", f"pipeline {entry.heir} has taken this journal over"
+    if entry.deleted:
+        yield "deletes", plural(len(entry.deleted), "object")
 
 
 def _show_sources(to: Console, entry: Entry) -> None:
