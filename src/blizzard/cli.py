@@ -13,6 +13,10 @@ import typer
 from rich.console import Console
 
 from blizzard import config, demo, show
+from blizzard.commands.garbage import gc
+from blizzard.commands.journal import journal
+from blizzard.commands.plan import dry_run as dry_run_plan
+from blizzard.commands.status import status
 from blizzard.events import SparkStarting
 from blizzard.flow import Location
 from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
@@ -21,7 +25,7 @@ from blizzard.metrics import METRICS
 from blizzard.pipeline import Pipeline
 from blizzard.progress import Display
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
-from blizzard.sight import dead_letter_queue, explain
+from blizzard.sight import dead_letter_queue
 from blizzard.spark.runner import SparkRunner
 from blizzard.switch import set_handoff
 from lake.arguments import (
@@ -84,7 +88,7 @@ def run(
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
-        raise typer.Exit(_explain(settings, output))
+        raise typer.Exit(dry_run_plan(settings.pipelines, output, _asks_the_log))
     with (
         usage_is_checked(),
         observed(
@@ -111,6 +115,10 @@ def demo_command(
     """Make sample NDJSON, run blizzard and penguin on it, and show the table."""
     raise typer.Exit(demo.run(folder, Console()))
 
+
+app.command()(status)
+app.command()(journal)
+app.command()(gc)
 
 dlq_app = typer.Typer(no_args_is_help=True, help="Look into the dead letter queue.")
 app.add_typer(dlq_app, name="dlq")
@@ -266,18 +274,6 @@ def _log(least: LogLevel, shape: LogFormat) -> Emit:
         return log_events(least, shape)
     display = Display(Console(stderr=True))
     return shared(log_events(least, shape, write=display.write), display.emit)
-
-
-def _explain(settings: BlizzardSettings, output: Output) -> int:
-    code = DONE
-    for pipeline in settings.pipelines:
-        try:
-            found = explain(pipeline, _open_reader, parallelism=os.cpu_count() or 1, clock=Clock())
-            show.explanation(found, output)
-        except LakeError as error:
-            complain(error, who=pipeline.name)
-            code = FAILED
-    return code
 
 
 def _publisher(

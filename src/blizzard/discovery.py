@@ -141,13 +141,18 @@ def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
 
 def is_due(known: Known, now: datetime) -> bool:
     """Say whether a file may be tried again: its rest is unread, or it failed and has rested."""
+    at = next_try(known)
+    return at is not None and now >= at
+
+
+def next_try(known: Known) -> datetime | None:
+    """Say when a file is read again as it is; None where it has to change first. Pure."""
     failure = known.record.failure
     if failure is None:
-        return not known.record.complete
+        return None if known.record.complete else known.at
     if not failure.retryable:
-        return False
-    rest = RETRY.wait(failure.attempts, lambda: 1.0)
-    return now >= known.at + timedelta(seconds=rest)
+        return None
+    return known.at + timedelta(seconds=RETRY.wait(failure.attempts, lambda: 1.0))
 
 
 def codec_for(path: str, compression: Compression) -> Codec:

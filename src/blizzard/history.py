@@ -25,6 +25,10 @@ class History:
     """Under which name each source has been read, by its URI."""
     last: Entry | None = None
     known: dict[str, Known] = field(default_factory=dict)
+    awaits: int = 0
+    """The last entry that a journal with inherited knowledge needs before it may go on."""
+    heir: str | None = None
+    """The pipeline that has taken this journal over."""
 
     @property
     def digest(self) -> str | None:
@@ -37,7 +41,8 @@ class History:
         if entry.sequence != self.sequence + 1 or entry.previous != self.digest:
             raise DocumentUnreadable(
                 "this entry does not follow the one before it: the journal was changed by hand "
-                "or rolled back; put it back from a backup",
+                "or rolled back; put it back from a backup, or begin a new journal with "
+                "blizzard journal new",
                 path=path,
             )
         if self.journal not in (None, entry.journal):
@@ -46,6 +51,9 @@ class History:
         self.sequence = entry.sequence
         self.digests.append(digest(body))
         self.source_names |= {uri: name for name, uri in entry.source_uris.items()}
+        if entry.inherits is not None:
+            self.awaits = entry.inherits.entries
+        self.heir = entry.heir or self.heir
         if entry.files or self.last is None:
             self.last = entry
         at = datetime.fromisoformat(entry.created)
@@ -56,7 +64,7 @@ class History:
 def read_history(store: Reader, pipeline: str) -> History:
     """Read every entry of a journal; a gap or an entry that cannot be read stops the run."""
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
-    history = History(receipt=_read_receipt(store, pipeline))
+    history = History(receipt=read_receipt(store, pipeline))
     for entry, body in read_entries(store, pipeline):
         history.learn(entry, body)
     return history
@@ -64,12 +72,22 @@ def read_history(store: Reader, pipeline: str) -> History:
 
 def read_entries(store: Reader, pipeline: str) -> Iterator[tuple[Entry, bytes]]:
     """Give the entries of a journal in their order, each with its bytes."""
-    listed = sorted(
+    return entries_after(store, pipeline, -1)
+
+
+def entry_numbers(store: Reader, pipeline: str, *, after: int = -1) -> list[int]:
+    """List which entries a journal has past a number."""
+    start = layout.journal_entry(pipeline, after) if after >= 0 else None
+    return sorted(
         number
-        for facts in store.objects(layout.journal_folder(pipeline))
-        if (number := layout.entry_sequence(facts.path)) is not None
+        for facts in store.objects(layout.journal_folder(pipeline), after=start)
+        if (number := layout.entry_sequence(facts.path)) is not None and number > after
     )
-    for number in listed:
+
+
+def entries_after(store: Reader, pipeline: str, after: int) -> Iterator[tuple[Entry, bytes]]:
+    """Give the entries of a journal past a number in their order, each with its bytes."""
+    for number in entry_numbers(store, pipeline, after=after):
         path = layout.journal_entry(pipeline, number)
         body = store.get(path)
         if body is None:
@@ -77,7 +95,8 @@ def read_entries(store: Reader, pipeline: str) -> Iterator[tuple[Entry, bytes]]:
         yield decode_entry(body, path), body
 
 
-def _read_receipt(store: Reader, pipeline: str) -> Receipt | None:
+def read_receipt(store: Reader, pipeline: str) -> Receipt | None:
+    """Read what penguin has committed last; None before the first commit."""
     path = layout.receipt(pipeline)
     body = store.get(path)
     return None if body is None else decode_receipt(body, path)

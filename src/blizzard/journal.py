@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from blizzard.admission import admit
 from blizzard.flow import Known
 from blizzard.history import History
 from blizzard.protocol import agree_on_protocol, require_handoff
@@ -20,7 +21,6 @@ from lake.datafile import FinishedFile
 from lake.entry import (
     Entry,
     Handoff,
-    Receipt,
     SourceRecord,
     Started,
     decode_entry,
@@ -28,8 +28,8 @@ from lake.entry import (
     encode,
 )
 from lake.errors import (
+    FilesCollected,
     JournalConflict,
-    JournalLost,
     LakeError,
     StoreUnavailable,
 )
@@ -109,64 +109,16 @@ class Journal:
         agree_on_protocol(self._store, self._identity.handoff)
         if self._in_doubt is not None:
             self.settle()
-        pipeline = self._identity.pipeline
-        receipt = self._history.receipt
-        if receipt is not None and not self._has(receipt):
-            raise JournalLost(
-                f"entry {receipt.sequence} of journal {receipt.journal} is committed to the "
-                "table, but the journal does not have it as it was; put the folder back from a "
-                "backup",
-                path=self._store.describe(layout.journal_folder(pipeline)),
-            )
-        self._refuse_renamed_sources()
+        admit(
+            self._store,
+            pipeline=self._identity.pipeline,
+            source_uris=self._identity.source_uris,
+            history=self._history,
+            log_knows_pipeline=log_knows_pipeline,
+        )
         if self.sequence >= 0:
             return
-        if log_knows_pipeline():
-            raise JournalLost(
-                "the Delta log holds commits of this pipeline, but its journal is gone; put the "
-                "folder back from a backup, or write to a new table",
-                path=self._store.describe(layout.journal_folder(pipeline)),
-            )
-        self._refuse_another_name()
         self._append("open", (), (), ())
-
-    def _has(self, receipt: Receipt) -> bool:
-        history = self._history
-        return (
-            history.journal == receipt.journal
-            and receipt.sequence <= history.sequence
-            and history.digests[receipt.sequence] == receipt.digest
-        )
-
-    def _refuse_renamed_sources(self) -> None:
-        """Notice a source that was renamed: files are known by their source's name."""
-        for name, uri in self._identity.source_uris.items():
-            before = self._history.source_names.get(uri, name)
-            if before != name:
-                raise JournalLost(
-                    f"the source {uri} has been read as {before!r} and is now called {name!r}, "
-                    f"so it would be ingested a second time; call it {before!r}",
-                    path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
-                )
-
-    def _refuse_another_name(self) -> None:
-        """Notice a pipeline that was renamed: its sources are in this table under the old name."""
-        ours = set(self._identity.source_uris.values())
-        for other in layout.pipelines(self._store.folders(layout.OURS)):
-            if other == self._identity.pipeline:
-                continue
-            path = layout.journal_entry(other, 0)
-            body = self._store.get(path)
-            if body is None:
-                continue
-            taken = ours & set(decode_entry(body, path).source_uris.values())
-            if taken:
-                raise JournalLost(
-                    f"pipeline {other!r} of this table reads {min(taken)} already, so "
-                    f"{self._identity.pipeline!r} would ingest it a second time; "
-                    f"call the pipeline {other!r}, or write to another table",
-                    path=self._store.describe(path),
-                )
 
     def append(
         self,
@@ -234,39 +186,71 @@ class Journal:
         return replace(record, failure=replace(record.failure, attempts=attempts))
 
     def _write(self, entry: Entry, body: bytes) -> Entry:
-        """Write the entry until its fate is known: ours, or somebody else's."""
+        """Write the entry until its fate is known: ours, or somebody else's.
+
+        Where a clean-up came first, ours goes after it, unless that took a file of ours.
+        """
+        while (first := self._try(entry, body)) is not None:
+            self._in_doubt = None
+            self._history.learn(*first)
+            self._refuse_collected(first[0], entry)
+            entry = replace(entry, sequence=self.sequence + 1, previous=self._history.digest)
+            body = encode(entry)
+        self._in_doubt = None
+        self._history.learn(entry, body)
+        if self._noted >= 0:
+            # The note has served. One that stays behind is never read again.
+            with contextlib.suppress(LakeError):
+                self._store.delete(layout.batch_started(entry.pipeline, self._noted))
+            self._noted = -1
+        return entry
+
+    def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:
+        """Write the entry in its place, or give the clean-up's that stands there already."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = (entry, body)
         for attempt in range(1, TRIES + 1):
             try:
                 if isinstance(self._store.create(path, body), AlreadyThere):
-                    self._check_ours(path, body)
+                    return self._check_ours(path, body)
                 break
             except LakeError as error:
                 if attempt == TRIES or not error.retryable:
                     raise
                 self._pause(Backoff(limit_secs=20).wait(attempt, random.random))
-        self._in_doubt = None
-        self._history.learn(entry, body)
-        if self._noted == entry.sequence:
-            # The note has served. One that stays behind is never read again.
-            with contextlib.suppress(LakeError):
-                self._store.delete(layout.batch_started(entry.pipeline, entry.sequence))
-        return entry
+        return None
 
-    def _check_ours(self, path: str, body: bytes) -> None:
-        """Tell our own write, whose answer was lost, from another run's."""
+    def _check_ours(self, path: str, body: bytes) -> tuple[Entry, bytes] | None:
+        """Tell our own write, whose answer was lost, from a clean-up's and from another run's."""
         stored = self._store.get(path)
         if stored == body:
             # The answer may have been lost before the write was put on disk.
             self._store.sync(path)
-            return
+            return None
         if stored is None:
             raise StoreUnavailable("an entry that exists cannot be read", path=path)
         other = decode_entry(stored, path)
+        if other.kind == "gc":
+            return other, stored
         raise JournalConflict(
             f"another blizzard (run {other.run}, {other.created}) has appended entry "
-            f"{other.sequence} of pipeline {other.pipeline}; this one stops and publishes nothing. "
-            "Run one blizzard per pipeline",
+            f"{other.sequence} ({other.kind}) of pipeline {other.pipeline}; this one stops and "
+            "publishes nothing. Run one blizzard per pipeline",
             path=self._store.describe(path),
         )
+
+    def _refuse_collected(self, first: Entry, ours: Entry) -> None:
+        """Never name a file that a clean-up has said it deletes."""
+        taken = set(first.deleted) & {
+            *(file.filename for file in ours.files),
+            *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
+        }
+        letters = {uri.rpartition("/")[2] for uri in ours.dlq}
+        taken |= {path for path in first.deleted if path.rpartition("/")[2] in letters}
+        if taken:
+            raise FilesCollected(
+                f"blizzard gc (entry {first.sequence}) has taken {len(taken)} files of a batch "
+                "that was not journaled yet; its source files are read again. Let gc leave "
+                "younger files alone: --older-than must be longer than a batch takes",
+                file=min(taken),
+            )

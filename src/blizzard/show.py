@@ -1,7 +1,6 @@
-"""Results and plans, for a person or a machine, on standard output."""
+"""Results, for a person or a machine, on standard output."""
 
 import json
-from collections import Counter
 from dataclasses import asdict
 from itertools import takewhile
 from typing import Any, assert_never
@@ -13,18 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from blizzard.dlq import DeadLetter, Queue
-from blizzard.flow import SourceFile
-from blizzard.plan import can_be_cut, weight
-from blizzard.sight import Explanation
 from blizzard.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
 from lake.arguments import Output
-from lake.entry import Handoff, SourceRecord
+from lake.entry import Handoff
 from lake.units import in_words
-
-CHANGED = "ingested before, changed since; its new content is not read"
-LARGE = 512 * 1024 * 1024
-FEW = 20
-"""How many files a person wants to see of a long list."""
 
 
 def results(rows: list[dict[str, Any]], output: Output) -> None:
@@ -41,34 +32,6 @@ def results(rows: list[dict[str, Any]], output: Output) -> None:
                 shown = in_words(value) if key == "bytes_written" else str(value)
                 table.add_row(key, Text(shown))
         console.print(table)
-
-
-def explanation(found: Explanation, output: Output) -> None:
-    """Print what a batch would do, and why some files are not in it."""
-    if output is Output.JSON:
-        print(json.dumps(_as_document(found), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
-        return
-    console = _console()
-    parts = Counter(file.key for unit in found.units for file in unit.files)
-    files = list({file.key: file for unit in found.units for file in unit.files}.values())
-    console.print(
-        f"pipeline {found.pipeline}: batch {found.entry} would read {len(files)} files "
-        f"({in_words(sum(file.size for file in files))}) in {len(found.units)} units "
-        f"into {found.table_uri}",
-        soft_wrap=True,
-    )
-    for file in files[:FEW]:
-        console.print(
-            f"  read   {file.key}  {in_words(file.size)}{_cut_note(file, parts[file.key])}",
-            soft_wrap=True,
-        )
-    if len(files) > FEW:
-        console.print(f"  … and {len(files) - FEW} more")
-    for path, reason in _left_out(found)[:FEW]:
-        console.print(f"  leave  {path}  {reason}", soft_wrap=True)
-    later = sum(finding.left_over for finding in found.findings.values())
-    if later:
-        console.print(f"  {later} more files are left for the batches after it")
 
 
 def dead_letters(queue: Queue, output: Output) -> None:
@@ -118,56 +81,6 @@ def _common_folder(letters: tuple[DeadLetter, ...]) -> str:
 def _console() -> Console:
     """Print names and messages as they are: a file may be called `a[/b].ndjson`."""
     return Console(markup=False, highlight=False, emoji=False)
-
-
-def _cut_note(file: SourceFile, parts: int) -> str:
-    """Say how many tasks share a large file, or why they cannot."""
-    if parts > 1:
-        return f"  in {parts} parts"
-    if weight(file) > LARGE and not can_be_cut(file):
-        return f"  in one part: {file.codec} cannot be cut"
-    return ""
-
-
-def _left_out(found: Explanation) -> list[tuple[str, str]]:
-    return [
-        pair
-        for name, finding in found.findings.items()
-        for pair in (
-            *((record.key, _reason(record)) for record in finding.misplaced),
-            *((f"{name}:{facts.path}", CHANGED) for facts in finding.overwritten),
-            *((record.key, f"failed before: {_reason(record)}") for record in finding.resting),
-        )
-    ]
-
-
-def _reason(record: SourceRecord) -> str:
-    return record.failure.message if record.failure else ""
-
-
-def _as_document(found: Explanation) -> dict[str, Any]:
-    return {
-        "pipeline": found.pipeline,
-        "table_uri": found.table_uri,
-        "entry": found.entry,
-        "units": [
-            {
-                "unit": unit.name,
-                "partition_values": dict(unit.partition_values),
-                "files": [
-                    {
-                        "path": file.key,
-                        "size": file.size,
-                        "bytes": [file.part.start, file.part.end] if file.part else None,
-                    }
-                    for file in unit.files
-                ],
-            }
-            for unit in found.units
-        ],
-        "left_out": [{"path": path, "reason": reason} for path, reason in _left_out(found)],
-        "left_for_later": sum(finding.left_over for finding in found.findings.values()),
-    }
 
 
 def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:

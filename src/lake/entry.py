@@ -88,12 +88,33 @@ class SourceRecord:
         return self.skipped + self.lines
 
 
+Kind = Literal["open", "batch", "gc", "inherited", "closed"]
+"""What an entry is: only a batch has data files.
+
+`open` begins a journal. `gc` names what is deleted after it. `inherited` repeats what an earlier
+journal knew of source files. `closed` ends a journal that another pipeline has taken over.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """The journal that a new one takes its knowledge of source files from."""
+
+    pipeline: str
+    journal: str
+    sequence: int
+    """Its last entry whose knowledge is taken over."""
+    digest: str
+    entries: int
+    """How many `inherited` entries follow entry 0; without them all the journal is not begun."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """Entry N of a journal. Entry 0 opens the journal: it names it and holds no files."""
 
     format: int = FORMAT
-    kind: Literal["open", "batch"]
+    kind: Kind
     pipeline: str
     journal: str
     sequence: int
@@ -111,6 +132,12 @@ class Entry:
     files: tuple[FinishedFile, ...] = ()
     dlq: tuple[str, ...] = ()
     """The dead letter queue's objects of this batch, as URIs; one that no entry names is none."""
+    deleted: tuple[str, ...] = ()
+    """What a `gc` entry deletes, by its path below the table: no later entry may name it."""
+    inherits: Lineage | None = None
+    """Where the knowledge of a journal that replaces another comes from; in entry 0."""
+    heir: str | None = None
+    """The pipeline that has taken this journal over; in a `closed` entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

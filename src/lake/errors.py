@@ -110,6 +110,14 @@ class JournalConflict(LakeError):
     whose = Whose.USER
 
 
+class FilesCollected(LakeError):
+    """A clean-up took files of a batch before it was journaled; its sources are read again."""
+
+    code = "files_collected"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
 class JournalLost(LakeError):
     """The table knows of batches that the journal does not have."""
 

@@ -20,6 +20,7 @@ LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 ENTRY_NAME = re.compile(r"(\d{20})\.json")
+STARTED_NAME = re.compile(r"(\d{20})\.started\.json")
 PROTOCOL_NAME = re.compile(r"(\d+)\.json")
 FILE_NAME = re.compile(
     r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\.parquet"
@@ -47,6 +48,20 @@ def file_id(path: str) -> str | None:
 def outbox(pipeline: str, file: TablePath) -> TablePath:
     """Name the place where a file waits, unseen, until its entry is in the journal."""
     return TablePath(f"{OURS}/{pipeline}/outbox/{file}")
+
+
+def outbox_file(pipeline: str, path: str) -> TablePath | None:
+    """Give the final name of a file that waits in a pipeline's outbox; None for anything else."""
+    folder = f"{OURS}/{pipeline}/outbox/"
+    name = path.removeprefix(folder)
+    return TablePath(name) if path.startswith(folder) and file_id(name) is not None else None
+
+
+def started_sequence(pipeline: str, path: str) -> int | None:
+    """Give the N of a note of how often batch N was started; None for anything else."""
+    folder, _, name = path.rpartition("/")
+    found = STARTED_NAME.fullmatch(name)
+    return int(found[1]) if found and folder == journal_folder(pipeline) else None
 
 
 def pending_meta(file: TablePath) -> TablePath:
@@ -84,6 +99,16 @@ def protocol_number(path: str) -> int | None:
 def journal_folder(pipeline: str) -> str:
     """Name the folder of a pipeline's journal."""
     return f"{OURS}/{pipeline}/journal"
+
+
+def journal_aside(pipeline: str, journal: str) -> str:
+    """Name the folder that keeps a journal after another has taken its place."""
+    return f"{OURS}/{pipeline}/journal-{journal}"
+
+
+def is_journal_aside(folder: str) -> bool:
+    """Say whether a folder of a pipeline keeps a journal that another has taken the place of."""
+    return folder.rstrip("/").rpartition("/")[2].startswith("journal-")
 
 
 def journal_entry(pipeline: str, sequence: int) -> TablePath:

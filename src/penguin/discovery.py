@@ -38,6 +38,8 @@ from penguin.errors import JournalBroken, LogRolledBack
 from penguin.flow import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.settings import DiscoverBy
 
+NEW_JOURNAL = "or begin a new one with blizzard journal new"
+
 HANDOFF_OF = {
     DiscoverBy.JOURNAL: Handoff.JOURNAL,
     DiscoverBy.STAGING: Handoff.STAGING,
@@ -156,7 +158,7 @@ class _Journal:
         if known is not None or self.receipt is not None:
             raise JournalLost(
                 "entries of this pipeline are committed, but its journal is gone; "
-                "put the journal back from a backup",
+                f"put the journal back from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
                 journal=self.store.describe(journal_folder(self.pipeline)),
             )
@@ -175,7 +177,7 @@ class _Journal:
         ):
             raise JournalLost(
                 "entries of another journal of this pipeline are committed; "
-                "put that journal back from a backup",
+                f"put that journal back from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
                 found=position.journal,
                 committed=self.receipt.journal if self.receipt else "unknown",
@@ -196,14 +198,14 @@ class _Journal:
         if ready is None:
             raise JournalLost(
                 f"the Delta log says that entry {position.sequence} is committed, and the "
-                "journal does not have it; put the journal back from a backup",
+                f"journal does not have it; put the journal back from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
             )
         self._check_journal(ready, position.journal)
         if position.digest != digest_number(ready.digest):
             raise JournalBroken(
                 f"entry {position.sequence} is not the one that was committed: its digest is "
-                "another; put the journal back from a backup",
+                f"another; put the journal back from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
                 path=ready.path,
             )
@@ -251,11 +253,16 @@ class _Journal:
         return ReadyEntry(entry=entry, digest=digest(body), path=where)
 
     def _check_place(self, entry: Entry, sequence: int, where: str) -> None:
-        kind = "open" if sequence == 0 else "batch"
-        if (entry.pipeline, entry.sequence, entry.kind) != (self.pipeline, sequence, kind):
+        fits = (entry.kind == "open") == (sequence == 0)
+        if (entry.pipeline, entry.sequence, fits) != (self.pipeline, sequence, True):
             raise JournalBroken(
                 f"this is entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}, "
-                f"and not entry {sequence} ({kind}) of {self.pipeline}",
+                f"and not entry {sequence} of {self.pipeline}",
+                path=where,
+            )
+        if entry.files and entry.kind != "batch":
+            raise JournalBroken(
+                f"entry {sequence} ({entry.kind}) names data files, which only a batch does",
                 path=where,
             )
 

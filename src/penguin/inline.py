@@ -54,3 +54,29 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
     from penguin import table  # noqa: PLC0415
 
     return table.last_committed(uri, options, pipeline, journal)
+
+
+def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
+    """Name every file that a table's log adds or removes; nothing where there is no log.
+
+    A log that cannot be read whole is an error: what it names would not be known.
+    """
+    from lake.storage import Reader, local_path  # noqa: PLC0415
+    from penguin.actions import read_log  # noqa: PLC0415
+    from penguin.errors import TableUnreadable  # noqa: PLC0415
+    from penguin.table import LogReader  # noqa: PLC0415
+
+    folder = local_path(uri)
+    if folder is not None and not folder.exists():
+        return frozenset()
+    store = Reader(uri, options)
+    table = LogReader(store).look()
+    if table is None:
+        return frozenset()
+    known = read_log(store, table)
+    if not known.complete:
+        raise TableUnreadable(
+            "this table has checkpoints of a kind that does not tell which files were removed",
+            table=uri,
+        )
+    return frozenset(known.paths)

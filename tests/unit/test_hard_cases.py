@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard import journal, upload
+from blizzard.commands.plan import explanation
 from blizzard.discovery import Finding
 from blizzard.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.flow import SourceFile
@@ -25,7 +26,6 @@ from blizzard.history import read_history
 from blizzard.journal import Journal
 from blizzard.pipeline import Pipeline, TooManyFailures
 from blizzard.settings import RollingPolicy
-from blizzard.show import explanation
 from blizzard.sight import Explanation
 from blizzard.worker import OpenedStores
 from blizzard.writer import RollingWriter

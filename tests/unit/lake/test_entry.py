@@ -126,3 +126,16 @@ def test_a_newer_format_is_refused_by_its_number():
 def test_a_file_is_named_by_its_source_and_its_path():
     """D13."""
     assert record("a.ndjson", source="x").key != record("a.ndjson", source="y").key
+
+
+def test_an_entry_from_before_there_was_maintenance_is_still_read():
+    document = json.loads(encode(ENTRY))
+    for later in ("deleted", "inherits", "heir"):
+        del document[later]
+    assert decode_entry(json.dumps(document).encode(), PATH) == ENTRY
+
+
+def test_an_entry_of_a_kind_that_nobody_knows_is_refused_and_not_passed_over():
+    body = encode(ENTRY).replace(b'"kind":"batch"', b'"kind":"later"')
+    with pytest.raises(DocumentUnreadable, match="kind"):
+        decode_entry(body, PATH)

@@ -142,3 +142,22 @@ def test_dead_letters_are_named_by_time_and_a_fresh_id():
 )
 def test_whatever_else_stands_in_a_dead_letter_folder_is_no_queue(name):
     assert not layout.is_dead_letters(f"_blizzard/p/dlq/{name}")
+
+
+def test_only_the_outbox_of_the_pipeline_itself_gives_final_names():
+    file = layout.data_file({"date": "2024-01-01"}, NAME)
+    assert layout.outbox_file("a", layout.outbox("a", file)) == file
+    assert layout.outbox_file("b", layout.outbox("a", file)) is None
+    assert layout.outbox_file("a", "_blizzard/a/outbox/notes.txt") is None
+    assert layout.outbox_file("a", file) is None
+
+
+def test_a_note_of_a_start_is_told_from_an_entry_and_from_another_journal_s():
+    assert layout.started_sequence("a", layout.batch_started("a", 7)) == 7
+    assert layout.started_sequence("b", layout.batch_started("a", 7)) is None
+    assert layout.started_sequence("a", layout.journal_entry("a", 7)) is None
+
+
+def test_a_journal_that_is_kept_aside_is_known_by_its_folder():
+    assert layout.is_journal_aside(f"{layout.journal_aside('a', 'j-1')}/")
+    assert not layout.is_journal_aside(layout.journal_folder("a"))

@@ -1,0 +1,159 @@
+"""`blizzard journal new`: what it would do, and the doing where that is asked for."""
+
+from dataclasses import dataclass
+
+from blizzard.admission import admit
+from blizzard.commands.common import console as terminal
+from blizzard.commands.common import open_reader, plain, plural, print_line, say
+from blizzard.history import History, read_history, read_receipt
+from blizzard.journal import Identity
+from blizzard.renewal import (
+    LastCommitted,
+    Renewed,
+    begin_empty,
+    check_past,
+    past_of,
+    take_over,
+)
+from blizzard.settings import PipelineSettings
+from blizzard.sight import identity_of, sink_location
+from lake.arguments import DONE, FAILED, Output, complain
+from lake.clock import Clock
+from lake.errors import DocumentUnreadable, JournalLost, LakeError
+from lake.storage import Reader, Store
+from penguin import inline
+
+AGAIN = (
+    "EVERYTHING in the source is ingested AGAIN: rows that are in the table already are then in "
+    "it twice"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """What would happen."""
+
+    sentence: str
+    doubles: bool
+    """Whether rows may come into the table a second time."""
+
+
+def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output: Output) -> int:
+    """Begin a new journal for a pipeline, or say what that would do and exit with 1."""
+    clock = Clock()
+    identity = identity_of(settings, str(clock.fresh_id()))
+    place = sink_location(settings)
+    try:
+        reader = open_reader(place)
+        _refuse_whole(reader, settings, identity, old)
+        ahead = prospect(reader, identity, old, _last_committed(settings))
+        if not yes:
+            _tell_ahead(settings.name, ahead, output)
+            return FAILED
+        store = Store(place.uri, place.options)
+        done = (
+            begin_empty(store, identity, _last_committed(settings), clock)
+            if old is None
+            else take_over(store, identity, old, _last_committed(settings), clock)
+        )
+    except LakeError as trouble:
+        complain(trouble, who=settings.name)
+        return FAILED
+    _tell_done(settings.name, done, output)
+    return DONE
+
+
+def prospect(
+    store: Reader, identity: Identity, old: str | None, last_committed: LastCommitted
+) -> Prospect:
+    """Say what a new journal would know, and what would be ingested a second time."""
+    if old is None:
+        return Prospect(sentence=f"the new journal knows nothing. {AGAIN}", doubles=True)
+    past = past_of(store, identity.pipeline, old)
+    check_past(store, identity, old, past, last_committed)
+    sentence = (
+        f"the new journal takes over what entries 0 to {past.last.sequence} of pipeline {old} "
+        f"know: {plural(past.in_table, 'source file')} in the table, which "
+        "are not ingested again"
+    )
+    receipt = read_receipt(store, old)
+    lost = 0
+    if receipt is not None and receipt.journal == past.last.journal and old == identity.pipeline:
+        lost = receipt.sequence - past.last.sequence
+    if lost > 0:
+        sentence = (
+            f"{sentence}. The {plural(lost, 'entry', 'entries')} after it are committed and lost: "
+            "what THOSE have read is ingested AGAIN and is then in the table twice"
+        )
+    return Prospect(sentence=sentence, doubles=lost > 0)
+
+
+def _refuse_whole(
+    store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
+) -> None:
+    """Refuse to replace a journal that a start accepts: nothing is wrong with it."""
+    try:
+        history = read_history(store, settings.name)
+        admit(
+            store,
+            pipeline=settings.name,
+            source_uris=identity.source_uris,
+            history=history,
+            log_knows_pipeline=lambda: _log_knows(settings),
+        )
+    except (JournalLost, DocumentUnreadable):
+        return
+    if _is_wanted_again(history, old):
+        return
+    if history.sequence < 0:
+        raise JournalLost(
+            "nothing was ever journaled here, and no other pipeline reads these sources: a "
+            "journal begins by itself with the first start",
+            table=settings.sink.table_uri,
+        )
+    raise JournalLost(
+        "nothing is wrong with this journal: blizzard goes on with it", journal=history.journal
+    )
+
+
+def _is_wanted_again(history: History, old: str | None) -> bool:
+    """Say whether a journal is just what is asked for, begun by an earlier try. Pure."""
+    begun = history.receipt is None or history.receipt.sequence == 0
+    if old is None:
+        return begun and history.receipt is not None and history.sequence == 0
+    return begun and history.sequence == history.awaits > 0
+
+
+def _log_knows(settings: PipelineSettings) -> bool:
+    sink = settings.sink
+    return inline.pipeline_known(sink.table_uri, sink.storage_options, settings.name)
+
+
+def _last_committed(settings: PipelineSettings) -> LastCommitted:
+    sink = settings.sink
+    return lambda pipeline, journal: inline.last_committed(
+        sink.table_uri, sink.storage_options, pipeline, journal
+    )
+
+
+def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:
+    if output is Output.JSON:
+        print_line({"pipeline": pipeline, "done": False, **plain(ahead)})
+        return
+    to = terminal()
+    say(to, f"pipeline {pipeline}: {ahead.sentence}")
+    say(to, "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it")
+
+
+def _tell_done(pipeline: str, done: Renewed, output: Output) -> None:
+    if output is Output.JSON:
+        print_line({"pipeline": pipeline, "done": True, **plain(done)})
+        return
+    to = terminal()
+    say(
+        to,
+        f"pipeline {pipeline}: journal {done.journal} is begun and knows "
+        f"{plural(done.files, 'source file')}",
+    )
+    if done.kept is not None:
+        say(to, f"  the old journal is kept at {done.kept}")

@@ -1,0 +1,218 @@
+"""`blizzard status`: how each pipeline and each source stands."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from blizzard.commands.common import (
+    One,
+    add,
+    chosen,
+    columns,
+    console,
+    load,
+    open_reader,
+    plain,
+    plural,
+    print_line,
+    say,
+    second,
+    span,
+)
+from blizzard.settings import PipelineSettings
+from blizzard.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
+from lake.arguments import DONE, FAILED, Files, Folders, Output, Shape
+from lake.clock import Clock
+from lake.errors import LakeError, StoreUnavailable
+from lake.telemetry.events import code_of
+from lake.units import in_words
+
+FOR_GOOD = "not tried again: fix the file, it is taken when it changes"
+
+
+def status(
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Between two looks, with --watch.")
+    ] = 5.0,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show what waits, what failed, what was done and what is committed; write nothing."""
+    pipelines = chosen(load(files, folders), pipeline)
+    look = Look(pipelines, Clock())
+    if not watch:
+        raise typer.Exit(look.print(output))
+    try:
+        while True:
+            if output is Output.TEXT:
+                console().clear()  # Does nothing where it is not a terminal.
+            look.print(output)
+            time.sleep(interval)
+    except KeyboardInterrupt:
+        # Whoever watches ends it this way; that is no failure.
+        raise typer.Exit(DONE) from None
+
+
+class Look:
+    """Repeated looks at the same pipelines; entries that were read once are not read again."""
+
+    def __init__(self, pipelines: tuple[PipelineSettings, ...], clock: Clock) -> None:
+        self.pipelines = pipelines
+        self.clock = clock
+        self.books: dict[str, Books] = {}
+
+    def print(self, output: Output) -> int:
+        """Print how each pipeline stands; one that cannot be read is told and hides no other."""
+        code = DONE
+        for settings in self.pipelines:
+            try:
+                found = self._look(settings)
+            except LakeError as trouble:
+                code = FAILED
+                _print_error(settings, trouble, output)
+                continue
+            if not found.receipt_fits or any(one.error for one in found.sources):
+                code = FAILED
+            if output is Output.JSON:
+                print_line(document(found))
+            else:
+                show(found, self.clock)
+        return code
+
+    def _look(self, settings: PipelineSettings, tries: int = 3) -> PipelineStatus:
+        """Look at a pipeline, once more where objects vanish under the look: a batch ends."""
+        books = self.books.pop(settings.name, None) or Books()
+        try:
+            found = pipeline_status(settings, open_reader, clock=self.clock, books=books)
+        except StoreUnavailable:
+            if tries <= 1:
+                raise
+            return self._look(settings, tries - 1)
+        # After an error nothing is kept: what was learned may be of another journal.
+        self.books[settings.name] = books
+        return found
+
+
+def document(found: PipelineStatus) -> dict[str, Any]:
+    """Give the keys that docs/operations.md promises."""
+    told: dict[str, Any] = plain(found)
+    return {**told, "lag_secs": found.lag_secs, "error": None}
+
+
+def _print_error(settings: PipelineSettings, trouble: LakeError, output: Output) -> None:
+    if output is Output.JSON:
+        print_line(
+            {
+                "pipeline": settings.name,
+                "table_uri": settings.sink.table_uri,
+                "error": str(trouble),
+                "code": code_of(trouble),
+            }
+        )
+    else:
+        say(console(), f"pipeline {settings.name}: {trouble} [{code_of(trouble)}]")
+
+
+def show(found: PipelineStatus, clock: Clock) -> None:
+    """Print how one pipeline stands, for a person."""
+    to = console()
+    say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
+    for line in _standing(found, clock):
+        say(to, f"  {line}")
+    shown = columns(
+        "source", "waiting", "bytes", "lag", "failed", "done", "rows",
+        numbers=("waiting", "bytes", "lag", "failed", "done", "rows"), wide=("source",),
+    )  # fmt: skip
+    for one in found.sources:
+        add(
+            shown,
+            one.source,
+            one.pending_files,
+            None if one.pending_bytes is None else in_words(one.pending_bytes),
+            None if one.lag_secs is None else span(one.lag_secs),
+            one.failed_files,
+            one.totals.files,
+            one.totals.rows,
+        )
+    to.print(shown)
+    for one in found.sources:
+        _show_trouble(to, one, clock)
+    to.print()
+
+
+def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
+    if found.last_entry is None:
+        return ["nothing is journaled yet: blizzard has not written to this table"]
+    lines = [_last_batch(found, clock), _committed(found)]
+    if found.last_written is not None:
+        lines.append(
+            f"last written by run {found.last_written.run}, entry {found.last_written.entry} at "
+            f"{second(found.last_written.at)} UTC"
+        )
+    all_in = found.totals
+    lines.append(
+        f"in all {plural(all_in.batches, 'batch', 'batches')}, {plural(all_in.files, 'file')}, "
+        f"{plural(all_in.rows, 'row')}, {plural(found.parquet_files, 'Parquet file')} "
+        f"({in_words(found.parquet_bytes)})"
+    )
+    return lines
+
+
+def _last_batch(found: PipelineStatus, clock: Clock) -> str:
+    last = found.last_batch
+    if last is None:
+        return "the journal is begun; no batch is in it yet"
+    ago = span(max(0.0, (clock.now() - last.at).total_seconds()))
+    failed = f", {last.failed:,} failed" if last.failed else ""
+    return (
+        f"last batch {last.entry}: {ago} ago, {plural(last.files, 'file')}{failed}, "
+        f"{plural(last.rows, 'row')}, {in_words(last.parquet_bytes)}"
+    )
+
+
+def _committed(found: PipelineStatus) -> str:
+    if not found.receipt_fits:
+        return (
+            f"entry {found.committed_entry} is committed, but the journal does not have it as it "
+            "was; see blizzard --dry-run"
+        )
+    if found.committed_entry is None:
+        upto = "nothing is committed yet"
+    else:
+        upto = f"committed up to entry {found.committed_entry} of {found.last_entry}"
+    waiting = found.uncommitted_entries
+    behind = f", {plural(waiting, 'entry waits', 'entries wait')} for penguin" if waiting else ""
+    return f"{upto}{behind}"
+
+
+def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
+    if one.error is not None:
+        say(to, f"  source {one.source} cannot be listed: {one.error}")
+    if one.changed_files:
+        say(
+            to,
+            f"  source {one.source}: {plural(one.changed_files, 'file')} changed after being "
+            "ingested; the new content is not read",
+        )
+    for failed in one.failures:
+        say(to, f"  failed {one.source}:{failed.path}: {_failed(failed, clock)}")
+    more = one.failed_files - len(one.failures)
+    if more > 0:
+        say(to, f"  ... and {more:,} more; see blizzard dlq list")
+
+
+def _failed(failed: FailedFile, clock: Clock) -> str:
+    if failed.next_try is None:
+        again = FOR_GOOD
+    elif failed.next_try <= clock.now():
+        again = "tried again with the next batch"
+    else:
+        wait = span((failed.next_try - clock.now()).total_seconds())
+        again = f"tried again at {second(failed.next_try)} UTC (in {wait})"
+    line = "" if failed.line is None else f", line {failed.line}"
+    return f"{failed.code} ({failed.stage}{line}); {again}"

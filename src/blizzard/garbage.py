@@ -1,0 +1,341 @@
+"""Files that nobody will ever name: found, written down in the journal, and only then deleted.
+
+An attempt that died leaves files. They are garbage if they carry this pipeline's mark and if no
+entry of any journal, no meta and nothing in the Delta log names them. A batch may be on its way
+that will name some of them, so what is deleted is first written into a `gc` entry, which is
+create-only like all others: either the batch was first, and then its files are named and stay, or
+it sees the `gc` entry and must not name what that took.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from blizzard.history import read_receipt
+from lake import layout
+from lake.clock import Clock
+from lake.entry import Entry, decode_entry, digest, encode
+from lake.errors import DocumentUnreadable, JournalConflict, JournalLost
+from lake.meta import decode_meta
+from lake.storage import AlreadyThere, ObjectFacts, Reader, Store
+
+CONCURRENT = 16
+TRIES = 3
+TAIL = 64 * 1024
+MAGIC = b"PAR1"
+FRAME = 8
+"""The length of the footer and the magic word, which end a Parquet file."""
+
+LogNames = Callable[[], frozenset[str]]
+"""Reads every file that the Delta log names; an error where it cannot be read whole."""
+
+
+class Kind(StrEnum):
+    """What a piece of garbage is."""
+
+    DATA = "data"
+    OUTBOX = "outbox"
+    DEAD_LETTERS = "dead_letters"
+    STARTED_NOTE = "started_note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One object that nobody names."""
+
+    path: str
+    size: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a look at a table directory has found of one pipeline."""
+
+    garbage: tuple[Piece, ...] = ()
+    """Nobody names it, and it is old enough."""
+    promised: tuple[Piece, ...] = ()
+    """An earlier `gc` entry names it, and it is still there."""
+    young: tuple[Piece, ...] = ()
+    """Nobody names it yet; a running batch still may."""
+    left_alone: int = 0
+    """Data files that nobody names and that do not carry this pipeline's mark."""
+    last: Entry | None = None
+    """The last entry of the journal; None where there is no journal."""
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What all journals of a table say: which files are named, which are given up."""
+
+    named: frozenset[str] = frozenset()
+    """Data files by their final names, and dead letters by the last part of theirs.
+
+    A table may be reached by several URIs; a name with a UUID in it is the same in all of them.
+    """
+    deleted: frozenset[str] = frozenset()
+    """What `gc` entries of this pipeline have named."""
+    journals: frozenset[str] = frozenset()
+    """The journals of this pipeline that are here, whole."""
+    last: Entry | None = None
+    digest: str | None = None
+
+
+def look(
+    store: Reader, pipeline: str, log_names: LogNames, *, now: datetime, older_than: timedelta
+) -> Found:
+    """Find the garbage of a pipeline. Whatever cannot be read stops the look.
+
+    The listing comes first: what it shows, and an entry has named by the time the journals are
+    read, is named.
+    """
+    listed = list(store.objects())
+    books = read_books(store, pipeline)
+    if books.last is None:
+        return Found()
+    named = books.named | named_by_metas(store, listed) | log_names()
+    garbage: list[Piece] = []
+    promised: list[Piece] = []
+    young: list[Piece] = []
+    left_alone = 0
+    for facts in listed:
+        kind = _kind(facts.path, pipeline, books.last.sequence)
+        if kind is None or _is_named(facts.path, kind, pipeline, named):
+            continue
+        piece = Piece(path=facts.path, size=facts.size, kind=kind)
+        if facts.path in books.deleted:
+            promised.append(piece)
+        elif kind in (Kind.DATA, Kind.OUTBOX) and not _is_ours(store, facts, pipeline, books):
+            left_alone += kind is Kind.DATA
+        elif kind is not Kind.STARTED_NOTE and now - born(facts) < older_than:
+            young.append(piece)
+        else:
+            garbage.append(piece)
+    return Found(
+        garbage=tuple(garbage),
+        promised=tuple(promised),
+        young=tuple(young),
+        left_alone=left_alone,
+        last=books.last,
+        digest=books.digest,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What was deleted."""
+
+    pieces: tuple[Piece, ...]
+    entry: int | None
+    """The entry that names them; None where only an earlier one's work was finished."""
+
+
+def collect(
+    store: Store, pipeline: str, log_names: LogNames, *, clock: Clock, older_than: timedelta
+) -> Collected:
+    """Write down what is garbage, then delete it; after a crash, the next one finishes that."""
+    for _try in range(TRIES):
+        found = look(store, pipeline, log_names, now=clock.now(), older_than=older_than)
+        if not found.garbage or found.last is None:
+            return Collected(pieces=_deleted(store, found.promised), entry=None)
+        entry = _entry(found.last, found.digest, found.garbage, clock)
+        if _append(store, entry):
+            gone = _deleted(store, found.promised + found.garbage)
+            return Collected(pieces=gone, entry=entry.sequence)
+        # A batch was first, and it may have named what we took for garbage: look again.
+    raise JournalConflict(
+        "batches are journaled faster than the garbage can be written down; nothing was deleted, "
+        "try again",
+        path=store.describe(layout.journal_folder(pipeline)),
+    )
+
+
+def read_books(store: Reader, pipeline: str) -> Books:
+    """Read every entry of every journal of a table, also of those that were replaced."""
+    named: set[str] = set()
+    deleted: set[str] = set()
+    journals: set[str] = set()
+    last: Entry | None = None
+    digests: list[str] = []
+    # The receipt first: the journal only grows, so what is in the receipt must be in it.
+    receipt = read_receipt(store, pipeline)
+    for other in layout.pipelines(store.folders(layout.OURS)):
+        aside = [
+            folder.rstrip("/")
+            for folder in store.folders(f"{layout.OURS}/{other}")
+            if layout.is_journal_aside(folder)
+        ]
+        for folder in (*aside, layout.journal_folder(other)):
+            for entry, body in entries_in(store, folder):
+                named |= {file.filename for file in entry.files}
+                named |= {_name(uri) for uri in entry.dlq}
+                if other != pipeline:
+                    continue
+                journals.add(entry.journal)
+                deleted |= set(entry.deleted)
+                if folder == layout.journal_folder(pipeline):
+                    last = entry
+                    digests.append(digest(body))
+    if receipt is not None and receipt.digest not in digests[receipt.sequence :][:1]:
+        raise JournalLost(
+            f"entry {receipt.sequence} is committed, and the journal does not have it as it was, "
+            "so which files are named is not known",
+            path=store.describe(layout.journal_folder(pipeline)),
+        )
+    return Books(
+        named=frozenset(named),
+        deleted=frozenset(deleted),
+        journals=frozenset(journals),
+        last=last,
+        digest=digests[-1] if digests else None,
+    )
+
+
+def entries_in(store: Reader, folder: str) -> Iterable[tuple[Entry, bytes]]:
+    """Give the entries of a journal's folder in their order; a gap is an error."""
+    numbers = sorted(
+        number
+        for facts in store.objects(folder)
+        if (number := layout.entry_sequence(facts.path)) is not None
+    )
+    before: str | None = None
+    for place, number in enumerate(numbers):
+        path = f"{folder}/{place:020d}.json"
+        body = store.get(path)
+        where = store.describe(path)
+        if place != number or body is None:
+            raise DocumentUnreadable(
+                f"entry {place} of a journal is missing, so what it names is not known", path=where
+            )
+        entry = decode_entry(body, where)
+        if entry.previous != before:
+            raise DocumentUnreadable(
+                "this entry does not follow the one before it: the journal was changed by hand",
+                path=where,
+            )
+        before = digest(body)
+        yield entry, body
+
+
+def named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> frozenset[str]:
+    """Name the files that metas name, waiting or held; one that cannot be read is an error."""
+    names = set()
+    for facts in listed:
+        folder = facts.path.rpartition("/")[0]
+        if folder in (layout.PENDING, layout.HELD) and facts.path.endswith(layout.META_SUFFIX):
+            body = store.get(facts.path)
+            # One that is gone was committed meanwhile; its file is in the log, which is read later.
+            if body is not None:
+                names.add(decode_meta(body, store.describe(facts.path)).filename)
+    return frozenset(names)
+
+
+def born(facts: ObjectFacts) -> datetime:
+    """Say when an object was made: by its name or by the store, whichever is later. Pure."""
+    stem = facts.path.rpartition("/")[2].partition(".")[0]
+    try:
+        named = datetime.fromtimestamp((UUID(stem[-36:]).int >> 80) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return facts.modified
+    return max(named, facts.modified)
+
+
+def mark_of(store: Reader, facts: ObjectFacts) -> tuple[str, str] | None:
+    """Read which pipeline and journal a data file's footer names; None where it names none."""
+    tail = _tail(store, facts, TAIL)
+    if tail[-len(MAGIC) :] != MAGIC or len(tail) < FRAME:
+        return None
+    length = int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
+    if length > facts.size:
+        return None
+    footer = tail[-length:] if length <= len(tail) else _tail(store, facts, length)
+    try:
+        marks = pq.read_metadata(pa.BufferReader(footer)).metadata or {}
+    except (pa.ArrowException, OSError):
+        return None
+    pipeline, journal = marks.get(b"blizzard.pipeline"), marks.get(b"blizzard.journal")
+    return None if pipeline is None or journal is None else (pipeline.decode(), journal.decode())
+
+
+def _tail(store: Reader, facts: ObjectFacts, count: int) -> bytes:
+    start = max(0, facts.size - count)
+    pieces = store.stream(facts.path, size=facts.size, etag=facts.etag, start=start)
+    return b"".join(pieces)
+
+
+def _kind(path: str, pipeline: str, last: int) -> Kind | None:
+    """Say what an object would be if nobody named it; None for what is never garbage. Pure."""
+    if layout.file_id(path) is not None:
+        return Kind.DATA
+    if layout.outbox_file(pipeline, path) is not None:
+        return Kind.OUTBOX
+    if path.rpartition("/")[0] == layout.dead_letter_folder(pipeline):
+        return Kind.DEAD_LETTERS if layout.is_dead_letters(path) else None
+    number = layout.started_sequence(pipeline, path)
+    # The note of a batch that is still to be journaled is in use.
+    return Kind.STARTED_NOTE if number is not None and number <= last else None
+
+
+def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bool:
+    match kind:
+        case Kind.DATA:
+            return path in named
+        case Kind.OUTBOX:
+            return layout.outbox_file(pipeline, path) in named
+        case Kind.DEAD_LETTERS:
+            return _name(path) in named
+        case Kind.STARTED_NOTE:
+            return False
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, books: Books) -> bool:
+    """Say whether a file carries the mark of this pipeline and of a journal that is here.
+
+    What another journal of this pipeline named is not known if that journal is lost.
+    """
+    mark = mark_of(store, facts)
+    return mark is not None and mark[0] == pipeline and mark[1] in books.journals
+
+
+def _entry(last: Entry, last_digest: str | None, pieces: tuple[Piece, ...], clock: Clock) -> Entry:
+    """Build the entry; it changes nothing of what the last one says of the table."""
+    return replace(
+        last,
+        kind="gc",
+        sequence=last.sequence + 1,
+        run=str(clock.fresh_id()),
+        created=clock.now().isoformat(),
+        previous=last_digest,
+        sources=(),
+        files=(),
+        dlq=(),
+        deleted=tuple(sorted(piece.path for piece in pieces)),
+        inherits=None,
+        heir=None,
+    )
+
+
+def _append(store: Store, entry: Entry) -> bool:
+    """Write the entry in its place; False where another entry stands there."""
+    path, body = layout.journal_entry(entry.pipeline, entry.sequence), encode(entry)
+    if not isinstance(store.create(path, body), AlreadyThere):
+        return True
+    # It may be our own, of which the answer was lost inside of the store's client.
+    return store.get(path) == body
+
+
+def _deleted(store: Store, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="gc") as pool:
+        list(pool.map(lambda piece: store.delete(piece.path), pieces))
+    return pieces

@@ -1,0 +1,321 @@
+"""`blizzard journal new`: the way out of a lost, rolled back or renamed journal."""
+
+import shutil
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from blizzard import renewal
+from blizzard.renewal import begin_empty, take_over
+from blizzard.sight import identity_of
+from lake.clock import Clock
+from lake.entry import decode_receipt
+from lake.errors import JournalConflict, JournalLost, LakeError
+from lake.layout import file_name, held_meta, journal_entry, journal_folder
+from lake.meta import HeldMeta, encode_meta
+from lake.storage import Store
+from penguin import inline
+from tests.support.builders import (
+    Bench,
+    Hands,
+    entries,
+    ndjson,
+    no_options,
+    pipeline_settings,
+    put,
+    rows,
+    tree,
+)
+from tests.support.commands import Desk, told
+
+DRAWN = count()
+"""Ids are drawn from one counter by all runs: no two of them give files the same name."""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    (tmp_path / "in").mkdir()
+    return Desk(tmp_path)
+
+
+def land(desk: Desk, number: int) -> None:
+    put(desk.landing, f"{number}.ndjson", ndjson(rows(2, number * 2)))
+
+
+def bench_of(desk: Desk, name: str = "default", run: str = "run-1") -> Bench:
+    """Give a pipeline under a name, which asks the log as the program does."""
+    settings = pipeline_settings(desk.landing, desk.table, name=name)
+    known = inline.pipeline_known(str(desk.table), no_options(), name)
+    return Bench(settings, run_id=run, log_knows_pipeline=known, hands=Hands(drawn=DRAWN))
+
+
+def step(desk: Desk, name: str = "default", run: str = "run-1") -> bool:
+    return bench_of(desk, name, run).pipeline().step()
+
+
+def commit(desk: Desk, pipeline: str | None = None) -> int:
+    return inline.committer(
+        None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock(),
+        pipeline=pipeline,
+    )()  # fmt: skip
+
+
+def ids(desk: Desk) -> list[int]:
+    found = pa.table(DeltaTable(str(desk.table)).scan(columns=["id"]).read_all()).to_pylist()
+    return sorted(row["id"] for row in found)
+
+
+def a_past(desk: Desk, batches: int = 3) -> None:
+    """Ingest some files, each in a batch of its own, and commit them."""
+    for number in range(batches):
+        land(desk, number)
+        assert step(desk, run=f"run-{number}")
+    commit(desk)
+
+
+def renamed(desk: Desk, name: str = "later") -> Path:
+    """Write the configuration of the same pipeline under another name."""
+    (desk.root / name).symlink_to(desk.landing)
+    file = desk.config(name)
+    file.write_text(file.read_text().replace(str(desk.root / name), str(desk.landing)))
+    return file
+
+
+def roll_back(desk: Desk, to: int) -> None:
+    for path in (desk.table / journal_folder("default")).iterdir():
+        if int(path.name[:20]) > to:
+            path.unlink()
+
+
+def test_a_lost_journal_is_begun_anew_and_new_data_is_committed(desk):
+    """HOLES L21: the new entries are not taken for the old ones of the same numbers."""
+    a_past(desk)
+    shutil.rmtree(desk.table / journal_folder("default"))
+    with pytest.raises(JournalLost, match="blizzard journal new"):
+        step(desk)
+    with pytest.raises(LakeError, match="blizzard journal new"):
+        commit(desk)
+
+    shown = desk.run("journal", "new", "--empty")
+    assert shown.exit_code == 1
+    assert "EVERYTHING in the source is ingested AGAIN" in shown.stdout
+    assert "add --yes" in shown.stdout
+    assert entries(desk.table) == []
+
+    assert desk.run("journal", "new", "--empty", "--yes").exit_code == 0
+    land(desk, 9)
+    assert step(desk, run="run-9")
+    assert commit(desk) == 1
+    assert ids(desk) == sorted([0, 1, 2, 3, 4, 5] * 2 + [18, 19])
+    assert commit(desk) == 0
+
+
+def test_a_renamed_pipeline_takes_over_what_the_old_one_knew(desk):
+    """HOLES L21: after `journal new` new data is committed, and old data not twice."""
+    put(desk.landing, "bad.ndjson", b"{nope\n")
+    a_past(desk)
+    config = renamed(desk)
+    with pytest.raises(JournalLost, match="journal new --from default"):
+        step(desk, "later")
+    shown = desk.run("journal", "new", "--from", "default", config=config)
+    assert shown.exit_code == 1
+    assert "3 source files in the table" in shown.stdout
+    assert "AGAIN" not in shown.stdout
+
+    done = desk.run("journal", "new", "--from", "default", "--yes", config=config)
+    assert done.exit_code == 0, done.output
+    assert not step(desk, "later", "run-8")
+    land(desk, 9)
+    assert step(desk, "later", "run-9")
+    commit(desk)
+    assert ids(desk) == [0, 1, 2, 3, 4, 5, 18, 19]
+    assert commit(desk) == 0
+    shown = desk.run("journal", "0", config=config).stdout
+    assert "inherits   what entries 0 to 3 of pipeline default knew" in shown
+    inherited = entries(desk.table, "later")[1]
+    assert (inherited.kind, len(inherited.sources), inherited.files) == ("inherited", 4, ())
+    (failed,) = (one for one in inherited.sources if one.failure)
+    assert (failed.path, failed.rows) == ("bad.ndjson", 0)
+
+
+def test_the_old_name_is_refused_from_then_on_running_or_not(desk):
+    """HOLES L21: two pipelines must not read one source."""
+    a_past(desk)
+    running = bench_of(desk, run="run-8").pipeline()
+    assert not running.step()
+    config = renamed(desk)
+    assert desk.run("journal", "new", "--from", "default", "--yes", config=config).exit_code == 0
+    land(desk, 9)
+    with pytest.raises(JournalConflict):
+        running.step()
+    with pytest.raises(JournalLost, match="pipeline 'later' has taken this journal over"):
+        step(desk)
+    other = renamed(desk, "third")
+    refused = desk.run("journal", "new", "--from", "default", "--yes", config=other)
+    assert refused.exit_code == 1
+    assert "'later' has taken the journal of 'default' over already" in refused.stderr
+    assert commit(desk) == 1
+    assert ids(desk) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_journal_that_was_rolled_back_is_taken_over_as_far_as_it_goes(desk):
+    """HOLES L21: what the lost entries read comes twice, and that is said beforehand."""
+    a_past(desk)
+    roll_back(desk, 1)
+    with pytest.raises(JournalLost, match="blizzard journal new"):
+        step(desk)
+    shown = desk.run("journal", "new", "--from", "default")
+    assert "The 2 entries after it are committed and lost" in shown.stdout
+    assert "ingested AGAIN" in shown.stdout
+
+    (done,) = told(desk.run("journal", "new", "--from", "default", "--yes", "--output", "json"))
+    assert Path(done["kept"]).name.startswith("journal-")
+    assert len(list(Path(done["kept"]).iterdir())) == 2
+    assert step(desk, run="run-9")
+    commit(desk)
+    assert ids(desk) == [0, 1, *sorted([2, 3, 4, 5] * 2)]
+
+
+def test_what_is_not_committed_yet_is_not_left_behind(desk):
+    """HOLES L21: an uncommitted entry of the old journal would never be committed."""
+    a_past(desk)
+    land(desk, 7)
+    assert step(desk, run="run-7")
+    config = renamed(desk)
+    before = tree(desk.table)
+    refused = desk.run("journal", "new", "--from", "default", "--yes", config=config)
+    assert refused.exit_code == 1
+    assert "entries 4 to 4 of pipeline 'default' are not committed yet" in refused.stderr
+    assert tree(desk.table) == before
+
+
+def test_what_penguin_holds_by_the_old_journal_is_not_given_up_in_silence(desk):
+    """HOLES L21: held files could not be released, and their sources would not be read again."""
+    a_past(desk)
+    file, journal = entries(desk.table)[1].files[0], entries(desk.table)[0].journal
+    roll_back(desk, 1)
+    held = HeldMeta(
+        filename=file.filename, size=file.size, record_count=2, partition_values={},
+        source_file=None, pipeline="default", journal=journal, entry=1, code="schema_refused",
+        reasons=("it does not fit",), held_at="2024-01-01T12:00:00+00:00",
+    )  # fmt: skip
+    put(desk.table, held_meta(file_name(file.filename)), encode_meta(held))
+    refused = desk.run("journal", "new", "--from", "default", "--yes")
+    assert refused.exit_code == 1
+    assert "penguin holds 1 files of this journal" in refused.stderr
+
+
+@pytest.mark.parametrize("how", [("--empty",), ("--from", "default")])
+def test_a_journal_that_nothing_is_wrong_with_is_not_replaced(desk, how):
+    a_past(desk)
+    before = tree(desk.table)
+    refused = desk.run("journal", "new", *how, "--yes")
+    assert refused.exit_code == 1
+    assert "nothing is wrong with this journal" in refused.stderr
+    assert tree(desk.table) == before
+
+
+def test_a_source_that_was_renamed_too_is_noticed(desk):
+    """HOLES L21: files are known by their source's name."""
+    a_past(desk)
+    config = renamed(desk)
+    text = config.read_text().replace("source: {path", "sources: {logs: {path")
+    config.write_text(text.replace(", }\n    sink", "}}\n    sink"))
+    refused = desk.run("journal", "new", "--from", "default", "--yes", config=config)
+    assert refused.exit_code == 1
+    assert "has been read as 'default' and is now called 'logs'" in refused.stderr
+
+
+def test_arguments_that_make_no_sense_are_exit_2(desk):
+    assert desk.run("journal", "new").exit_code == 2
+    assert desk.run("journal", "new", "--empty", "--from", "x").exit_code == 2
+    assert desk.run("journal", "--empty").exit_code == 2
+
+
+class Mortal(Store):
+    """Dies before or after its n-th change."""
+
+    left = 10**9
+    after = False
+
+    def _change(self, act: Callable[[], object]) -> object:
+        cls = type(self)
+        cls.left -= 1
+        if cls.left == 0 and not cls.after:
+            raise KeyboardInterrupt
+        done = act()
+        if cls.left == 0:
+            raise KeyboardInterrupt
+        return done
+
+    def create(self, path, body):
+        return self._change(lambda: super(Mortal, self).create(path, body))
+
+    def replace(self, path, body):
+        self._change(lambda: super(Mortal, self).replace(path, body))
+
+    def delete(self, path):
+        self._change(lambda: super(Mortal, self).delete(path))
+
+
+def renew(desk: Desk, name: str, old: str | None, store: type[Store] = Store) -> None:
+    settings = pipeline_settings(desk.landing, desk.table, name=name)
+    identity = identity_of(settings, "run-new")
+    opened = store(str(desk.table), no_options())
+
+    def last_committed(pipeline: str, journal: str) -> int | None:
+        return inline.last_committed(str(desk.table), no_options(), pipeline, journal)
+
+    if old is None:
+        begin_empty(opened, identity, last_committed, Clock())
+    else:
+        take_over(opened, identity, old, last_committed, Clock())
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(
+    ("name", "old", "expected"),
+    [
+        ("later", "default", [0, 1, 2, 3, 18, 19]),
+        ("default", "default", [0, 1, 2, 2, 3, 3, 18, 19]),
+        ("default", None, [0, 0, 1, 1, 2, 2, 3, 3, 18, 19]),
+    ],
+)
+def test_a_crash_at_any_step_doubles_nothing_and_the_same_command_finishes(
+    desk, tmp_path, monkeypatch, name, old, expected, after
+):
+    """HOLES L21: until it is finished, a start is refused, or does what it did before."""
+    monkeypatch.setattr(renewal, "CHUNK", 1)
+    a_past(desk, batches=2)
+    if name == "default":
+        roll_back(desk, 1)
+    whole = tmp_path / "whole"
+    shutil.copytree(desk.table, whole)
+    land(desk, 9)
+    deaths = 0
+    for number in range(1, 50):
+        shutil.rmtree(desk.table)
+        shutil.copytree(whole, desk.table)
+        Mortal.left, Mortal.after = number, after
+        try:
+            renew(desk, name, old, Mortal)
+        except KeyboardInterrupt:
+            deaths += 1
+        else:
+            break
+        try:
+            step(desk, name, "run-8")
+        except LakeError:
+            renew(desk, name, old)
+            assert step(desk, name, "run-9")
+        commit(desk, name)
+        assert ids(desk) == expected, number
+    assert deaths > 3
+    assert decode_receipt(
+        (desk.table / f"_blizzard/{name}/receipt.json").read_bytes(), "receipt"
+    ).sequence == 0  # fmt: skip
+    assert (desk.table / journal_entry(name, 0)).exists()

@@ -1,0 +1,97 @@
+"""Garbage, a new journal and the state of a table on S3, where folders are only prefixes."""
+
+from datetime import timedelta
+
+import pytest
+
+from blizzard.garbage import collect
+from blizzard.handoff import LeaveToPenguin
+from blizzard.renewal import take_over
+from blizzard.settings import PipelineSettings, SinkSettings
+from blizzard.sight import identity_of
+from blizzard.status import Books, pipeline_status
+from lake.clock import Clock
+from lake.layout import file_id, journal_entry, journal_folder
+from lake.options import StorageOptions
+from lake.storage import Reader, Store
+from penguin import inline
+from tests.support.builders import ID_AND_NAME, ndjson, put, rows, source_settings
+from tests.support.pipelines import pipeline_of
+from tests.support.runner import InProcessRunner
+from tests.support.s3 import options
+
+
+@pytest.fixture
+def settings(s3, bucket, tmp_path):
+    return PipelineSettings(
+        sources=(source_settings(tmp_path / "in"),),
+        sink=SinkSettings(
+            table_uri=f"s3://{bucket}/table", storage_options=StorageOptions(options(s3))
+        ),
+        schema=ID_AND_NAME,
+    )
+
+
+def store_of(settings):
+    return Store(settings.sink.table_uri, settings.sink.storage_options)
+
+
+def step(settings):
+    pipeline = pipeline_of(
+        settings,
+        InProcessRunner(),
+        publisher=LeaveToPenguin(),
+        open_sink=lambda place: Store(place.uri, place.options),
+    )
+    return pipeline.step()
+
+
+def test_garbage_is_taken_and_a_rolled_back_journal_is_replaced(settings, tmp_path):
+    """HOLES L21, W20."""
+    uri, given = settings.sink.table_uri, settings.sink.storage_options
+    store = store_of(settings)
+
+    def commit():
+        return inline.committer(None, uri, given, emit=lambda _event: None, clock=Clock())()
+
+    for number in range(2):
+        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(2, number * 2)))
+        assert step(settings)
+    (named, _other) = (one for one in store.objects() if file_id(one.path))
+    left = f"{Clock().fresh_id()}.parquet"
+    store.create(left, store.get(named.path))
+
+    done = collect(
+        store,
+        "default",
+        lambda: inline.named_files(uri, given),
+        clock=Clock(),
+        older_than=timedelta(seconds=-60),
+    )
+    assert [piece.path for piece in done.pieces] == [left]
+    assert store.get(left) is None
+    assert commit() >= 1
+
+    for number in (2, 3):
+        store.delete(journal_entry("default", number))
+    renewed = take_over(
+        store,
+        identity_of(settings, "run-new"),
+        "default",
+        lambda pipeline, journal: inline.last_committed(uri, given, pipeline, journal),
+        Clock(),
+    )
+    assert (renewed.entries, renewed.files) == (2, 1)
+    assert step(settings)
+    assert commit() >= 1
+    found = pipeline_status(
+        settings,
+        lambda place: Reader(place.uri, place.options),
+        clock=Clock(),
+        books=Books(),
+    )
+    assert (found.last_entry, found.committed_entry, found.totals.rows) == (2, 2, 2)
+    assert inline.named_files(uri, given) >= {
+        one.path for one in store.objects() if file_id(one.path)
+    }
+    assert len(list(store.objects(journal_folder("default")))) == 3

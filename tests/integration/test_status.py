@@ -1,0 +1,201 @@
+"""`blizzard status`, as an operator runs it: beside a blizzard, before one, and after trouble."""
+
+import json
+import signal
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from blizzard.discovery import is_due, next_try
+from blizzard.status import Books, pipeline_status
+from lake.entry import Receipt, digest, encode
+from lake.layout import journal_entry, receipt
+from lake.storage import Reader
+from tests.support.builders import (
+    NOON,
+    Hands,
+    failure,
+    known,
+    ndjson,
+    put,
+    record,
+    rows,
+    tree,
+)
+from tests.support.commands import WIDTH, Desk, told
+from tests.support.processes import finish, start
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    (tmp_path / "in").mkdir()
+    return Desk(tmp_path)
+
+
+def status_of(desk, hands=None, books=None):
+    return pipeline_status(
+        desk.settings(),
+        lambda place: Reader(place.uri, place.options),
+        clock=(hands or Hands()).clock,
+        books=books or Books(),
+    )
+
+
+def commit_receipt(desk, entry):
+    """Write the receipt that penguin writes after a commit."""
+    body = (desk.table / journal_entry("default", entry)).read_bytes()
+    written = Receipt(journal=json.loads(body)["journal"], sequence=entry, digest=digest(body))
+    put(desk.table, receipt("default"), encode(written))
+
+
+def test_before_there_is_a_table_it_says_so_and_makes_none(desk):
+    put(desk.landing, "a.ndjson", ndjson(rows(2)))
+    done = desk.run("status")
+    assert done.exit_code == 0
+    assert "nothing is journaled yet" in done.stdout
+    assert not desk.table.exists()
+    (one,) = told(desk.run("status", "--output", "json"))
+    assert (one["last_entry"], one["sources"][0]["pending_files"]) == (None, 1)
+
+
+def test_it_says_what_waits_what_failed_what_was_done_and_what_is_committed(desk):
+    put(desk.landing, "a.ndjson", ndjson(rows(3)) + b"\n")
+    put(desk.landing, "bad.ndjson", b"{nope\n")
+    desk.bench().pipeline().step()
+    put(desk.landing, "b.ndjson", ndjson(rows(3, 3)))
+    desk.bench(max_failures=None).again(run_id="run-2").pipeline().step()
+    put(desk.landing, "c.ndjson", ndjson(rows(1, 9)))
+    commit_receipt(desk, 1)
+
+    (one,) = told(desk.run("status", "--output", "json"))
+    assert (one["last_entry"], one["committed_entry"], one["uncommitted_entries"]) == (2, 1, 1)
+    assert (one["handoff"], one["last_batch"]["run"]) == ("journal", "run-2")
+    assert one["totals"]["files"] == 2
+    assert one["totals"]["rows"] == 6
+    assert one["totals"]["blank"] == 1
+    assert one["parquet_files"] == 2
+    (source,) = one["sources"]
+    assert source["pending_files"] == 1
+    assert source["pending_bytes"] == len(ndjson(rows(1, 9)))
+    assert source["lag_secs"] == one["lag_secs"] > 0
+    assert (source["failed_files"], source["failed_for_good"]) == (1, 1)
+    assert source["failures"][0]["code"] == "not_json"
+
+    shown = desk.run("status")
+    assert shown.exit_code == 0
+    assert "last batch 2:" in shown.stdout
+    assert "committed up to entry 1 of 2, 1 entry waits for penguin" in shown.stdout
+    assert "bad.ndjson: not_json (parse, line 1); not tried again: fix the file" in shown.stdout
+
+
+def test_it_writes_nothing_and_fits_80_columns(desk):
+    put(desk.landing, f"{'long' * 30}/a.ndjson", ndjson(rows(3)))
+    desk.bench().pipeline().step()
+    before = tree(desk.root)
+    config = desk.config()
+    shown = desk.run("status", config=config).stdout
+    tables = [line for line in shown.splitlines() if not line.startswith(("pipeline", "  "))]
+    assert tables
+    assert max(map(len, tables)) <= WIDTH
+    config.unlink()
+    assert tree(desk.root) == before
+
+
+def test_a_failed_file_says_when_it_is_tried_next(desk):
+    again = known(record(failure=failure(retryable=True, attempts=2)))["default:a.ndjson"]
+    at = next_try(again)
+    assert at == NOON + timedelta(seconds=60)
+    assert (is_due(again, at - timedelta(seconds=1)), is_due(again, at)) == (False, True)
+    never = known(record(failure=failure()))["default:a.ndjson"]
+    assert next_try(never) is None
+    assert not is_due(never, NOON + timedelta(days=1000))
+
+
+def test_the_lag_is_the_age_of_the_oldest_file_that_waits(desk):
+    put(desk.landing, "a.ndjson", ndjson(rows(1)))
+    hands = Hands(at=(desk.landing / "a.ndjson").stat().st_mtime + 90)
+    put(desk.landing, "b.ndjson", ndjson(rows(1)))
+    (source,) = status_of(desk, hands).sources
+    assert source.lag_secs == pytest.approx(90, abs=0.01)
+
+
+def test_a_second_look_reads_only_what_is_new(desk):
+    read: list[str] = []
+
+    class Counting(Reader):
+        def get(self, path):
+            read.append(path)
+            return super().get(path)
+
+    bench = desk.bench()
+    for number in range(3):
+        put(desk.landing, f"{number}.ndjson", ndjson(rows(1, number)))
+        bench.again(run_id=f"run-{number}").pipeline().step()
+    books = Books()
+    open_reader = lambda place: Counting(place.uri, place.options)  # noqa: E731
+    for _look in range(2):
+        found = pipeline_status(desk.settings(), open_reader, clock=Hands().clock, books=books)
+    entries = [path for path in read if "/journal/" in path]
+    assert len(entries) == 4
+    assert found.totals.rows == 3
+
+
+def test_a_source_that_cannot_be_listed_hides_nothing_else(desk):
+    put(desk.landing, "a.ndjson", ndjson(rows(3)))
+    desk.bench().pipeline().step()
+    (desk.landing / "a.ndjson").unlink()
+    desk.landing.rmdir()
+    done = desk.run("status")
+    assert done.exit_code == 1
+    assert "source default cannot be listed: the folder does not exist" in done.stdout
+    assert "in all 1 batch, 1 file, 3 rows" in done.stdout
+
+
+def test_a_pipeline_that_cannot_be_read_is_told_and_hides_no_other(desk):
+    """HOLES L21."""
+    put(desk.landing, "a.ndjson", ndjson(rows(3)))
+    desk.bench().pipeline().step()
+    put(desk.table, journal_entry("broken", 0), b"{torn")
+    (desk.root / "broken").mkdir()
+    config = desk.config("broken", "default")
+    done = desk.run("status", config=config)
+    assert done.exit_code == 1
+    assert "pipeline broken: this document cannot be read" in done.stdout
+    assert "in all 1 batch, 1 file, 3 rows" in done.stdout
+    first, second = told(desk.run("status", "--output", "json", config=config))
+    assert first["code"] == "document_unreadable"
+    assert second["error"] is None
+    assert desk.run("status", "-p", "default", config=config).exit_code == 0
+    assert desk.run("status", "-p", "no such", config=config).exit_code == 2
+
+
+def test_a_receipt_that_the_journal_contradicts_is_told(desk):
+    """HOLES L21: the journal was rolled back."""
+    bench = desk.bench()
+    for number in range(2):
+        put(desk.landing, f"{number}.ndjson", ndjson(rows(1, number)))
+        bench.again(run_id=f"run-{number}").pipeline().step()
+    commit_receipt(desk, 2)
+    (desk.table / journal_entry("default", 2)).unlink()
+    done = desk.run("status")
+    assert done.exit_code == 1
+    assert "the journal does not have it as it was" in done.stdout
+
+
+def test_watching_goes_on_until_ctrl_c_and_ends_well(desk):
+    put(desk.landing, "a.ndjson", ndjson(rows(3)))
+    desk.bench().pipeline().step()
+    process = start(
+        "blizzard", "status", "--watch", "--interval", "0.2", "--output", "json",
+        "-c", desk.config(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    first, second = process.stdout.readline(), process.stdout.readline()
+    assert json.loads(first)["totals"] == json.loads(second)["totals"]
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    ended = finish(process)
+    assert ended.code == 0
+    assert "Traceback" not in ended.err

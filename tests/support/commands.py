@@ -1,0 +1,66 @@
+"""blizzard's commands on a configuration of one pipeline, in this process, 80 columns wide."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from blizzard.cli import app
+from blizzard.settings import PipelineSettings
+from tests.support.builders import Bench, pipeline_settings
+
+WIDTH = 80
+FIELDS = "{name: id, type: int64, nullable: false}, {name: name, type: string}"
+
+
+@dataclass
+class Desk:
+    """A source folder, a table and an operator's terminal."""
+
+    root: Path
+    sink: str = ""
+    source: str = ""
+
+    @property
+    def landing(self) -> Path:
+        return self.root / "in"
+
+    @property
+    def table(self) -> Path:
+        return self.root / "table"
+
+    def settings(self, **given: Any) -> PipelineSettings:
+        return pipeline_settings(self.landing, self.table, **given)
+
+    def bench(self, **given: Any) -> Bench:
+        return Bench(self.settings(**given))
+
+    def config(self, *names: str) -> Path:
+        """Write the configuration that `settings` stands for, under each of these names."""
+        file = self.root / "blizzard.yaml"
+        pipelines = "".join(
+            f"""
+  {name}:
+    source: {{path: "{self.landing if name == "default" else self.root / name}", {self.source}}}
+    sink: {{path: "{self.table}", {self.sink}}}
+    schema: {{fields: [{FIELDS}]}}"""
+            for name in names or ("default",)
+        )
+        file.write_text(f"pipelines:{pipelines}\n")
+        return file
+
+    def run(self, *arguments: str, config: Path | None = None) -> Result:
+        """Run a command; whatever it prints must fit the terminal, where it is a table."""
+        file = config or self.config()
+        done = CliRunner().invoke(
+            app, [*arguments, "-c", str(file)], env={"COLUMNS": str(WIDTH), "NO_COLOR": "1"}
+        )
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done
+
+
+def told(done: Result) -> list[dict[str, Any]]:
+    """Read what a command printed with `--output json`."""
+    return [json.loads(line) for line in done.stdout.splitlines()]
