@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from blizzard import dlq
 from blizzard.discovery import Finding, decide, list_source
+from blizzard.eventtime import RowPartitions, from_path, row_partitions
 from blizzard.flow import Known, Location, WorkUnit
 from blizzard.history import History, read_entries, read_history
 from blizzard.journal import Identity
@@ -60,13 +61,15 @@ def look(
     clock: Clock,
 ) -> dict[str, Finding]:
     """Look at every source and say what there is to do."""
-    schema = table_schema(settings.schema, settings.sink.template)
+    sink = settings.sink
+    template = from_path(sink.template, settings.schema, sink.timestamp_field)
+    schema = table_schema(settings.schema, sink.template)
     fields = {column.name: column for column in schema.fields}
     return {
         source.name: decide(
             list_source(open_source(source_location(source))),
             source=source,
-            template=settings.sink.template,
+            template=template,
             partition_fields=fields,
             known=known,
             tried=tried,
@@ -87,6 +90,12 @@ def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
         table_schema=table_schema(settings.schema, template).delta(),
         partition_columns=template.keys if template else (),
     )
+
+
+def row_partitions_of(settings: PipelineSettings) -> RowPartitions | None:
+    """Say how rows give their partition; None where the source path alone does."""
+    sink = settings.sink
+    return row_partitions(sink.template, settings.schema, sink.timestamp_field)
 
 
 def source_location(source: SourceSettings) -> Location:
