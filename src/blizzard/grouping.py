@@ -5,7 +5,7 @@ rows are gathered by it.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from lake.errors import LakeError, Whose
 from lake.partition import NULL_FOLDER, escape
 from lake.schema import Field, FieldType
 
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all times here are UTC, and are not compared with others
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_FOLDER = 255
 """Bytes of one folder's name that file systems take."""
 ESCAPED_BYTES = 3

@@ -106,6 +106,7 @@ class SpreadWriter:
         yield from self._divide()
         for key in list(self._writers):
             yield from self._finish(key)
+        self._kept = 0
 
     def abandon(self) -> None:
         """Forget the files in hand; their bytes go with the folder."""

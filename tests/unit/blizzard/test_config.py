@@ -441,10 +441,12 @@ def test_a_timestamp_field_must_be_declared_and_the_nearest_name_is_told(tmp_pat
     ("field", "kind"), [("id", "string"), ("hour", "int32"), ("flag", "boolean")]
 )
 def test_a_timestamp_field_tells_time(tmp_path: Path, field: str, kind: str) -> None:
-    assert faults_of(tmp_path, by_time("date=%Y-%m-%d", field)) == [
-        f"sink.partition_by.timestamp_field: {field} is declared as {kind}; it must be "
-        "timestamp or date"
-    ]
+    (fault,) = faults_of(tmp_path, by_time("date=%Y-%m-%d", field))
+
+    assert fault == (
+        f"sink.partition_by.timestamp_field: {field} is declared as {kind}; "
+        "it must be timestamp or date"
+    )
 
 
 @pytest.mark.parametrize(
