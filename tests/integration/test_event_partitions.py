@@ -121,7 +121,7 @@ def test_penguin_commits_what_rows_were_divided_into(tmp_path: Path, handoff: Ha
 
     delta = DeltaTable(str(tmp_path / "table"))
     assert delta.metadata().partition_columns == ["date", "hour", "region", "live"]
-    types = {field.name: field.type.type for field in delta.schema().fields}  # type: ignore[union-attr]
+    types = {field.name: field.type.type for field in delta.schema().fields}
     assert (types["date"], types["hour"], types["live"]) == ("date", "integer", "boolean")
 
 

@@ -1,6 +1,7 @@
 """Every row lands in exactly one partition, the one that its values say."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -42,7 +43,7 @@ ROW = st.fixed_dictionaries(
 )
 
 
-def expected(row: dict, key: str) -> str | None:
+def expected(row: dict[str, Any], key: str) -> str | None:
     if key in CODES:
         return row["ts"].strftime(CODES[key]) if row["ts"] is not None else None
     value = row[key]

@@ -20,6 +20,7 @@ from lake.entry import Stage
 from lake.errors import StoreDenied
 from lake.partition import Template
 from lake.schema import Field, FieldType, Schema
+from lake.telemetry.measures import Count
 from tests.support import builders
 from tests.support.builders import Bench, listed, ndjson, pipeline_settings, put, unit
 from tests.support.stores import RefusesUploads
@@ -210,11 +211,13 @@ def test_rows_without_a_timestamp_are_kept_and_told(tmp_path):
     )
     bench = Bench(settings)
     assert bench.pipeline().step()
-    (told,) = bench.said(RowsWithoutTime)
+    (told,) = (event for event in bench.events if isinstance(event, RowsWithoutTime))
     assert told == RowsWithoutTime(pipeline="default", entry=1, field="ts", rows=2)
     assert told.sentence() == (
         "default: batch 1: 2 rows have no ts; they are in the partition of null"
     )
+    labels = {"pipeline": "default"}
+    assert list(told.measures()) == [Count("blizzard_rows_without_time_total", 2, labels)]
     assert sum(file.record_count for file in bench.entries()[-1].files) == 3
 
 

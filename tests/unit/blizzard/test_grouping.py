@@ -1,12 +1,13 @@
 """Rows divided by their partitions."""
 
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from blizzard.eventtime import RowPartitions, row_partitions
-from blizzard.grouping import NoPartition, grouped, require_partitions
+from blizzard.grouping import NoPartition, Values, grouped, require_partitions
 from lake.partition import NULL_FOLDER, Template
 from lake.schema import Field, FieldType, Schema
 
@@ -22,18 +23,21 @@ DECLARED = Schema(
 )
 
 
+Row = dict[str, Any]
+
+
 def partitions(template: str, time: str = "ts", declared: Schema = DECLARED) -> RowPartitions:
     by = row_partitions(Template.parse(template), declared, time)
     assert by is not None
     return by
 
 
-def batch(*rows: dict, declared: Schema = DECLARED) -> pa.RecordBatch:
+def batch(*rows: Row, declared: Schema = DECLARED) -> pa.RecordBatch:
     numbered = [{"id": number, **row} for number, row in enumerate(rows)]
     return pa.RecordBatch.from_pylist(numbered, schema=declared.arrow())
 
 
-def ids(batches, by: RowPartitions) -> dict:
+def ids(batches, by: RowPartitions) -> dict[Values, list[Any]]:
     return {
         values: [number for part in parts for number in part["id"].to_pylist()]
         for values, parts in grouped(batches, by, ["id"])
@@ -42,7 +46,7 @@ def ids(batches, by: RowPartitions) -> dict:
 
 def test_rows_go_to_the_day_that_they_have_in_utc():
     by = partitions("date=%Y-%m-%d")
-    rows = [
+    rows: list[Row] = [
         {"ts": datetime(2024, 1, 1, 23, 59, 59, 999_999, UTC)},
         {"ts": datetime.fromisoformat("2024-01-01T20:00:00-05:00")},
         {"ts": datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)},
@@ -63,14 +67,14 @@ def test_rows_go_to_the_day_that_they_have_in_utc():
 
 def test_a_date_gives_the_time_as_well():
     by = partitions("year=%Y/month=%m", "day")
-    rows = [{"day": date(1969, 12, 31)}, {"day": None}, {"day": date(1969, 12, 1)}]
+    rows: list[Row] = [{"day": date(1969, 12, 31)}, {"day": None}, {"day": date(1969, 12, 1)}]
     assert ids([batch(*rows)], by) == {("1969", "12"): [0, 2], (None, None): [1]}
 
 
 def test_columns_are_written_as_delta_writes_partition_values():
     """W09."""
     by = partitions("region=%s/shard=%s/live=%s/day=%s")
-    rows = [
+    rows: list[Row] = [
         {"region": "a/b", "shard": -7, "live": True, "day": date(2024, 2, 29)},
         {"region": "", "shard": None, "live": False, "day": None},
         {"region": None, "shard": None, "live": False, "day": None},
@@ -89,14 +93,18 @@ def test_values_stand_in_the_order_of_the_template_whatever_gives_them():
     assert ids([batch(row)], by) == {("eu", "2024", "3", "05"): [0]}
 
 
+def address(rows: pa.RecordBatch) -> int:
+    buffer = rows["ts"].buffers()[1]
+    assert buffer is not None
+    return buffer.address
+
+
 def test_rows_of_one_partition_are_not_copied():
     by = partitions("date=%Y-%m-%d")
     given = [batch({"ts": datetime(2024, 1, 1, hour, tzinfo=UTC)}) for hour in range(3)]
     ((values, parts),) = grouped(given, by, ["id", "ts"])
     assert values == ("2024-01-01",)
-    assert [part["ts"].buffers()[1].address for part in parts] == [
-        each["ts"].buffers()[1].address for each in given
-    ]
+    assert [address(part) for part in parts] == [address(each) for each in given]
 
 
 def test_only_the_asked_columns_are_given():
@@ -117,9 +125,12 @@ REQUIRED = Schema(
 )
 
 
-def refusal(row: dict, lines_before: int | None = 10, template: str = "region=%s") -> NoPartition:
+def refusal(row: Row, lines_before: int | None = 10, template: str = "region=%s") -> NoPartition:
     read = REQUIRED.without(frozenset({"date"}))
-    rows = [{"region": "eu", "ts": datetime(2024, 1, 1, tzinfo=UTC)}, {"region": "x"} | row]
+    rows: list[Row] = [
+        {"region": "eu", "ts": datetime(2024, 1, 1, tzinfo=UTC)},
+        {"region": "x"} | row,
+    ]
     by = partitions(template, declared=REQUIRED)
     with pytest.raises(NoPartition) as refused:
         require_partitions(batch(*rows, declared=read), by, lines_before)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -71,7 +72,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(spread, "STAGED_BYTES", 1)
 
 
-def rows_of(closed: list[ClosedFile]) -> dict[int, str | None]:
+def rows_of(closed: list[ClosedFile]) -> dict[Any, str | None]:
     return {
         number: file.partition_values["region"]
         for file in closed
