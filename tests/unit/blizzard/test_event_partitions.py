@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import worker
+from blizzard import spread, worker
 from blizzard.events import RowsWithoutTime
 from blizzard.eventtime import row_partitions
 from blizzard.flow import UnitOutcome
@@ -115,6 +115,7 @@ def test_an_output_names_its_one_source_and_no_other(place):
 def test_a_file_that_fails_leaves_nothing_in_any_partition(place, monkeypatch, budget):
     """L15: small ones are not written before their last line, large ones are forgotten."""
     monkeypatch.setattr(worker, "DECODED_BUDGET", budget)
+    monkeypatch.setattr(spread, "STAGED_BYTES", 1)
     put(place.source, "a.ndjson", ndjson([row(1), row(2, 2)]))
     many = (row(n, 1 + n % 28) for n in range(100, 40_000))
     put(place.source, "b.ndjson", ndjson(many) + BAD)
@@ -122,6 +123,8 @@ def test_a_file_that_fails_leaves_nothing_in_any_partition(place, monkeypatch, b
     outcome = place.run(rolling=RollingPolicy(file_size=100_000, row_group_size=100_000))
     assert sorted(n for ids in place.ids(outcome).values() for n in ids) == [1, 2, 3]
     assert [each.path for each in outcome.sources if each.failure] == ["b.ndjson"]
+    uploaded = {path.relative_to(place.table).as_posix() for path in place.table.rglob("*.parquet")}
+    assert (uploaded > {file.filename for file in outcome.files}) == (budget == 10)
 
 
 @pytest.mark.parametrize("budget", [10, 10**9])
