@@ -59,7 +59,7 @@ def expected(row: dict[str, Any], key: str) -> str | None:
     st.integers(1, 10),
 )
 def test_every_row_is_in_its_own_partition_once_and_in_order(rows, parts, size):
-    """W09, L18, D12: a partition is given once, whatever spans and values lead to it."""
+    """W09, L18: a partition is given once, whatever spans and values lead to it."""
     template = Template.parse("/".join(parts))
     by = row_partitions(template, DECLARED, "ts")
     assert by is not None
