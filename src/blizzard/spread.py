@@ -153,7 +153,7 @@ class SpreadWriter:
             self._open.move_to_end(key)
         if writer.is_full:
             yield from self._flush(key)
-        if self._kept > self._policy.row_group_size:
+        if max(self._kept, self._held) > self._policy.row_group_size:
             yield from self._relieve()
 
     def _values(self, key: Values) -> PartitionValues:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -72,6 +73,7 @@ class RollingWriter:
         self._sources: list[str] = []
         self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
         self._buffered_bytes = 0
+        self._is_compact = False
         self._since = 0.0
         self._seconds = 0.0
 
@@ -114,14 +116,17 @@ class RollingWriter:
             self._since = self._clock.seconds()
         self._buffered.append(batch)
         self._buffered_bytes += batch.nbytes if size is None else size
+        self._is_compact = False
 
     def compact(self) -> None:
         """Copy the rows that wait, so that they keep no others in memory beside them."""
-        if self._buffered:
+        if self._buffered and not self._is_compact:
             rows = pa.Table.from_batches(self._buffered)
             # Where there is one batch only, combining would copy nothing.
-            rows = rows.combine_chunks() if len(self._buffered) > 1 else rows.take(_all(rows))
+            one = len(self._buffered) == 1
+            rows = rows.take(np.arange(rows.num_rows)) if one else rows.combine_chunks()
             self._buffered = rows.to_batches()
+            self._is_compact = True
 
     def flush(self) -> Iterator[ClosedFile]:
         """Close the row group; give the file that it filled, if it did."""
@@ -200,10 +205,6 @@ class RollingWriter:
         self._open, self._seconds = None, 0.0
         self._sources = []
         return closed
-
-
-def _all(rows: pa.Table) -> Any:  # noqa: ANN401 - numbers, for which pyarrow's stubs want one type
-    return pa.array(range(rows.num_rows), pa.int64())
 
 
 def repeating_columns(table: pa.Table) -> Any:  # noqa: ANN401 - a list of names, for which pyarrow's stubs want a bool
