@@ -120,7 +120,7 @@ def test_a_file_that_fails_leaves_nothing_in_any_partition(place, monkeypatch, b
     many = (row(n, 1 + n % 28) for n in range(100, 40_000))
     put(place.source, "b.ndjson", ndjson(many) + BAD)
     put(place.source, "c.ndjson", ndjson([row(3, 3)]))
-    outcome = place.run(rolling=RollingPolicy(file_size=100_000, row_group_size=100_000))
+    outcome = place.run(rolling=RollingPolicy(file_size=4_000, row_group_size=100_000))
     assert sorted(n for ids in place.ids(outcome).values() for n in ids) == [1, 2, 3]
     assert [each.path for each in outcome.sources if each.failure] == ["b.ndjson"]
     uploaded = {path.relative_to(place.table).as_posix() for path in place.table.rglob("*.parquet")}
