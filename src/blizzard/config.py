@@ -1,10 +1,12 @@
 """Sources, sinks and pipelines as written in YAML, made into settings."""
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
+from blizzard import eventtime
 from blizzard.settings import (
     METRICS_ADDRESS,
     BlizzardSettings,
@@ -154,10 +156,7 @@ def _check_partition(
 ) -> Iterator[Fault]:
     here = (*path, "sink", "partition_by")
     if by.timestamp_field is not None:
-        yield Fault(
-            (*here, "timestamp_field"),
-            "is not available yet; partition values come from the folders of the source files",
-        )
+        yield from _check_timestamp(here, by.prefix_template, by.timestamp_field, fields)
     keys = Template.parse(by.prefix_template).keys
     declared = {field.name: FieldType(field.type) for field in fields}
     written = {name.casefold(): name for name in declared}
@@ -179,6 +178,29 @@ def _check_partition(
             (*path, "schema", "fields"),
             "every field is a partition column, so the data files would have no column",
         )
+
+
+def _check_timestamp(
+    here: KeyPath, template: str, name: str, fields: Sequence[DeclaredField]
+) -> Iterator[Fault]:
+    """Refuse a field that tells no time, and a template that it cannot give."""
+    declared = {field.name: _field(field) for field in fields}
+    place = (*here, "timestamp_field")
+    if name not in declared:
+        close = difflib.get_close_matches(name, declared, n=1)
+        names = f"did you mean {close[0]}?" if close else f"declared are {', '.join(declared)}"
+        yield Fault(place, f"{name} is not a declared field; {names}")
+    elif declared[name].type not in eventtime.TIME_TYPES:
+        yield Fault(
+            place,
+            f"{name} is declared as {declared[name].type}; it must be "
+            f"{' or '.join(eventtime.TIME_TYPES)}",
+        )
+    else:
+        for fault in eventtime.faults(
+            Template.parse(template), declared[name], tuple(declared.values())
+        ):
+            yield Fault((*here, "prefix_template"), fault)
 
 
 def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
@@ -226,16 +248,16 @@ def _sink(sink: Sink) -> SinkSettings:
         handoff=Handoff(sink.handoff),
         commit=Commit(sink.commit),
         template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
+        timestamp_field=sink.partition_by.timestamp_field if sink.partition_by else None,
     )
 
 
 def _schema(schema: DeclaredSchema) -> Schema:
-    return Schema(
-        tuple(
-            Field(name=field.name, type=FieldType(field.type), nullable=field.nullable)
-            for field in schema.fields_
-        )
-    )
+    return Schema(tuple(_field(field) for field in schema.fields_))
+
+
+def _field(field: DeclaredField) -> Field:
+    return Field(name=field.name, type=FieldType(field.type), nullable=field.nullable)
 
 
 Value = TypeVar("Value")

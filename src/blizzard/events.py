@@ -201,6 +201,28 @@ class FailuresRecorded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowsWithoutTime(Event):
+    """Rows have no timestamp: they are in the table, in the partition of null."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    entry: int
+    field: str
+    rows: int
+
+    def sentence(self) -> str:
+        """Say where they went."""
+        return (
+            f"{self.pipeline}: batch {self.entry}: {self.rows} rows have no {self.field}; "
+            "they are in the partition of null"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("blizzard_rows_without_time_total", self.rows, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldsDropped(Event):
     """Records held fields that the schema does not declare; their values are not in the table."""
 

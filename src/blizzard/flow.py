@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from blizzard.compression import Codec
+from blizzard.eventtime import RowPartitions
 from blizzard.line import Address
 from blizzard.ranges import ByteRange
 from blizzard.settings import RollingPolicy, UploadSettings
@@ -30,6 +31,7 @@ class SourceFile:
     etag: str | None
     codec: Codec
     partition_values: Mapping[str, str | None]
+    """What its path says."""
     modified: datetime
     """When the store says it was written."""
     part: ByteRange | None = None
@@ -53,10 +55,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkUnit:
-    """Source files of one partition that one task reads, one after the other."""
+    """Source files that one task reads, one after the other."""
 
     name: str
     partition_values: Mapping[str, str | None]
+    """What the paths of all of its files say; rows may add to it."""
     files: tuple[SourceFile, ...]
 
 
@@ -76,6 +79,8 @@ class Work:
     sink: Location
     file_schema: Schema
     """The columns of the data files: the table's without its partition columns."""
+    row_partitions: RowPartitions | None = None
+    """How a row gives its partition; None where the source path alone does."""
     rolling: RollingPolicy
     upload: UploadSettings
     max_concurrent_files: int
@@ -101,6 +106,7 @@ class ClosedFile:
     statistics: Mapping[str, ColumnStatistics]
     seconds: float = 0.0
     """How long it took to encode and write it."""
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ METRICS = (
     _counter("blizzard_source_file_failures_total", "Source files that failed.", "stage", "code"),
     _counter("blizzard_retries_total", "Calls of a store that were made again.", "stage"),
     _counter("blizzard_values_dropped_total", "Values of fields that the schema does not declare."),
+    _counter("blizzard_rows_without_time_total", "Rows in the partition of a null timestamp."),
     _counter(
         "blizzard_source_files_overwritten_total",
         "Source files that changed after they were ingested.",

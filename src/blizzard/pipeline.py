@@ -9,6 +9,7 @@ from datetime import datetime
 from blizzard import dlq, events
 from blizzard.batch import given_up, portion, run_units
 from blizzard.discovery import Finding
+from blizzard.eventtime import rows_without_time
 from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
@@ -16,7 +17,15 @@ from blizzard.journal import Journal
 from blizzard.plan import plan
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings
-from blizzard.sight import OpenReader, dlq_place, identity_of, look, sink_location, source_location
+from blizzard.sight import (
+    OpenReader,
+    dlq_place,
+    identity_of,
+    look,
+    row_partitions_of,
+    sink_location,
+    source_location,
+)
 from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord
@@ -189,6 +198,7 @@ class Pipeline:
             sources={source.name: source_location(source) for source in settings.sources},
             sink=sink_location(settings),
             file_schema=settings.schema.without(frozenset(template.keys if template else ())),
+            row_partitions=row_partitions_of(settings),
             rolling=settings.sink.rolling,
             upload=settings.sink.upload,
             max_concurrent_files=max(source.max_concurrent_files for source in settings.sources),
@@ -301,6 +311,13 @@ class Pipeline:
         if dropped:
             self.emit(
                 events.FieldsDropped(pipeline=name, entry=entry.sequence, fields=dict(dropped))
+            )
+        by = row_partitions_of(self.settings)
+        if by is not None and (rows := rows_without_time(entry.files, by)):
+            self.emit(
+                events.RowsWithoutTime(
+                    pipeline=name, entry=entry.sequence, field=by.timestamp.name, rows=rows
+                )
             )
         done = [record for record in entry.sources if record.failure is None]
         self.emit(

@@ -1,9 +1,9 @@
 """Source files into work units. Pure.
 
-A unit holds files of one partition. Small files are packed together, so that they share output
-files and a task is worth its start; what is packed is bounded, so that all cores get work. A large
-plain file is cut into byte ranges, a unit each. A compressed one cannot be cut: there is no way to
-start in its middle.
+A unit holds files whose paths give one partition, or say nothing of it. Small files are packed
+together, so that they share output files and a task is worth its start; what is packed is bounded,
+so that all cores get work. A large plain file is cut into byte ranges, a unit each. A compressed
+one cannot be cut: there is no way to start in its middle.
 """
 
 import math

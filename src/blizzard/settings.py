@@ -99,6 +99,8 @@ class SinkSettings:
     handoff: Handoff = Handoff.JOURNAL
     commit: Commit = Commit.PENGUIN
     template: Template | None = None
+    timestamp_field: str | None = None
+    """The field that gives a row's partition; None where the source path does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from blizzard import dlq
 from blizzard.admission import admit
 from blizzard.discovery import Finding, decide, is_source_file, list_source
+from blizzard.eventtime import RowPartitions, from_path, row_partitions
 from blizzard.flow import Known, Location, WorkUnit
 from blizzard.history import History, read_entries, read_history
 from blizzard.journal import Identity
@@ -132,11 +133,12 @@ def _decide(
     tried: frozenset[str],
     clock: Clock,
 ) -> Finding:
-    schema = table_schema(settings.schema, settings.sink.template)
+    sink = settings.sink
+    schema = table_schema(settings.schema, sink.template)
     return decide(
         listed,
         source=source,
-        template=settings.sink.template,
+        template=from_path(sink.template, settings.schema, sink.timestamp_field),
         partition_fields={column.name: column for column in schema.fields},
         known=known,
         tried=tried,
@@ -155,6 +157,12 @@ def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
         table_schema=table_schema(settings.schema, template).delta(),
         partition_columns=template.keys if template else (),
     )
+
+
+def row_partitions_of(settings: PipelineSettings) -> RowPartitions | None:
+    """Say how rows give their partition; None where the source path alone does."""
+    sink = settings.sink
+    return row_partitions(sink.template, settings.schema, sink.timestamp_field)
 
 
 def source_location(source: SourceSettings) -> Location:

@@ -20,15 +20,19 @@ import pyarrow as pa
 from blizzard.compression import CorruptStream, decompress
 from blizzard.download import Downloads
 from blizzard.flow import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.grouping import NoPartition, require_partitions
 from blizzard.line import Line, Silence
 from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.ranges import lines_of, without_first_lines
+from blizzard.spread import SpreadWriter
 from blizzard.upload import Uploads
-from blizzard.writer import RollingWriter
+from blizzard.writer import Repeating, RollingWriter
 from lake.datafile import FinishedFile
 from lake.entry import Failure, SourceRecord, Stage
 from lake.errors import LakeError, StoreFull
+from lake.partition import PartitionValues
 from lake.retry import may_mend
+from lake.schema import Schema
 from lake.storage import Reader, Store
 
 DECODED_BUDGET = 64 * 1024 * 1024
@@ -92,7 +96,7 @@ class _Group:
     """Source files that share output files, and so stand or fall together."""
 
     name: str
-    writer: RollingWriter
+    writer: RollingWriter | SpreadWriter
     records: list[SourceRecord] = field(default_factory=list)
     uploads: list[Future[FinishedFile]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -137,7 +141,12 @@ class _Unit:
         self.folder = folder
         self.downloads = downloads
         self.uploads = uploads
-        self.decoder = Decoder(work.file_schema)
+        by = work.row_partitions
+        self.decoder = Decoder(Schema(work.file_schema.fields + (by.read if by else ())))
+        self.uris = {
+            file.key: f"{work.sources[file.source].uri.rstrip('/')}/{file.path}"
+            for file in unit.files
+        }
         self.groups: list[_Group] = []
         self.failed: list[SourceRecord] = []
         self.write_seconds: dict[str, float] = {}
@@ -160,16 +169,38 @@ class _Unit:
         )
 
     def _new_group(self) -> _Group:
-        writer = RollingWriter(
-            schema=self.work.file_schema.arrow(),
-            policy=self.work.rolling,
-            marks=self.work.marks,
-            folder=self.folder,
-            clock=self.work.clock,
-        )
-        group = _Group(f"{self.unit.name}.{len(self.groups)}", writer)
+        group = _Group(f"{self.unit.name}.{len(self.groups)}", self._new_writer())
         self.groups.append(group)
         return group
+
+    def _new_writer(self) -> RollingWriter | SpreadWriter:
+        work = self.work
+        schema = work.file_schema.arrow()
+
+        def for_partition(
+            values: PartitionValues, repeating: Repeating | None = None
+        ) -> RollingWriter:
+            return RollingWriter(
+                schema=schema,
+                policy=work.rolling,
+                marks=work.marks,
+                folder=self.folder,
+                clock=work.clock,
+                partition_values=values,
+                repeating=repeating,
+            )
+
+        if work.row_partitions is None:
+            return for_partition(self.unit.partition_values)
+        return SpreadWriter(
+            by=work.row_partitions,
+            from_path=self.unit.partition_values,
+            schema=schema,
+            policy=work.rolling,
+            batch_size=work.batch_size,
+            clock=work.clock,
+            for_partition=for_partition,
+        )
 
     def _read(self, file: SourceFile, shared: _Group) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
@@ -180,6 +211,9 @@ class _Unit:
         stopped = False
         try:
             for decoded in self._decoded(file):
+                if self.work.row_partitions is not None:
+                    lines_before = None if decoded.blank else tally.lines
+                    require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
                 kept += self._slices(decoded.batch)
                 decoded_bytes += decoded.batch.nbytes
@@ -243,7 +277,7 @@ class _Unit:
                 group.uploads.append(
                     self.uploads.hand_in(
                         file,
-                        partition_values=self.unit.partition_values,
+                        partition_values=file.partition_values,
                         unit=group.name,
                         source_file=self._only_source(file),
                     )
@@ -257,8 +291,7 @@ class _Unit:
         """Give the URI of the one source file in an output file, if there is but one."""
         if len(closed.sources) != 1:
             return None
-        file = next(file for file in self.unit.files if file.key == closed.sources[0])
-        return f"{self.work.sources[file.source].uri.rstrip('/')}/{file.path}"
+        return self.uris[closed.sources[0]]
 
     def _forget(self, group: _Group) -> None:
         group.writer.abandon()
@@ -337,7 +370,7 @@ def failure_of(
 
 def _failure(error: Exception, stage: Stage) -> Failure:
     match error:
-        case BadLine():
+        case BadLine() | NoPartition():
             return Failure(
                 stage=Stage.PARSE,
                 code=error.code,

@@ -4,11 +4,12 @@ Memory is one row group: what is encoded already is on disk, where the uploader 
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ from blizzard.rolling import OpenFile, file_is_full, row_group_is_full
 from blizzard.settings import Codec, RollingPolicy
 from lake.clock import Clock
 from lake.footer import statistics
+from lake.partition import PartitionValues
 
 SAMPLE_ROWS = 10_000
 MOST_DISTINCT = 0.5
@@ -32,6 +34,19 @@ PARQUET_CODEC: Mapping[Codec, Literal["snappy", "gzip", "zstd", "lz4", "none"]] 
 }
 
 
+COLUMN_COST = 512
+"""Bytes of memory for each column of a batch beside its values, about: what describes them."""
+
+
+Repeating = Callable[[pa.Table], Any]
+"""Says which columns of some rows repeat."""
+
+
+def batch_cost(schema: pa.Schema) -> int:
+    """Say what a batch costs beside its values."""
+    return COLUMN_COST * len(schema)
+
+
 class RollingWriter:
     """Writes the batches of one partition into one Parquet file after another."""
 
@@ -43,7 +58,11 @@ class RollingWriter:
         marks: Mapping[str, str],
         folder: Path,
         clock: Clock,
+        partition_values: PartitionValues | None = None,
+        repeating: Repeating | None = None,
     ) -> None:
+        self._partition_values = partition_values or {}
+        self._repeating = repeating or repeating_columns
         self._schema = schema
         self._marks = {f"blizzard.{key}": value for key, value in marks.items()}
         self._policy = policy
@@ -54,11 +73,41 @@ class RollingWriter:
         self._sources: list[str] = []
         self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
         self._buffered_bytes = 0
+        self._is_compact = False
         self._since = 0.0
         self._seconds = 0.0
 
+    @property
+    def since(self) -> float:
+        """Say when the file in hand got its first row."""
+        return self._since
+
+    @property
+    def held(self) -> int:
+        """Say how much memory the rows take that wait for their row group, once compacted."""
+        return self._buffered_bytes + batch_cost(self._schema) if self._buffered else 0
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether there is a file on the disk; rows alone are none yet."""
+        return self._open is not None
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether the rows that wait make a row group."""
+        return row_group_is_full(self._state(), self._policy)
+
     def write(self, batch: pa.RecordBatch, source: str) -> Iterator[ClosedFile]:
         """Take rows of a source file; give the file that they filled, if they did."""
+        self.take(batch, source)
+        if self.is_full:
+            yield from self.flush()
+
+    def take(self, batch: pa.RecordBatch, source: str, size: int | None = None) -> None:
+        """Take rows of a source file, and keep them until their row group is closed.
+
+        `size` is what they take of the memory, where somebody knows it already.
+        """
         if not batch.num_rows:
             return
         if source not in self._sources[-1:]:
@@ -66,11 +115,24 @@ class RollingWriter:
         if not self._buffered and self._open is None:
             self._since = self._clock.seconds()
         self._buffered.append(batch)
-        self._buffered_bytes += batch.nbytes
-        if row_group_is_full(self._state(), self._policy):
-            self._close_row_group()
-            if file_is_full(self._state(), self._policy):
-                yield self._roll()
+        self._buffered_bytes += batch.nbytes if size is None else size
+        self._is_compact = False
+
+    def compact(self) -> None:
+        """Copy the rows that wait, so that they keep no others in memory beside them."""
+        if self._buffered and not self._is_compact:
+            rows = pa.Table.from_batches(self._buffered)
+            # Where there is one batch only, combining would copy nothing.
+            one = len(self._buffered) == 1
+            rows = rows.take(np.arange(rows.num_rows)) if one else rows.combine_chunks()
+            self._buffered = rows.to_batches()
+            self._is_compact = True
+
+    def flush(self) -> Iterator[ClosedFile]:
+        """Close the row group; give the file that it filled, if it did."""
+        self._close_row_group()
+        if file_is_full(self._state(), self._policy):
+            yield self._roll()
 
     def close(self) -> Iterator[ClosedFile]:
         """Close the file in hand, if there is one."""
@@ -109,7 +171,7 @@ class RollingWriter:
                 self._schema,
                 compression=PARQUET_CODEC[self._policy.codec],
                 store_schema=False,
-                use_dictionary=repeating_columns(table),
+                use_dictionary=self._repeating(table),
                 write_statistics=True,
             )
             writer.add_key_value_metadata(self._marks)
@@ -138,6 +200,7 @@ class RollingWriter:
             sources=tuple(dict.fromkeys(self._sources)),
             statistics=statistics(metadata),
             seconds=self._seconds + self._clock.seconds() - started,
+            partition_values=self._partition_values,
         )
         self._open, self._seconds = None, 0.0
         self._sources = []

@@ -8,9 +8,7 @@ from lake.config.models import Document, Table, storage_options, template_keys
 from lake.lookback import Window
 from penguin.settings import METRICS_ADDRESS, DiscoverBy, Evolution, PenguinSettings, TableSettings
 
-NOT_YET: Mapping[str, str] = {
-    "tables.*.partition_by.timestamp_field": "partition values come from the files' folders",
-}
+NOT_YET: Mapping[str, str] = {}
 """Keys that are read and do nothing so far, with what happens instead."""
 
 FORGETS = "delta.setTransactionRetentionDuration"

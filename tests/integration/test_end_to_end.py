@@ -107,6 +107,32 @@ def test_partitions_come_from_the_source_path(tmp_path: Path) -> None:
     assert ids(table) == landing.ids
 
 
+def test_partitions_come_from_the_rows(tmp_path: Path) -> None:
+    """Each row of a file goes to the day and the flag that it says itself (L08, L18, W09)."""
+    landing = Landing(tmp_path / "landing")
+    for number in range(3):
+        landing.land(f"part-{number}.ndjson.gz", 300)
+    template = '{prefix_template: "year=%Y/flag=%s/name=%s", timestamp_field: at}'
+    file = config(tmp_path, sink=f"partition_by: {template}")
+    ingest(file)
+    commit(file)
+
+    table = tmp_path / "table"
+    found = sorted(rows(table), key=sort_key)
+    assert found == sorted(
+        (
+            {key: value for key, value in row.items() if key != "name"}
+            | {"year": row["at"] and f"{row['at'].year:04}", "name": row["name"] or None}
+            for row in landing.rows
+        ),
+        key=sort_key,
+    )
+    assert (table / "year=__HIVE_DEFAULT_PARTITION__").exists()
+    expected = sorted(row["id"] for row in landing.rows if row["flag"] is True)
+    assert ids(table, "flag") == expected
+    assert polars_ids(table, pl.col("flag")) == expected
+
+
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "lz4", "uncompressed"])
 def test_files_roll_at_the_wished_size_on_every_codec(tmp_path: Path, codec: str) -> None:
     """file_size_mb, row_group_size_bytes and compression reach the files."""

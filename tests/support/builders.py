@@ -206,12 +206,19 @@ def source_settings(root: Path | str = "/in", **given: Any) -> SourceSettings:
 
 
 def pipeline_settings(
-    source: Path, table: Path, *, template: str | None = None, **given: Any
+    source: Path,
+    table: Path,
+    *,
+    template: str | None = None,
+    timestamp_field: str | None = None,
+    **given: Any,
 ) -> PipelineSettings:
     usual: dict[str, Any] = {
         "sources": (source_settings(source),),
         "sink": SinkSettings(
-            table_uri=str(table), template=Template.parse(template) if template else None
+            table_uri=str(table),
+            template=Template.parse(template) if template else None,
+            timestamp_field=timestamp_field,
         ),
         "schema": ID_AND_NAME,
     }

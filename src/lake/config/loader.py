@@ -376,11 +376,13 @@ def _check_sections(document: Document) -> Iterator[Fault]:
             near=(),
         )
     sinks: dict[str, tuple[KeyPath, Sink]] = {}
+    times: dict[str, set[str | None]] = {}
     for path, _, pipeline in document.named_pipelines():
         yield from _check_pipeline(path, pipeline)
         if pipeline.sink is not None and pipeline.sink.uri is not None:
             found = ((*path, "sink"), pipeline.sink)
             first = sinks.setdefault(same_place(pipeline.sink.uri), found)
+            times.setdefault(same_place(pipeline.sink.uri), set()).add(_time(pipeline.sink))
             yield from _check_shared_table(first, found)
     names: dict[str, str] = {}
     for name, table in document.tables.items():
@@ -391,6 +393,9 @@ def _check_sections(document: Document) -> Iterator[Fault]:
             path, sink = sinks[place]
             if _template(sink) != table.partition_by.prefix_template:
                 yield _disagreement((*here, "partition_by"), (*path, "partition_by"))
+            elif table.partition_by.timestamp_field not in {None, *times[place]}:
+                key = ("partition_by", "timestamp_field")
+                yield _disagreement((*here, *key), (*path, *key))
 
 
 def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
@@ -438,3 +443,7 @@ def _disagreement(path: KeyPath, other: KeyPath) -> Fault:
 
 def _template(sink: Sink) -> str | None:
     return sink.partition_by.prefix_template if sink.partition_by else None
+
+
+def _time(sink: Sink) -> str | None:
+    return sink.partition_by.timestamp_field if sink.partition_by else None

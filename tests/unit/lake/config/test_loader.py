@@ -372,6 +372,44 @@ def test_sink_and_table_agree_on_the_partitions(
         ]
 
 
+@pytest.mark.parametrize(
+    ("sink", "table", "agree"),
+    [("ts", "ts", True), ("ts", None, True), ("ts", "at", False), (None, "ts", False)],
+)
+def test_sink_and_table_agree_on_the_field_that_gives_the_partitions(
+    folder: Path, sink: str | None, table: str | None, agree: bool
+) -> None:
+    def by(field: str | None) -> str:
+        time = f", timestamp_field: {field}" if field else ""
+        return f"partition_by: {{prefix_template: d=%Y{time}}}"
+
+    text = COMPLETE.replace("/table", "/table, " + by(sink))
+    text += f"tables: {{events: {{table_uri: /table, {by(table)}}}}}"
+
+    if agree:
+        assert load(folder, text).tables
+    else:
+        key = "partition_by.timestamp_field"
+        assert faults(folder, text) == [
+            (
+                f"tables.events.{key}: is not the same as sink.{key}, and both mean one table"
+                "  (a.yaml)"
+            )
+        ]
+
+
+def test_pipelines_of_one_table_may_tell_time_by_different_fields(folder: Path) -> None:
+    by = "partition_by: {prefix_template: d=%%Y, timestamp_field: %s}"
+    first, second = (SECOND.replace("second", name) % (by % name) for name in ("first", "second"))
+
+    for name, agree in (("first", True), ("second", True), ("third", False)):
+        tables = f"tables: {{events: {{table_uri: /table, {by % name}}}}}"
+        if agree:
+            assert load(folder, first, second, tables).tables
+        else:
+            assert len(faults(folder, first, second, tables)) == 1
+
+
 def test_a_broken_template_is_not_also_a_disagreement(folder: Path) -> None:
     text = COMPLETE.replace("/table", "/table, partition_by: {prefix_template: x}")
     text += "tables: {e: {table_uri: /table, partition_by: {prefix_template: a=%s}}}"

@@ -1,0 +1,185 @@
+"""Partitions from the rows themselves: which parts of a template they give, and how. Pure.
+
+With a `timestamp_field` the rows decide. A part with time codes is that field in UTC; a part `%s`
+is the declared column of the same name; a `%s` that nobody declared is still a folder of the
+source path.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from lake.datafile import FinishedFile
+from lake.partition import PartitionValues, Template, TemplatePart
+from lake.schema import Field, FieldType, Schema
+
+ANY = "%s"
+TIME_TYPES = (FieldType.TIMESTAMP, FieldType.DATE)
+DAY, HOUR, MINUTE, SECOND = 86_400, 3_600, 60, 1
+DIGITS = {FieldType.INT32: 9, FieldType.INT64: 18}
+"""So many digits fit into the type, whichever they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One time code: how it is written, in how many digits, and how finely it tells time."""
+
+    write: Callable[[datetime], str]
+    digits: int
+    seconds: int = DAY
+
+
+CODES: Mapping[str, Code] = {
+    "%Y": Code(lambda at: f"{at.year:04}", 4),
+    "%y": Code(lambda at: f"{at.year % 100:02}", 2),
+    "%m": Code(lambda at: f"{at.month:02}", 2),
+    "%d": Code(lambda at: f"{at.day:02}", 2),
+    "%j": Code(lambda at: f"{at.timetuple().tm_yday:03}", 3),
+    "%G": Code(lambda at: f"{at.isocalendar().year:04}", 4),
+    "%V": Code(lambda at: f"{at.isocalendar().week:02}", 2),
+    "%H": Code(lambda at: f"{at.hour:02}", 2, HOUR),
+    "%M": Code(lambda at: f"{at.minute:02}", 2, MINUTE),
+    "%S": Code(lambda at: f"{at.second:02}", 2, SECOND),
+}
+"""The time codes of a template. The set is closed: no code depends on a locale or a time zone."""
+
+_CODE = re.compile("%.?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPart:
+    """One partition column whose value a row gives."""
+
+    column: Field
+    pattern: str | None
+    """How the time is written; None where the column itself is the value."""
+
+    def written(self, at: datetime) -> str:
+        """Write a moment as this part's value; a number is written without leading zeros."""
+        text = _CODE.sub(lambda code: CODES[code[0]].write(at), self.pattern or "")
+        return str(int(text)) if self.column.type in DIGITS else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPartitions:
+    """How the partition of a row is found."""
+
+    keys: tuple[str, ...]
+    """All partition columns, in the order of the folders."""
+    timestamp: Field
+    parts: tuple[RowPart, ...]
+    """Those of them that rows give, in the same order."""
+
+    @property
+    def times(self) -> tuple[RowPart, ...]:
+        """Give the parts that the timestamp is written into."""
+        return tuple(part for part in self.parts if part.pattern is not None)
+
+    @property
+    def columns(self) -> tuple[RowPart, ...]:
+        """Give the parts that a column of the same name gives."""
+        return tuple(part for part in self.parts if part.pattern is None)
+
+    @property
+    def read(self) -> tuple[Field, ...]:
+        """Give the fields that are read from the rows and then stand in no data file."""
+        read = {part.column.name: part.column for part in self.columns}
+        if self.timestamp.name in self.keys:
+            read[self.timestamp.name] = self.timestamp
+        return tuple(read.values())
+
+    @property
+    def seconds(self) -> int:
+        """Say how finely time must be told: two rows of one such span have equal parts."""
+        codes = (code for part in self.times for code in _codes(part.pattern or ""))
+        return min((CODES[code].seconds for code in codes), default=DAY)
+
+    def values(self, row: Mapping[str, str | None], path: PartitionValues) -> PartitionValues:
+        """Bring the values of the rows and of the source path into the order of the folders."""
+        return {key: row[key] if key in row else path[key] for key in self.keys}
+
+
+def row_partitions(
+    template: Template | None, declared: Schema, timestamp_field: str | None
+) -> RowPartitions | None:
+    """Say how rows give their partition; None where the source path alone does."""
+    if template is None or timestamp_field is None:
+        return None
+    fields = {field.name: field for field in declared.fields}
+    return RowPartitions(
+        keys=template.keys,
+        timestamp=fields[timestamp_field],
+        parts=tuple(
+            RowPart(
+                column=fields.get(part.key, part.field),
+                pattern=None if part.pattern == ANY else part.pattern,
+            )
+            for part in template.parts
+            if not _is_from_path(part, fields)
+        ),
+    )
+
+
+def from_path(
+    template: Template | None, declared: Schema, timestamp_field: str | None
+) -> Template | None:
+    """Give what is left of a template for the folders of the source path."""
+    if template is None or timestamp_field is None:
+        return template
+    names = {field.name for field in declared.fields}
+    return Template(tuple(part for part in template.parts if _is_from_path(part, names)))
+
+
+def rows_without_time(files: Iterable[FinishedFile], by: RowPartitions) -> int:
+    """Count the rows whose timestamp is null, and whose partition therefore is.
+
+    An entry of an earlier run may be partitioned otherwise.
+    """
+    if not by.times:
+        return 0
+    key = by.times[0].column.name
+    return sum(file.record_count for file in files if file.partition_values.get(key, key) is None)
+
+
+def faults(template: Template, timestamp: Field, declared: Iterable[Field]) -> Iterator[str]:
+    """Say what keeps rows from giving the partitions of a template."""
+    types = {field.name: field.type for field in declared}
+    for part in template.parts:
+        if part.pattern == ANY:
+            continue
+        codes = _codes(part.pattern)
+        unknown = sorted(set(codes) - CODES.keys())
+        if unknown or not codes:
+            what = f"has {', '.join(unknown)}" if unknown else "has neither %s nor a time code"
+            known = f"known are %s alone, or {' '.join(CODES)}"
+            yield f"{part.key} {what}, which timestamp_field cannot give; {known}"
+        elif timestamp.type is FieldType.DATE and any(CODES[code].seconds < DAY for code in codes):
+            yield f"{part.key} asks for a time of day, and {timestamp.name} is a date"
+        elif part.key in types and not _holds(types[part.key], part.pattern, codes):
+            yield (
+                f"{part.key} is declared as {types[part.key]}, which cannot hold {part.pattern}; "
+                "declare it as a string"
+            )
+
+
+def _codes(pattern: str) -> list[str]:
+    return _CODE.findall(pattern)
+
+
+def _is_from_path(part: TemplatePart, declared: Iterable[str]) -> bool:
+    return part.pattern == ANY and part.key not in declared
+
+
+def _holds(kind: FieldType, pattern: str, codes: list[str]) -> bool:
+    """Say whether a column of a type can hold whatever a pattern gives."""
+    match kind:
+        case FieldType.DATE:
+            return pattern == "%Y-%m-%d"
+        case FieldType.INT32 | FieldType.INT64:
+            literal = _CODE.sub("", pattern)
+            digits = len(literal) + sum(CODES[code].digits for code in codes)
+            plain = not literal or (literal.isascii() and literal.isdigit())
+            return plain and digits <= DIGITS[kind]
+        case _:
+            return kind is FieldType.STRING

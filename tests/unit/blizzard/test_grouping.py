@@ -1,0 +1,166 @@
+"""Rows divided by their partitions."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from blizzard.eventtime import RowPartitions, row_partitions
+from blizzard.grouping import NoPartition, Values, grouped, require_partitions
+from lake.partition import NULL_FOLDER, Template
+from lake.schema import Field, FieldType, Schema
+
+DECLARED = Schema(
+    (
+        Field(name="id", type=FieldType.INT64),
+        Field(name="ts", type=FieldType.TIMESTAMP),
+        Field(name="day", type=FieldType.DATE),
+        Field(name="region", type=FieldType.STRING),
+        Field(name="shard", type=FieldType.INT32),
+        Field(name="live", type=FieldType.BOOLEAN),
+    )
+)
+
+
+Row = dict[str, Any]
+
+
+def partitions(template: str, time: str = "ts", declared: Schema = DECLARED) -> RowPartitions:
+    by = row_partitions(Template.parse(template), declared, time)
+    assert by is not None
+    return by
+
+
+def batch(*rows: Row, declared: Schema = DECLARED) -> pa.RecordBatch:
+    numbered = [{"id": number, **row} for number, row in enumerate(rows)]
+    return pa.RecordBatch.from_pylist(numbered, schema=declared.arrow())
+
+
+def ids(batches, by: RowPartitions) -> dict[Values, list[Any]]:
+    return {
+        values: [number for part in parts for number in part["id"].to_pylist()]
+        for values, parts in grouped(batches, by, ["id"])
+    }
+
+
+def test_rows_go_to_the_day_that_they_have_in_utc():
+    by = partitions("date=%Y-%m-%d")
+    rows: list[Row] = [
+        {"ts": datetime(2024, 1, 1, 23, 59, 59, 999_999, UTC)},
+        {"ts": datetime.fromisoformat("2024-01-01T20:00:00-05:00")},
+        {"ts": datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)},
+        {"ts": datetime(1, 1, 1, tzinfo=UTC)},
+        {"ts": None},
+        {"ts": datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)},
+        {"ts": datetime(2024, 1, 1, tzinfo=UTC)},
+    ]
+    assert ids([batch(*rows)], by) == {
+        ("2024-01-01",): [0, 6],
+        ("2024-01-02",): [1],
+        ("1969-12-31",): [2],
+        ("0001-01-01",): [3],
+        (None,): [4],
+        ("9999-12-31",): [5],
+    }
+
+
+def test_a_date_gives_the_time_as_well():
+    by = partitions("year=%Y/month=%m", "day")
+    rows: list[Row] = [{"day": date(1969, 12, 31)}, {"day": None}, {"day": date(1969, 12, 1)}]
+    assert ids([batch(*rows)], by) == {("1969", "12"): [0, 2], (None, None): [1]}
+
+
+def test_columns_are_written_as_delta_writes_partition_values():
+    """W09."""
+    by = partitions("region=%s/shard=%s/live=%s/day=%s")
+    rows: list[Row] = [
+        {"region": "a/b", "shard": -7, "live": True, "day": date(2024, 2, 29)},
+        {"region": "", "shard": None, "live": False, "day": None},
+        {"region": None, "shard": None, "live": False, "day": None},
+        {"region": NULL_FOLDER, "shard": None, "live": False, "day": None},
+    ]
+    assert ids([batch(*rows)], by) == {
+        ("a/b", "-7", "true", "2024-02-29"): [0],
+        (None, None, "false", None): [1, 2, 3],
+    }
+
+
+def test_values_stand_in_the_order_of_the_template_whatever_gives_them():
+    """L18."""
+    by = partitions("region=%s/year=%Y/shard=%s/month=%m")
+    row = {"region": "eu", "shard": 3, "ts": datetime(2024, 5, 6, tzinfo=UTC)}
+    assert ids([batch(row)], by) == {("eu", "2024", "3", "05"): [0]}
+
+
+def address(rows: pa.RecordBatch) -> int:
+    buffer = rows["ts"].buffers()[1]
+    assert buffer is not None
+    return buffer.address
+
+
+def test_rows_of_one_partition_are_not_copied():
+    by = partitions("date=%Y-%m-%d")
+    given = [batch({"ts": datetime(2024, 1, 1, hour, tzinfo=UTC)}) for hour in range(3)]
+    ((values, parts),) = grouped(given, by, ["id", "ts"])
+    assert values == ("2024-01-01",)
+    assert [address(part) for part in parts] == [address(each) for each in given]
+
+
+def test_only_the_asked_columns_are_given():
+    by = partitions("region=%s")
+    parts = [
+        part for _, found in grouped([batch({"region": "a"}, {})], by, ["id"]) for part in found
+    ]
+    assert {tuple(part.schema.names) for part in parts} == {("id",)}
+
+
+REQUIRED = Schema(
+    (
+        Field(name="id", type=FieldType.INT64),
+        Field(name="ts", type=FieldType.TIMESTAMP),
+        Field(name="date", type=FieldType.DATE, nullable=False),
+        Field(name="region", type=FieldType.STRING, nullable=False),
+    )
+)
+
+
+def refusal(row: Row, lines_before: int | None = 10, template: str = "region=%s") -> NoPartition:
+    read = REQUIRED.without(frozenset({"date"}))
+    rows: list[Row] = [
+        {"region": "eu", "ts": datetime(2024, 1, 1, tzinfo=UTC)},
+        {"region": "x"} | row,
+    ]
+    by = partitions(template, declared=REQUIRED)
+    with pytest.raises(NoPartition) as refused:
+        require_partitions(batch(*rows, declared=read), by, lines_before)
+    return refused.value
+
+
+@pytest.mark.parametrize("value", ["", NULL_FOLDER])
+def test_a_required_column_takes_nothing_that_is_null_to_delta(value):
+    """W09: penguin would refuse the whole entry."""
+    found = refusal({"region": value})
+    assert (found.code, found.line, found.field) == ("required_field_missing", 12, "region")
+
+
+def test_a_required_date_needs_a_timestamp():
+    found = refusal({"ts": None}, template="date=%Y-%m-%d")
+    assert (found.code, found.line, found.field) == ("required_field_missing", 12, "date")
+
+
+def test_a_line_that_is_not_known_is_not_guessed():
+    assert refusal({"region": ""}, lines_before=None).line is None
+
+
+@pytest.mark.parametrize("value", ["x" * 249, "/" * 83, "😀" * 63])
+def test_a_value_too_long_for_a_folder_is_refused_by_name(value):
+    """W09: the upload would fail, and every other source file in the group with it."""
+    found = refusal({"region": value})
+    assert (found.code, found.line, found.field) == ("partition_value_too_long", 12, "region")
+
+
+@pytest.mark.parametrize("value", ["x" * 248, "/" * 82, "😀" * 62])
+def test_a_value_that_fits_a_folder_is_taken(value):
+    by = partitions("region=%s")
+    require_partitions(batch({"region": value}, {"region": None}), by, 0)

@@ -1,0 +1,244 @@
+"""Many partitions at once: few open files, bounded memory, every row in its own file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from blizzard import spread
+from blizzard.eventtime import row_partitions
+from blizzard.flow import ClosedFile
+from blizzard.settings import RollingPolicy
+from blizzard.spread import SpreadWriter
+from blizzard.writer import RollingWriter, batch_cost
+from lake.partition import Template
+from lake.schema import Field, FieldType, Schema
+from tests.support.builders import Hands
+from tests.unit.blizzard.test_writer import open_files
+
+DECLARED = Schema(
+    (
+        Field(name="id", type=FieldType.INT64),
+        Field(name="ts", type=FieldType.TIMESTAMP),
+        Field(name="region", type=FieldType.STRING),
+    )
+)
+FILE = DECLARED.without(frozenset({"region"})).arrow()
+COST = batch_cost(FILE)
+
+
+def writer(
+    folder: Path, policy: RollingPolicy | None = None, hands: Hands | None = None
+) -> SpreadWriter:
+    by = row_partitions(Template.parse("tenant=%s/region=%s"), DECLARED, "ts")
+    assert by is not None
+    clock = (hands or Hands()).clock
+    policy = policy or RollingPolicy()
+
+    def for_partition(values, repeating):
+        return RollingWriter(
+            schema=FILE,
+            policy=policy,
+            marks={},
+            folder=folder,
+            clock=clock,
+            partition_values=values,
+            repeating=repeating,
+        )
+
+    return SpreadWriter(
+        by=by,
+        from_path={"tenant": "t"},
+        schema=FILE,
+        policy=policy,
+        batch_size=100,
+        clock=clock,
+        for_partition=for_partition,
+    )
+
+
+def batch(regions: list[str], start: int = 0) -> pa.RecordBatch:
+    ids = pa.array(range(start, start + len(regions)), pa.int64())
+    none = pa.nulls(len(regions), FILE.field("ts").type)
+    return pa.record_batch([ids, none, pa.array(regions)], schema=DECLARED.arrow())
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Divide each batch as it comes."""
+    monkeypatch.setattr(spread, "STAGED_BYTES", 1)
+
+
+def rows_of(closed: list[ClosedFile]) -> dict[Any, str | None]:
+    return {
+        number: file.partition_values["region"]
+        for file in closed
+        for number in pq.read_table(file.path)["id"].to_pylist()
+    }
+
+
+def test_each_row_is_in_a_file_of_its_partition(tmp_path):
+    regions = [f"r{number % 7}" for number in range(1000)]
+    target = writer(tmp_path)
+    closed = [*target.write(batch(regions), "s:a"), *target.close()]
+    assert sorted(str(file.partition_values["region"]) for file in closed) == [
+        f"r{number}" for number in range(7)
+    ]
+    assert rows_of(closed) == dict(enumerate(regions))
+    assert {tuple(file.partition_values) for file in closed} == {("tenant", "region")}
+    assert {file.partition_values["tenant"] for file in closed} == {"t"}
+
+
+def test_a_file_names_the_sources_with_rows_of_its_partition_and_no_other(tmp_path):
+    target = writer(tmp_path)
+    closed = [
+        *target.write(batch(["x", "y"]), "s:a"),
+        *target.write(batch(["y", "z"], 10), "s:b"),
+        *target.write(batch([]), "s:c"),
+        *target.close(),
+    ]
+    assert {file.partition_values["region"]: file.sources for file in closed} == {
+        "x": ("s:a",), "y": ("s:a", "s:b"), "z": ("s:b",),
+    }  # fmt: skip
+
+
+def test_a_column_of_the_partition_stands_in_no_file(tmp_path):
+    target = writer(tmp_path)
+    (closed,) = [*target.write(batch(["x"]), "s:a"), *target.close()]
+    assert pq.read_schema(closed.path).names == ["id", "ts"]
+
+
+def tiny_batches(count: int, regions: int) -> Iterator[pa.RecordBatch]:
+    for number in range(count):
+        yield batch([f"r{place}" for place in range(regions)], number * regions)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_open_files_and_memory_stay_within_their_bounds(tmp_path, monkeypatch):
+    """W18: however many partitions there are."""
+    monkeypatch.setattr(spread, "MAX_OPEN_FILES", 5)
+    limit = 40 * COST
+    seen: list[int] = []
+    held: list[int] = []
+    real = RollingWriter._close_row_group
+
+    def watched(self):
+        held.append(target.held)
+        real(self)
+        seen.append(len(open_files(tmp_path)))
+
+    monkeypatch.setattr(RollingWriter, "_close_row_group", watched)
+    target = writer(tmp_path, RollingPolicy(row_group_size=limit))
+    closed: list[ClosedFile] = []
+    for each in tiny_batches(4, 100):
+        closed += target.write(each, "s:a")
+        held.append(target.held)
+    closed += target.close()
+    assert max(seen) == 5
+    assert open_files(tmp_path) == []
+    assert limit < max(held) <= limit + each.nbytes + COST
+    assert sorted(rows_of(closed)) == list(range(400))
+    assert (target.held, target.open_files) == (0, 0)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_rows_keep_no_others_in_memory_beside_them(tmp_path):
+    """W18: a partition with a row in every batch must not keep all batches."""
+    target = writer(tmp_path, RollingPolicy(row_group_size=50_000, file_size=2_000))
+    before = pa.total_allocated_bytes()
+    most = 0
+    for number in range(300):
+        for file in target.write(batch(["big"] * 99 + ["small"], number * 100), "s:a"):
+            file.path.unlink()
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < 200_000
+    (rest,) = [each for each in target.close() if each.partition_values["region"] == "small"]
+    assert rest.rows <= 300
+
+
+@pytest.mark.usefixtures("at_once")
+def test_the_partitions_with_the_most_rows_are_written_first(tmp_path):
+    """A partition that gets few rows waits in memory, and has no file."""
+    target = writer(tmp_path, RollingPolicy(row_group_size=30_000))
+    for _ in range(30):
+        assert list(target.write(batch(["big"] * 95 + ["a", "b", "c", "d", "e"]), "s:a")) == []
+    assert target.open_files == 1
+    closed = {file.partition_values["region"]: file for file in target.close()}
+    assert pq.read_metadata(closed["big"].path).num_row_groups > 1
+    assert pq.read_metadata(closed["a"].path).num_row_groups == 1
+    assert closed["a"].rows == 30
+
+
+@pytest.mark.usefixtures("at_once")
+def test_the_file_that_got_no_row_for_longest_makes_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(spread, "MAX_OPEN_FILES", 2)
+    # Every row is a row group of its own, so that every partition has a file at once.
+    target = writer(tmp_path, RollingPolicy(row_group_size=1))
+
+    def finished(region: str) -> list[str | None]:
+        return [file.partition_values["region"] for file in target.write(batch([region]), "s:a")]
+
+    assert finished("a") == finished("b") == finished("a") == []
+    assert finished("c") == ["b"]
+    assert finished("a") == []
+    assert finished("d") == ["c"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_file_that_has_been_open_too_long_is_finished_though_no_row_comes_for_it(tmp_path):
+    hands = Hands()
+    target = writer(tmp_path, RollingPolicy(rollover=300), hands)
+    assert list(target.write(batch(["old"]), "s:a")) == []
+    hands.at += 200
+    assert list(target.write(batch(["new"]), "s:a")) == []
+    hands.at += 99
+    assert list(target.write(batch(["new"]), "s:a")) == []
+    hands.at += 1
+    (closed,) = target.write(batch(["new"]), "s:a")
+    assert closed.partition_values["region"] == "old"
+    hands.at += 200
+    (closed,) = target.write(batch(["other"]), "s:a")
+    assert (closed.partition_values["region"], closed.rows) == ("new", 3)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_files_of_each_partition_roll_at_the_target_size(tmp_path):
+    policy = RollingPolicy(file_size=10_000, row_group_size=10**9)
+    target = writer(tmp_path, policy)
+    closed: list[ClosedFile] = []
+    for number in range(200):
+        closed += target.write(batch(["a", "b"] * 50, number * 100), "s:a")
+    closed += target.close()
+    assert sorted(rows_of(closed)) == list(range(20_000))
+    sizes = [file.size for file in closed if file.partition_values["region"] == "a"]
+    assert len(sizes) > 3
+    assert all(8_000 < size < 15_000 for size in sizes[:-1])
+
+
+@pytest.mark.usefixtures("at_once")
+def test_abandoned_files_are_not_left_open_and_what_waits_is_gone(tmp_path):
+    target = writer(tmp_path, RollingPolicy(row_group_size=1))
+    assert list(target.write(batch(["a", "b", "c"]), "s:a")) == []
+    assert len(open_files(tmp_path)) == 3
+    target.abandon()
+    assert open_files(tmp_path) == []
+    assert list(target.close()) == []
+
+
+def test_no_batch_has_more_rows_than_allowed(tmp_path, monkeypatch):
+    seen: list[int] = []
+    real = RollingWriter.take
+
+    def take(self, batch, source, size=None):
+        seen.append(batch.num_rows)
+        return real(self, batch, source, size)
+
+    monkeypatch.setattr(RollingWriter, "take", take)
+    target = writer(tmp_path)
+    assert list(target.write(batch(["a", "b"] * 500), "s:a")) == []
+    assert len(list(target.close())) == 2
+    assert max(seen) == 100
+    assert sum(seen) == 1000
