@@ -1,5 +1,6 @@
 """One pipeline at work: a batch from discovery to hand-off."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,12 +9,14 @@ from datetime import datetime
 
 from blizzard import dlq, events
 from blizzard.batch import given_up, portion, run_units
+from blizzard.claim import Claim
 from blizzard.discovery import Finding
 from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
 from blizzard.journal import Journal
 from blizzard.plan import plan
+from blizzard.protocol import require_handoff
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings
 from blizzard.sight import OpenReader, dlq_place, identity_of, look, sink_location, source_location
@@ -73,6 +76,10 @@ class Pipeline:
     run_id: str
     open_source: OpenReader
     open_sink: OpenStore
+    claim: Claim | None = None
+    """This run's turn at the pipeline; None where nobody else can write it."""
+    pause: Callable[[float], object] = time.sleep
+    """Waits for a store to come back; a stop may end the wait."""
     statistics: Statistics = field(default_factory=Statistics)
     _sink: Store | None = None
     _journal: Journal | None = None
@@ -89,6 +96,8 @@ class Pipeline:
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; say whether there was one."""
         journal = self._open_journal()
+        if journal is None:
+            return False  # A stop came while we watched another writer.
         if (earlier := journal.settle()) is not None:
             self._tell_end(earlier)
             self._count(earlier)
@@ -117,6 +126,7 @@ class Pipeline:
         if not settled.sources and not failed_before:
             return False  # A stop was asked for before anything was read.
         sources = tuple(journal.with_attempts(each) for each in failed_before + settled.sources)
+        self._check_claim()
         dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
         with self._timed(events.Step.JOURNAL):
             entry = journal.append(sources, settled.files, dead_letters)
@@ -126,13 +136,25 @@ class Pipeline:
         self._check_failures()
         return True
 
-    def _open_journal(self) -> Journal:
-        """Open the journal at the first step, whatever state an earlier run left it in."""
+    @property
+    def opened(self) -> bool:
+        """Say whether the journal is open: from then on the table knows this pipeline."""
+        return self._opened
+
+    def _open_journal(self) -> Journal | None:
+        """Open the journal at the first step, whatever state an earlier run left it in.
+
+        Only one run may write it, so our turn comes first: what the one before us has written
+        last is then there to be read. None if a stop came before it was our turn.
+        """
         if self._journal is None:
             store = self._sink = self.open_sink(sink_location(self.settings))
+            require_handoff(store, self.settings.sink.handoff)
+            if self.claim is not None and not self.claim.take(store):
+                return None
             history = read_history(store, self.settings.name)
             identity = identity_of(self.settings, self.run_id)
-            self._journal = Journal(store, identity, history, self.clock)
+            self._journal = Journal(store, identity, history, self.clock, self.pause)
         if not self._opened:
             self._journal.open_with(self.log_knows_pipeline)
             self._opened = True
@@ -231,6 +253,7 @@ class Pipeline:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""
         if self._sink is None or self._journal is None or not self._unpublished:
             return
+        self._check_claim()
         last = self._journal.last
         with self._timed(events.Step.PUBLISH):
             done = self.publisher.publish(self._sink, last, redo=last is not self._fresh)
@@ -245,6 +268,11 @@ class Pipeline:
                     files=done.files,
                 )
             )
+
+    def _check_claim(self) -> None:
+        """Stop before anything becomes visible if another blizzard has taken over."""
+        if self.claim is not None:
+            self.claim.check()
 
     def _check_failures(self) -> None:
         """Stop the pipeline once too many files have failed; what succeeded is handed on."""
