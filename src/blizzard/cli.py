@@ -86,7 +86,7 @@ def run(
             address=settings.metrics_address if settings.metrics_enabled else None,
             specs=METRICS + PENGUIN_METRICS,
             parts={
-                Part(PartKind.PIPELINE, each.name): each.poll_interval
+                Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
                 for each in settings.pipelines
             },
             seconds=time.time,

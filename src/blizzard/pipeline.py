@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard import dlq, events
@@ -15,11 +15,12 @@ from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
 from blizzard.journal import Journal
+from blizzard.outlook import Outlook, Pace
 from blizzard.plan import plan
 from blizzard.protocol import require_handoff
 from blizzard.runner import Runner
-from blizzard.settings import PipelineSettings
-from blizzard.sight import OpenReader, dlq_place, identity_of, look, sink_location, source_location
+from blizzard.settings import PipelineSettings, share_of
+from blizzard.sight import OpenReader, dlq_place, identity_of, sink_location, source_location
 from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord
@@ -80,6 +81,10 @@ class Pipeline:
     """This run's turn at the pipeline; None where nobody else can write it."""
     pause: Callable[[float], object] = time.sleep
     """Waits for a store to come back; a stop may end the wait."""
+    pace: Pace | None = None
+    """How often the sources are looked at; None for what `once` asks for."""
+    total_concurrency: int | None = None
+    """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
     statistics: Statistics = field(default_factory=Statistics)
     _sink: Store | None = None
     _journal: Journal | None = None
@@ -92,6 +97,20 @@ class Pipeline:
     _fresh: Entry | None = None
     _started: float = 0.0
     _effort: Effort = field(default_factory=Effort)
+    _outlook: Outlook = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._outlook = Outlook(
+            self.settings,
+            self.open_source,
+            clock=self.clock,
+            pace=self.pace or Pace(drain=self.once),
+            pause=self.pause,
+        )
+
+    def until_next_look(self) -> float:
+        """Say how many seconds to wait for the next step where this one found nothing to do."""
+        return self._outlook.wait()
 
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; say whether there was one."""
@@ -119,16 +138,30 @@ class Pipeline:
         files, died = self._portion(journal, files)
         units = plan(files, parallelism=self.runner.parallelism) if files else ()
         self._tell_start(journal.sequence + 1, files, units)
+        failed_before = misplaced + died
+        self._outlook.look_ahead(
+            journal.known, frozenset(self._tried), running=files, failed=failed_before
+        )
+        try:
+            return self._run(journal, units, failed_before)
+        except BaseException:
+            self._outlook.drop_ahead()
+            raise
+
+    def _run(
+        self, journal: Journal, units: tuple[WorkUnit, ...], failed_before: tuple[SourceRecord, ...]
+    ) -> bool:
+        """Run the units of a batch, journal what came of them, and hand it off."""
         with self._timed(events.Step.RUN):
             settled = run_units(units, self._work(journal), self.runner, self.emit)
         self._effort = settled.effort
-        failed_before = misplaced + died
         if not settled.sources and not failed_before:
+            self._outlook.drop_ahead()
             return False  # A stop was asked for before anything was read.
         sources = tuple(journal.with_attempts(each) for each in failed_before + settled.sources)
         self._check_claim()
         dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
-        with self._timed(events.Step.JOURNAL):
+        with self._timed(events.Step.JOURNAL), self._outlook.journal_lock:
             entry = journal.append(sources, settled.files, dead_letters)
         self._tell_end(entry)
         self._count(entry)
@@ -161,13 +194,7 @@ class Pipeline:
         return self._journal
 
     def _discover(self, journal: Journal) -> dict[str, Finding]:
-        findings = look(
-            self.settings,
-            self.open_source,
-            known=journal.known,
-            tried=frozenset(self._tried),
-            clock=self.clock,
-        )
+        findings = self._outlook.findings(journal.known, frozenset(self._tried))
         uris = {source.name: source.uri for source in self.settings.sources}
         for name, finding in findings.items():
             for facts in finding.overwritten:
@@ -207,18 +234,26 @@ class Pipeline:
     def _work(self, journal: Journal) -> Work:
         settings = self.settings
         template = settings.sink.template
+        files = max(source.max_concurrent_files for source in settings.sources)
+        upload = settings.sink.upload
         return Work(
             sources={source.name: source_location(source) for source in settings.sources},
             sink=sink_location(settings),
             file_schema=settings.schema.without(frozenset(template.keys if template else ())),
             rolling=settings.sink.rolling,
-            upload=settings.sink.upload,
-            max_concurrent_files=max(source.max_concurrent_files for source in settings.sources),
+            upload=replace(
+                upload, max_concurrent_uploads=self._share_of(upload.max_concurrent_uploads)
+            ),
+            max_concurrent_files=self._share_of(files),
             batch_size=min(source.batch_size for source in settings.sources),
             marks={"pipeline": settings.name, "journal": journal.id},
             clock=self.clock,
             outbox=settings.name if settings.sink.handoff is Handoff.DIRECT else None,
         )
+
+    def _share_of(self, limit: int) -> int:
+        """Give a task's share of what all pipelines together may transfer at a time."""
+        return share_of(self.total_concurrency, limit=limit, tasks=self.runner.parallelism)
 
     def _write_dead_letters(self, entry: int, sources: tuple[SourceRecord, ...]) -> tuple[str, ...]:
         """Record the failures of a batch before its entry, which then names the object."""
@@ -244,6 +279,7 @@ class Pipeline:
         self._failed |= {key for key in failed if failed[key].code != ObjectChanged.code}
         if self.once:
             self._tried |= failed.keys()
+        self._outlook.journaled({record.key for record in entry.sources})
         self.statistics.count(entry)
         self.statistics.files_failed = len(self._failed)
         self._unpublished = True

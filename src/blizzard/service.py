@@ -14,6 +14,7 @@ from blizzard.events import SparkStarting
 from blizzard.flow import Location
 from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
 from blizzard.live import Running
+from blizzard.outlook import Pace
 from blizzard.pipeline import Pipeline, Statistics
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
 from blizzard.spark.runner import SparkRunner
@@ -88,8 +89,12 @@ class Service:
                 stop=self.stop,
                 emit=emit,
                 once=self.once,
-                interval=lambda: pipeline.settings.poll_interval,
+                interval=pipeline.until_next_look,
+                delay=self._pace().first(),
             )
+
+    def _pace(self) -> Pace:
+        return Pace(drain=self.once, jitter=self.settings.poll_jitter, chance=self.chance)
 
     def _pipeline(
         self, settings: PipelineSettings, runner: SparkRunner, emit: Emit, run_id: str
@@ -114,6 +119,8 @@ class Service:
                 wait=self.stop.wait,
             ),
             pause=self.stop.wait,
+            pace=self._pace(),
+            total_concurrency=self.settings.total_concurrency,
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:
