@@ -28,7 +28,7 @@ def job(root: Path, name: str, files: int) -> tuple[list[WorkUnit], Work]:
 
 
 def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_path: Path) -> None:
-    """In one pool the large job's tasks would all go first; each pipeline has its own."""
+    """Without fair scheduling the large job's tasks would all go first."""
     begun: set[str] = set()
     two_begun, small_is_done = threading.Event(), threading.Event()
 

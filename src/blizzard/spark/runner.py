@@ -60,8 +60,8 @@ class SparkRunner:
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         """Run every unit as a task of one job; give the outcomes in the order of the units.
 
-        Each pipeline's jobs are in a pool of their own. Between pools the cores are shared fairly:
-        a small job need not wait until the tasks of a large one have all begun.
+        Each pipeline's jobs are in a pool of their own, named like it, and pools share the cores
+        fairly: a small job need not wait until the tasks of a large one have all begun.
         """
         session, switchboard = self._started()
         count = len(units)
