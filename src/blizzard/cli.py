@@ -2,9 +2,7 @@
 
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -17,16 +15,11 @@ from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
 from blizzard.commands.status import status
-from blizzard.events import SparkStarting
-from blizzard.flow import Location
-from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
-from blizzard.live import Running
 from blizzard.metrics import METRICS
-from blizzard.pipeline import Pipeline
 from blizzard.progress import Display
-from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
+from blizzard.service import Service, TableOf, asks_the_log, open_reader
+from blizzard.settings import BlizzardSettings, SinkSettings
 from blizzard.sight import dead_letter_queue
-from blizzard.spark.runner import SparkRunner
 from blizzard.switch import set_handoff
 from lake.arguments import (
     DONE,
@@ -43,19 +36,19 @@ from lake.arguments import (
     usage_is_checked,
     version_option,
 )
-from lake.clock import Clock
 from lake.config.models import same_place
-from lake.entry import Entry, Handoff
+from lake.entry import Handoff
 from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
-from lake.polling import Stop, run_step, stop_on_signals
-from lake.storage import Reader, Store
-from lake.telemetry.events import Emit, SettingNotActedOn, StepFailed, code_of, shared
+from lake.polling import Stop, stop_on_signals
+from lake.storage import Store
+from lake.telemetry.events import Emit, SettingNotActedOn, shared
 from lake.telemetry.health import Part, PartKind
 from lake.telemetry.logs import LogFormat, LogLevel, log_events
 from lake.telemetry.server import observed
 from penguin import config as penguin_config
 from penguin import inline
 from penguin.metrics import METRICS as PENGUIN_METRICS
+from penguin.settings import TableSettings
 
 app = program()
 
@@ -88,7 +81,7 @@ def run(
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
-        raise typer.Exit(dry_run_plan(settings.pipelines, output, _asks_the_log))
+        raise typer.Exit(dry_run_plan(settings.pipelines, output, asks_the_log))
     with (
         usage_is_checked(),
         observed(
@@ -96,13 +89,14 @@ def run(
             address=settings.metrics_address if settings.metrics_enabled else None,
             specs=METRICS + PENGUIN_METRICS,
             parts={
-                Part(PartKind.PIPELINE, each.name): each.poll_interval
+                Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
                 for each in settings.pipelines
             },
             seconds=time.time,
         ) as told,
     ):
-        code = _run(settings, told, once=once, output=output, config_files=(files, folders))
+        table_of = _tables_for_inline(settings, files, folders)
+        code = _run(settings, told, once=once, output=output, table_of=table_of)
     raise typer.Exit(code)
 
 
@@ -136,7 +130,7 @@ def dlq_list(
     code = DONE
     for pipeline in settings.pipelines:
         try:
-            queue = dead_letter_queue(pipeline, _open_reader)
+            queue = dead_letter_queue(pipeline, open_reader)
         except LakeError as error:
             complain(error, who=pipeline.name)
             code = FAILED
@@ -193,79 +187,43 @@ def _run(
     *,
     once: bool,
     output: Output,
-    config_files: tuple[list[Path] | None, list[Path] | None],
+    table_of: TableOf,
 ) -> int:
-    clock = Clock()
-    running = Running(emit)
-    emit = shared(emit, running.emit)
+    """Run every pipeline, print what each did, and give the exit code that tells the truth."""
     stop = Stop()
     stop_on_signals(stop, emit)
-    runner = SparkRunner(
-        settings.spark,
-        starting=lambda: emit(SparkStarting(master=settings.spark.master)),
-        stop_requested=lambda: stop.requested,
-        heard=running.heard,
-    )
-    run_id = str(clock.fresh_id())
-    pipelines = [
-        Pipeline(
-            settings=pipeline,
-            runner=runner,
-            publisher=_publisher(settings, pipeline, emit, clock, config_files),
-            log_knows_pipeline=_asks_the_log(pipeline),
-            clock=clock,
-            emit=emit,
-            once=once,
-            run_id=run_id,
-            open_source=_open_reader,
-            open_sink=lambda location: Store(location.uri, location.options, make_folder=True),
-        )
-        for pipeline in settings.pipelines
-    ]
-    errors: dict[str, BaseException] = {}
-
-    def poll(pipeline: Pipeline) -> None:
-        name = pipeline.settings.name
-        try:
-            error = run_step(
-                pipeline.step,
-                who=name,
-                stop=stop,
-                emit=emit,
-                once=once,
-                interval=lambda: pipeline.settings.poll_interval,
-            )
-        except BaseException as fatal:
-            # A panic of a library is no Exception; the exit code must tell the truth all the same.
-            errors[name] = fatal
-            emit(StepFailed(who=name, code=code_of(fatal), error=repr(fatal), next_try_secs=None))
-            raise
-        if error is not None:
-            errors[name] = error
-
-    threads = [threading.Thread(target=poll, args=(each,), daemon=True) for each in pipelines]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            # With a timeout, so that the main thread can run signal handlers in between.
-            thread.join(0.5)
-    runner.stop()
+    results = Service(settings=settings, emit=emit, stop=stop, once=once, table_of=table_of).run()
     show.results(
         [
             {
                 "pipeline": each.settings.name,
                 "table_uri": each.settings.sink.table_uri,
                 **asdict(each.statistics),
-                "error": str(errors[each.settings.name]) if each.settings.name in errors else None,
+                "error": None if each.error is None else str(each.error),
             }
-            for each in pipelines
+            for each in results
         ],
         output,
     )
-    if any(isinstance(error, ProtocolConflict | ConfigInvalid) for error in errors.values()):
+    errors = [each.error for each in results if each.error is not None]
+    if any(isinstance(error, ProtocolConflict | ConfigInvalid) for error in errors):
         return USAGE
     return FAILED if errors else DONE
+
+
+def _tables_for_inline(
+    settings: BlizzardSettings, files: list[Path] | None, folders: list[Path] | None
+) -> TableOf:
+    """Give the `tables:` entry of a pipeline whose commits blizzard makes itself."""
+
+    def table_of(pipeline: str) -> TableSettings | None:
+        name = settings.tables.get(pipeline)
+        if name is None:
+            return None
+        tables = penguin_config.load(files or [], folders or [], os.environ).tables
+        return next(each for each in tables if each.name == name)
+
+    return table_of
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:
@@ -274,54 +232,3 @@ def _log(least: LogLevel, shape: LogFormat) -> Emit:
         return log_events(least, shape)
     display = Display(Console(stderr=True))
     return shared(log_events(least, shape, write=display.write), display.emit)
-
-
-def _publisher(
-    settings: BlizzardSettings,
-    pipeline: PipelineSettings,
-    emit: Emit,
-    clock: Clock,
-    config_files: tuple[list[Path] | None, list[Path] | None],
-) -> Publisher:
-    handed_off = publisher_of(pipeline.sink.handoff, _asks_for_entry(pipeline))
-    if pipeline.sink.commit is Commit.PENGUIN:
-        return handed_off
-    table = None
-    if (name := settings.tables.get(pipeline.name)) is not None:
-        files, folders = config_files
-        tables = penguin_config.load(files or [], folders or [], os.environ).tables
-        table = next(each for each in tables if each.name == name)
-    return CommitInline(
-        inline.committer(
-            table,
-            pipeline.sink.table_uri,
-            pipeline.sink.storage_options,
-            emit=emit,
-            clock=clock,
-            pipeline=pipeline.name,
-        ),
-        before=handed_off,
-    )
-
-
-def _asks_for_entry(pipeline: PipelineSettings) -> IsCommitted:
-    """Give the question to the log whether an entry is committed."""
-    sink = pipeline.sink
-
-    def ask(entry: Entry) -> bool:
-        last = inline.last_committed(
-            sink.table_uri, sink.storage_options, entry.pipeline, entry.journal
-        )
-        return last is not None and last >= entry.sequence
-
-    return ask
-
-
-def _asks_the_log(pipeline: PipelineSettings) -> Callable[[], bool]:
-    return lambda: inline.pipeline_known(
-        pipeline.sink.table_uri, pipeline.sink.storage_options, pipeline.name
-    )
-
-
-def _open_reader(location: Location) -> Reader:
-    return Reader(location.uri, location.options)

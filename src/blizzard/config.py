@@ -48,8 +48,6 @@ NOT_YET: Mapping[str, str] = {
     "source.sweep_interval_secs": "the whole source is listed at each poll",
     "source.sweep_horizon": "the whole source is listed at each poll",
     "schema.unknown_fields": "fields that are not declared are left out and counted",
-    "global.total_concurrency": "the limits of each source and sink hold",
-    "global.poll_jitter_secs": "polls start without jitter",
 }
 """Keys that are read and do nothing so far, with what happens instead."""
 
@@ -80,7 +78,13 @@ def load(
     tables = {same_place(table.table_uri): name for name, table in document.tables.items()}
     return BlizzardSettings(
         pipelines=pipelines,
-        spark=SparkSettings(master=document.spark.master, conf=plain(document.spark.conf)),
+        spark=SparkSettings(
+            master=document.spark.master,
+            conf=plain(document.spark.conf),
+            most_tasks=document.global_.total_concurrency,
+        ),
+        total_concurrency=document.global_.total_concurrency,
+        poll_jitter=document.global_.poll_jitter_secs,
         tables={
             pipeline.name: tables[same_place(pipeline.sink.table_uri)]
             for pipeline in pipelines

@@ -354,3 +354,54 @@ class JobSplit(Event):
     def measures(self) -> Iterable[Measure]:
         """Count it."""
         yield Count("blizzard_jobs_split_total", 1, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherWriterWatched(Event):
+    """Another blizzard seems to write the pipeline; whether it is alive is being found out."""
+
+    pipeline: str
+    other: str
+    seconds: float
+
+    def sentence(self) -> str:
+        """Say who it is, and how long this takes."""
+        return (
+            f"{self.pipeline}: another blizzard has not ended: {self.other}; watching for up to "
+            f"{self.seconds:.0f} s whether it is alive"
+        )
+
+    def signs(self) -> Iterable[Sign]:
+        """Say that the wait is no trouble."""
+        yield Working(Part(PartKind.PIPELINE, self.pipeline))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOver(Event):
+    """This blizzard goes on where another one left off."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    other: str
+    why: str
+
+    def sentence(self) -> str:
+        """Say from whom, and why that is sound."""
+        return f"{self.pipeline}: taking over from {self.other}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeatFailed(Event):
+    """The note of who writes could not be renewed; nothing depends on it but who is told."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    code: str
+    error: str
+
+    def sentence(self) -> str:
+        """Say what may come of it."""
+        return (
+            f"{self.pipeline}: the note of who writes was not renewed: {self.error} [{self.code}]; "
+            "a second blizzard may take this pipeline over"
+        )

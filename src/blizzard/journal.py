@@ -60,7 +60,7 @@ class Journal:
         identity: Identity,
         history: History,
         clock: Clock,
-        pause: Callable[[float], None] = time.sleep,
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         self._store = store
         self._identity = identity

@@ -1,27 +1,30 @@
 """One pipeline at work: a batch from discovery to hand-off."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard import dlq, events
 from blizzard.batch import given_up, portion, run_units
+from blizzard.claim import Claim
 from blizzard.discovery import Finding
 from blizzard.eventtime import rows_without_time
 from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
 from blizzard.journal import Journal
+from blizzard.outlook import Outlook, Pace
 from blizzard.plan import plan
+from blizzard.protocol import require_handoff
 from blizzard.runner import Runner
-from blizzard.settings import PipelineSettings
+from blizzard.settings import PipelineSettings, share_of
 from blizzard.sight import (
     OpenReader,
     dlq_place,
     identity_of,
-    look,
     row_partitions_of,
     sink_location,
     source_location,
@@ -82,6 +85,14 @@ class Pipeline:
     run_id: str
     open_source: OpenReader
     open_sink: OpenStore
+    claim: Claim | None = None
+    """This run's turn at the pipeline; None where nobody else can write it."""
+    pause: Callable[[float], object] = time.sleep
+    """Waits for a store to come back; a stop may end the wait."""
+    pace: Pace | None = None
+    """How often the sources are looked at; None for what `once` asks for."""
+    total_concurrency: int | None = None
+    """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
     statistics: Statistics = field(default_factory=Statistics)
     _sink: Store | None = None
     _journal: Journal | None = None
@@ -94,10 +105,26 @@ class Pipeline:
     _fresh: Entry | None = None
     _started: float = 0.0
     _effort: Effort = field(default_factory=Effort)
+    _outlook: Outlook = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._outlook = Outlook(
+            self.settings,
+            self.open_source,
+            clock=self.clock,
+            pace=self.pace or Pace(drain=self.once),
+            pause=self.pause,
+        )
+
+    def until_next_look(self) -> float:
+        """Say how many seconds to wait for the next step where this one found nothing to do."""
+        return self._outlook.wait()
 
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; say whether there was one."""
         journal = self._open_journal()
+        if journal is None:
+            return False  # A stop came while we watched another writer.
         if (earlier := journal.settle()) is not None:
             self._tell_end(earlier)
             self._count(earlier)
@@ -119,15 +146,30 @@ class Pipeline:
         files, died = self._portion(journal, files)
         units = plan(files, parallelism=self.runner.parallelism) if files else ()
         self._tell_start(journal.sequence + 1, files, units)
+        failed_before = misplaced + died
+        self._outlook.look_ahead(
+            journal.known, frozenset(self._tried), running=files, failed=failed_before
+        )
+        try:
+            return self._run(journal, units, failed_before)
+        except BaseException:
+            self._outlook.drop_ahead()
+            raise
+
+    def _run(
+        self, journal: Journal, units: tuple[WorkUnit, ...], failed_before: tuple[SourceRecord, ...]
+    ) -> bool:
+        """Run the units of a batch, journal what came of them, and hand it off."""
         with self._timed(events.Step.RUN):
             settled = run_units(units, self._work(journal), self.runner, self.emit)
         self._effort = settled.effort
-        failed_before = misplaced + died
         if not settled.sources and not failed_before:
+            self._outlook.drop_ahead()
             return False  # A stop was asked for before anything was read.
         sources = tuple(journal.with_attempts(each) for each in failed_before + settled.sources)
+        self._check_claim()
         dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
-        with self._timed(events.Step.JOURNAL):
+        with self._timed(events.Step.JOURNAL), self._outlook.journal_lock:
             entry = journal.append(sources, settled.files, dead_letters)
         self._tell_end(entry)
         self._count(entry)
@@ -135,26 +177,32 @@ class Pipeline:
         self._check_failures()
         return True
 
-    def _open_journal(self) -> Journal:
-        """Open the journal at the first step, whatever state an earlier run left it in."""
+    @property
+    def opened(self) -> bool:
+        """Say whether the journal is open: from then on the table knows this pipeline."""
+        return self._opened
+
+    def _open_journal(self) -> Journal | None:
+        """Open the journal at the first step, whatever state an earlier run left it in.
+
+        Only one run may write it, so our turn comes first: what the one before us has written
+        last is then there to be read. None if a stop came before it was our turn.
+        """
         if self._journal is None:
             store = self._sink = self.open_sink(sink_location(self.settings))
+            require_handoff(store, self.settings.sink.handoff)
+            if self.claim is not None and not self.claim.take(store):
+                return None
             history = read_history(store, self.settings.name)
             identity = identity_of(self.settings, self.run_id)
-            self._journal = Journal(store, identity, history, self.clock)
+            self._journal = Journal(store, identity, history, self.clock, self.pause)
         if not self._opened:
             self._journal.open_with(self.log_knows_pipeline)
             self._opened = True
         return self._journal
 
     def _discover(self, journal: Journal) -> dict[str, Finding]:
-        findings = look(
-            self.settings,
-            self.open_source,
-            known=journal.known,
-            tried=frozenset(self._tried),
-            clock=self.clock,
-        )
+        findings = self._outlook.findings(journal.known, frozenset(self._tried))
         uris = {source.name: source.uri for source in self.settings.sources}
         for name, finding in findings.items():
             for facts in finding.overwritten:
@@ -194,19 +242,27 @@ class Pipeline:
     def _work(self, journal: Journal) -> Work:
         settings = self.settings
         template = settings.sink.template
+        files = max(source.max_concurrent_files for source in settings.sources)
+        upload = settings.sink.upload
         return Work(
             sources={source.name: source_location(source) for source in settings.sources},
             sink=sink_location(settings),
             file_schema=settings.schema.without(frozenset(template.keys if template else ())),
             row_partitions=row_partitions_of(settings),
             rolling=settings.sink.rolling,
-            upload=settings.sink.upload,
-            max_concurrent_files=max(source.max_concurrent_files for source in settings.sources),
+            upload=replace(
+                upload, max_concurrent_uploads=self._share_of(upload.max_concurrent_uploads)
+            ),
+            max_concurrent_files=self._share_of(files),
             batch_size=min(source.batch_size for source in settings.sources),
             marks={"pipeline": settings.name, "journal": journal.id},
             clock=self.clock,
             outbox=settings.name if settings.sink.handoff is Handoff.DIRECT else None,
         )
+
+    def _share_of(self, limit: int) -> int:
+        """Give a task's share of what all pipelines together may transfer at a time."""
+        return share_of(self.total_concurrency, limit=limit, tasks=self.runner.parallelism)
 
     def _write_dead_letters(self, entry: int, sources: tuple[SourceRecord, ...]) -> tuple[str, ...]:
         """Record the failures of a batch before its entry, which then names the object."""
@@ -232,6 +288,7 @@ class Pipeline:
         self._failed |= {key for key in failed if failed[key].code != ObjectChanged.code}
         if self.once:
             self._tried |= failed.keys()
+        self._outlook.journaled({record.key for record in entry.sources})
         self.statistics.count(entry)
         self.statistics.files_failed = len(self._failed)
         self._unpublished = True
@@ -241,6 +298,7 @@ class Pipeline:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""
         if self._sink is None or self._journal is None or not self._unpublished:
             return
+        self._check_claim()
         last = self._journal.last
         with self._timed(events.Step.PUBLISH):
             done = self.publisher.publish(self._sink, last, redo=last is not self._fresh)
@@ -255,6 +313,11 @@ class Pipeline:
                     files=done.files,
                 )
             )
+
+    def _check_claim(self) -> None:
+        """Stop before anything becomes visible if another blizzard has taken over."""
+        if self.claim is not None:
+            self.claim.check()
 
     def _check_failures(self) -> None:
         """Stop the pipeline once too many files have failed; what succeeded is handed on."""

@@ -128,6 +128,13 @@ class SparkSettings:
 
     master: str = "local[*,4]"
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    most_tasks: int | None = None
+    """The most tasks at a time: each transfers at least one file, so no more than may transfer."""
+
+
+def share_of(total: int | None, *, limit: int, tasks: int) -> int:
+    """Give one task's share of all transfers where so many tasks may run; at most its limit."""
+    return limit if total is None else max(1, min(limit, total // max(1, tasks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +145,10 @@ class BlizzardSettings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     tables: Mapping[str, str] = field(default_factory=dict)
     """Names under `tables:` by pipeline: the entry that holds the settings of inline commits."""
+    total_concurrency: int | None = None
+    """The most downloads, and the most uploads, at a time in all running tasks together."""
+    poll_jitter: float = 0.0
+    """Each look at a source comes up to so many seconds later, by chance."""
     metrics_enabled: bool = False
     metrics_address: str = METRICS_ADDRESS
     warnings: tuple[str, ...] = ()

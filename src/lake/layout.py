@@ -147,6 +147,11 @@ def receipt(pipeline: str) -> TablePath:
     return TablePath(f"{OURS}/{pipeline}/receipt.json")
 
 
+def writer(pipeline: str) -> TablePath:
+    """Name the note of who writes a pipeline."""
+    return TablePath(f"{OURS}/{pipeline}/writer.json")
+
+
 def pipelines(folders: list[str]) -> list[str]:
     """Pick the pipelines out of the folders below `_blizzard/`."""
     names = (name.rstrip("/").rpartition("/")[2] for name in folders)

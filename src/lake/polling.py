@@ -4,7 +4,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -68,17 +68,20 @@ def run_step(
     once: bool,
     interval: Callable[[], float],
     kind: PartKind = PartKind.PIPELINE,
+    delay: float = 0.0,
     backoff: Backoff | None = None,
     max_tries: int = 5,
 ) -> BaseException | None:
     """Repeat a step until it is asked to stop or, with `once`, until it has nothing left to do.
 
-    The step says whether it found work. When polling, an error that time or an operator may mend
-    is tried again for ever, with backoff. With `once`, only one that time may mend, and
+    The first step comes after so many seconds of `delay`, so that many loops need not begin at
+    once. The step says whether it found work. When polling, an error that time or an operator may
+    mend is tried again for ever, with backoff. With `once`, only one that time may mend, and
     `max_tries` times in a row. Any other error ends the loop and is given back.
     """
     policy = backoff or Backoff()
     failures = 0
+    stop.wait(delay)
     while not stop.requested:
         try:
             found = step()
@@ -106,3 +109,43 @@ def run_step(
         stop.wait(interval())
     emit(LastStepTaken(kind=kind, who=who))
     return None
+
+
+def run_together(
+    loops: Mapping[str, Callable[[], BaseException | None]],
+    emit: Emit,
+    *,
+    kind: PartKind = PartKind.PIPELINE,
+) -> dict[str, BaseException]:
+    """Run every loop in a thread of its own until all have ended; give the errors by name.
+
+    However one of them ends, the others go on.
+    """
+    errors: dict[str, BaseException] = {}
+
+    def run(name: str, loop: Callable[[], BaseException | None]) -> None:
+        try:
+            error = loop()
+        except BaseException as fatal:
+            # A panic of a library is no Exception; the exit code must tell the truth all the same.
+            errors[name] = fatal
+            emit(
+                StepFailed(
+                    kind=kind, who=name, code=code_of(fatal), error=repr(fatal), next_try_secs=None
+                )
+            )
+            raise
+        if error is not None:
+            errors[name] = error
+
+    threads = [
+        threading.Thread(target=run, args=(name, loop), name=f"{kind.value} {name}", daemon=True)
+        for name, loop in loops.items()
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            # With a timeout, so that the main thread can run signal handlers in between.
+            thread.join(0.2)
+    return errors

@@ -1,9 +1,9 @@
 """Arguments, wiring, exit codes. What is heavy is loaded when a run starts, not before."""
 
 import sys
-import threading
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +24,7 @@ from lake.arguments import (
 )
 from lake.clock import Clock
 from lake.errors import LakeError, ProtocolConflict
-from lake.polling import Stop, run_step, stop_on_signals
+from lake.polling import Stop, run_step, run_together, stop_on_signals
 from lake.telemetry.events import Emit, SettingNotActedOn, shared
 from lake.telemetry.health import Part, PartKind
 from lake.telemetry.logs import LogFormat, LogLevel, log_events
@@ -198,10 +198,9 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
         )
         for table in settings.tables
     ]
-    errors: dict[str, BaseException] = {}
 
-    def poll(table: TableRun) -> None:
-        error = run_step(
+    def poll(table: TableRun) -> BaseException | None:
+        return run_step(
             table.step,
             who=table.settings.name,
             stop=stop,
@@ -210,16 +209,10 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
             interval=lambda: table.settings.poll_interval,
             kind=PartKind.TABLE,
         )
-        if error is not None:
-            errors[table.settings.name] = error
 
-    threads = [threading.Thread(target=poll, args=(each,), daemon=True) for each in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            # With a timeout, so that the main thread can run signal handlers in between.
-            thread.join(0.2)
+    errors = run_together(
+        {each.settings.name: partial(poll, each) for each in runs}, emit, kind=PartKind.TABLE
+    )
     for each in runs:
         for stopped in each.stopped.values():
             errors.setdefault(each.settings.name, stopped.error)

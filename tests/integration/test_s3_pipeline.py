@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from blizzard import cli as blizzard_cli
 from blizzard import config as blizzard_config
+from blizzard import service
 from blizzard.pipeline import Pipeline
 from blizzard.runner import Runner
 from lake import remote
@@ -336,7 +337,7 @@ def run_blizzard(lake: Lake, monkeypatch: pytest.MonkeyPatch, *arguments: str) -
         def stop(self) -> None:
             pass
 
-    monkeypatch.setattr(blizzard_cli, "SparkRunner", Inside)
+    monkeypatch.setattr(service, "SparkRunner", Inside)
     monkeypatch.setattr(blizzard_cli, "stop_on_signals", lambda *_given: None)
     return CliRunner().invoke(blizzard_cli.app, ["-c", str(lake.config), *arguments])
 

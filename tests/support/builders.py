@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from blizzard.claim import Claim
 from blizzard.compression import Codec as SourceCodec
 from blizzard.flow import ClosedFile, Known, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import LeaveToPenguin, Publisher
@@ -237,6 +238,7 @@ class Bench:
     once: bool = True
     run_id: str = "run-1"
     store: type[Store] = Store
+    claim: Claim | None = None
     events: list[Event] = field(default_factory=list)
 
     def pipeline(self) -> Pipeline:
@@ -252,6 +254,7 @@ class Bench:
             run_id=self.run_id,
             open_source=lambda place: Reader(place.uri, place.options),
             open_sink=lambda place: self.store(place.uri, place.options, make_folder=True),
+            claim=self.claim,
         )
 
     def again(self, **given: Any) -> "Bench":

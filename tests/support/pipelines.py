@@ -10,6 +10,7 @@ from blizzard.sight import OpenReader
 from lake.clock import Clock
 from lake.storage import Reader, Store
 from lake.telemetry.events import Emit
+from tests.support.writers import claim, machine
 
 
 def pipeline_of(
@@ -26,6 +27,7 @@ def pipeline_of(
 ) -> Pipeline:
     """Give a pipeline that drains what is there."""
     clock = clock or Clock()
+    run_id = str(clock.fresh_id())
     return Pipeline(
         settings=settings,
         runner=runner,
@@ -34,7 +36,9 @@ def pipeline_of(
         clock=clock,
         emit=emit,
         once=True,
-        run_id=str(clock.fresh_id()),
+        run_id=run_id,
         open_source=open_source,
         open_sink=open_sink,
+        # Whoever had the pipeline before is dead: a test has one life after the other.
+        claim=claim(run_id, pipeline=settings.name, on=machine(alive=False)),
     )

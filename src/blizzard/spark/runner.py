@@ -5,9 +5,7 @@ winning attempt, and nothing that an attempt wrote means anything until the driv
 result. Units travel in the function that is mapped over `spark.range`, so no RDD is needed.
 """
 
-import os
 import pickle
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,11 +20,12 @@ from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Caller, Progress, Switchboard
 from blizzard.runner import RunFailed, WorkersDied
 from blizzard.settings import SparkSettings
-from blizzard.spark.session import start
+from blizzard.spark.session import local_cores, start
 from blizzard.worker import OpenedStores, run_unit
 from lake.errors import LakeError
 
 ANSWER = "unit bigint, outcome binary"
+POOL = "spark.scheduler.pool"
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
@@ -52,18 +51,22 @@ class SparkRunner:
     @property
     def parallelism(self) -> int:
         """Say how many tasks Spark runs at the same time; on this machine Spark need not start."""
-        local = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", self._settings.master)
-        if local is None:
+        cores = local_cores(self._settings)
+        if cores is None:
             session, _switchboard = self._started()
             return int(session.sparkContext.defaultParallelism)
-        if local[1] == "*":
-            return os.cpu_count() or 1
-        return int(local[1] or 1)
+        return cores
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        """Run every unit as a task of one job; give the outcomes in the order of the units."""
+        """Run every unit as a task of one job; give the outcomes in the order of the units.
+
+        Each pipeline's jobs are in a pool of their own, named like it, and pools share the cores
+        fairly: a small job need not wait until the tasks of a large one have all begun.
+        """
         session, switchboard = self._started()
         count = len(units)
+        # A property of this Python thread and of the JVM thread that belongs to it.
+        session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
         work = replace(work, line=switchboard.address)
         try:
             answers = (
@@ -72,19 +75,21 @@ class SparkRunner:
                 .collect()
             )
         except (PySparkException, Py4JError) as cause:
-            raise self._explained(cause, count) from cause
+            raise self._explained(cause, count, session) from cause
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
 
-    def _explained(self, cause: BaseException, count: int) -> LakeError:
+    def _explained(self, cause: BaseException, count: int, session: SparkSession) -> LakeError:
         """Tell a job whose workers died from one that Spark could not run at all."""
         text = str(cause)
         if any(sign in text for sign in WORKER_IS_DEAD):
             return WorkersDied(f"the Python workers of a job of {count} units died")
         if isinstance(cause, Py4JNetworkError) or "SparkContext" in text:
-            # The JVM is gone, or its context is: the next batch starts a new one.
+            # The JVM is gone, or its context is: the next batch starts a new one, once for all
+            # the pipelines that notice it.
             with self._lock:
-                self._session = None
+                if self._session is session:
+                    self._session = None
             return RunFailed("Spark is gone; it is started again")
         return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
 

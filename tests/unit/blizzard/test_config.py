@@ -103,6 +103,8 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda s: s.spark.conf,
         {"spark.ui.enabled": "false", "spark.cores.max": "4"},
     ),
+    "global.total_concurrency": (8, lambda s: (s.total_concurrency, s.spark.most_tasks), (8, 8)),
+    "global.poll_jitter_secs": (2, lambda s: s.poll_jitter, 2.0),
     "metrics.enabled": (True, lambda s: s.metrics_enabled, True),
     "metrics.address": ("0.0.0.0:9999", lambda s: s.metrics_address, "0.0.0.0:9999"),
 }
@@ -126,8 +128,6 @@ IGNORED: dict[str, Any] = {
     "source.sweep_interval_secs": 60,
     "source.sweep_horizon": 3,
     "schema.unknown_fields": "rescue",
-    "global.total_concurrency": 8,
-    "global.poll_jitter_secs": 2,
 }
 
 

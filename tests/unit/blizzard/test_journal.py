@@ -139,7 +139,7 @@ def test_a_write_that_never_arrived_is_repeated_with_the_same_bytes(tmp_path):
     journal = opened(store, waits=waits, hands=hands)
     store.dropped = 3
     store.bodies.clear()
-    journal._pause = lambda secs: (waits.append(secs), setattr(hands, "at", hands.at + secs))  # type: ignore[assignment,func-returns-value]
+    journal._pause = lambda secs: (waits.append(secs), setattr(hands, "at", hands.at + secs))  # type: ignore[func-returns-value]
     journal.append((record("a"),), FILES)
     assert len(store.bodies) == 4
     assert len(set(store.bodies)) == 1

@@ -4,8 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
+
 from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.settings import Codec, PipelineSettings, RollingPolicy, UploadSettings
+from blizzard.settings import (
+    Codec,
+    PipelineSettings,
+    RollingPolicy,
+    SparkSettings,
+    UploadSettings,
+    share_of,
+)
+from blizzard.spark.session import capped_master, local_cores
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.runner import InProcessRunner
 
@@ -49,3 +59,48 @@ def test_the_settings_of_the_sink_reach_the_executors(tmp_path: Path) -> None:
 
     assert (work.rolling, work.upload) == (ROLLING, UPLOAD)
     assert work.marks["pipeline"] == settings.name
+
+
+def test_the_total_concurrency_is_shared_out_among_the_tasks(tmp_path: Path) -> None:
+    """Downloads of all tasks together, and uploads, stay at or below it; own limits hold, too."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
+    settings = replace(settings, sink=replace(settings.sink, upload=UPLOAD))
+    runner = Listening(parallelism=3)
+    pipeline = Bench(settings, runner=runner).pipeline()
+    pipeline.total_concurrency = 10
+    assert pipeline.step()
+    (work,) = runner.told
+
+    assert work.max_concurrent_files == 3
+    assert work.upload == UPLOAD, "two uploads a task are fewer than its share"
+    assert 3 * max(work.max_concurrent_files, work.upload.max_concurrent_uploads) <= 10
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "tasks", "share"),
+    [(None, 16, 4, 16), (10, 16, 4, 2), (10, 2, 4, 2), (4, 16, 4, 1), (3, 16, 4, 1), (9, 5, 0, 5)],
+)
+def test_a_share(total: int | None, limit: int, tasks: int, share: int) -> None:
+    assert share_of(total, limit=limit, tasks=tasks) == share
+
+
+@pytest.mark.parametrize(
+    ("master", "most", "capped", "cores"),
+    [
+        ("local[4,4]", 2, "local[2,4]", 2),
+        ("local[2,4]", 8, "local[2,4]", 2),
+        ("local[8]", 3, "local[3]", 3),
+        ("local[4]", None, "local[4]", 4),
+        ("local", 3, "local[1]", 1),
+        ("spark://host:7077", 3, "spark://host:7077", None),
+    ],
+)
+def test_no_more_tasks_run_than_may_transfer(
+    master: str, most: int | None, capped: str, cores: int | None
+) -> None:
+    """A task has at least one transfer, so the total also bounds the tasks on this machine."""
+    settings = SparkSettings(master=master, most_tasks=most)
+
+    assert capped_master(settings) == capped
+    assert local_cores(settings) == cores

@@ -1,0 +1,266 @@
+"""When each source is looked at next, and what is known of it until then.
+
+Every source has a pace of its own. While a batch runs, a look ahead finds the next one's files, so
+that a long listing costs no time of its own. What a look has found is used only as long as the
+journal has not heard of it: an entry makes the outlook forget every file that it names.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from blizzard.discovery import Finding
+from blizzard.flow import Known, SourceFile
+from blizzard.settings import PipelineSettings, SourceSettings
+from blizzard.sight import OpenReader, look
+from lake.clock import Clock
+from lake.entry import SourceRecord
+
+THINK_AGAIN_SECS = 10.0
+"""Files that wait for their batch are thought of this often, however rare the looks are."""
+PATIENCE_SECS = 0.1
+
+KnownFile = Callable[[str], Known | None]
+"""Says what the journal knows of a source file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often sources are looked at. With `drain` at every step, and without jitter."""
+
+    drain: bool = False
+    jitter: float = 0.0
+    chance: Callable[[], float] = lambda: 0.0
+
+    def first(self) -> float:
+        """Draw the seconds before the first look."""
+        return 0.0 if self.drain else self.jitter * self.chance()
+
+    def between(self, source: SourceSettings) -> float:
+        """Draw the seconds from one look at a source to the next."""
+        return 0.0 if self.drain else source.poll_interval + self.jitter * self.chance()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What the last look at a source has found, when it was, and how long it holds."""
+
+    finding: Finding
+    at: float
+    holds: float
+
+    def is_due(self, now: float) -> bool:
+        """Say whether to look again: it is time, or the next files are beyond what was found."""
+        spent = self.finding.left_over > 0 and not self.finding.take
+        # A clock that was set back must not stop the looks.
+        return spent or now < self.at or now >= self.at + self.holds
+
+
+class Outlook:
+    """What is known of the sources of one pipeline between two looks."""
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        open_source: OpenReader,
+        *,
+        clock: Clock,
+        pace: Pace,
+        pause: Callable[[float], object],
+    ) -> None:
+        self._settings = settings
+        self._open_source = open_source
+        self._clock = clock
+        self._pace = pace
+        self._pause = pause
+        self._seen: dict[str, _Seen] = {}
+        self._ahead: _LookAhead | None = None
+        # The journal is asked by a look ahead while the batch that it knows is appended.
+        self.journal_lock = threading.Lock()
+
+    def findings(self, known: KnownFile, tried: frozenset[str]) -> dict[str, Finding]:
+        """Look at the sources that are due; give what is known of all of them."""
+        self._take_ahead()
+        now = self._clock.seconds()
+        due = self._due(now)
+        if due:
+            self._saw(self._look(due, known, tried), now)
+        return {name: seen.finding for name, seen in self._seen.items()}
+
+    def wait(self) -> float:
+        """Say how many seconds to wait before the next step has anything to do."""
+        now = self._clock.seconds()
+        holds = [seen.at + seen.holds - now for seen in self._seen.values()]
+        if any(seen.finding.take for seen in self._seen.values()):
+            holds.append(THINK_AGAIN_SECS)
+        return max(0.0, min(holds, default=0.0))
+
+    def look_ahead(
+        self,
+        known: KnownFile,
+        tried: frozenset[str],
+        *,
+        running: Collection[SourceFile],
+        failed: Collection[SourceRecord],
+    ) -> None:
+        """Begin to look for the files of the next batch, while the one with these files runs.
+
+        At once where more files wait than a batch may hold; otherwise when a source is due, should
+        the batch run that long.
+        """
+        taken = _as_known(running, failed, self._clock.now())
+        more = frozenset(name for name, seen in self._seen.items() if seen.finding.left_over)
+        if self._pace.drain and not more:
+            return
+        delay = 0.0 if more else self.wait()
+        begun = self._clock.seconds() + delay
+        due = tuple(
+            source
+            for source in self._settings.sources
+            if source.name in more or self._seen[source.name].is_due(begun)
+        )
+
+        def known_or_taken(key: str) -> Known | None:
+            with self.journal_lock:
+                return taken.get(key) or known(key)
+
+        def look_at_due() -> dict[str, Finding]:
+            found = self._look(due, known_or_taken, tried)
+            return {
+                name: replace(
+                    finding,
+                    # A file of this batch that changes while it is read is the batch's to tell of.
+                    overwritten=tuple(
+                        facts
+                        for facts in finding.overwritten
+                        if f"{name}:{facts.path}" not in taken
+                    ),
+                )
+                for name, finding in found.items()
+            }
+
+        self._ahead = _LookAhead(look_at_due, delay=delay, begun=begun)
+
+    def journaled(self, keys: Collection[str]) -> None:
+        """Forget files that an entry names: they must not be taken once more."""
+        if self._ahead is not None:
+            self._ahead.journaled |= set(keys)
+        self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
+
+    def drop_ahead(self) -> None:
+        """Want nothing more of a look ahead: its batch did not come to its end."""
+        if self._ahead is not None:
+            self._ahead.drop()
+            self._ahead = None
+
+    def _take_ahead(self) -> None:
+        """Use what a look ahead has found, if it came to a good end and is of any use."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or not ahead.has_begun:
+            return
+        while not ahead.ended.wait(PATIENCE_SECS):
+            if self._pause(0):
+                return  # A stop was asked for.
+        found = ahead.found
+        if found is None or (self._pace.drain and not any(map(_has_work, found.values()))):
+            # To drain means to see with own eyes that nothing is left, failed files included.
+            return
+        self._saw(found, ahead.begun)
+        self.journaled(ahead.journaled)
+
+    def _due(self, now: float) -> tuple[SourceSettings, ...]:
+        return tuple(
+            source
+            for source in self._settings.sources
+            if source.name not in self._seen or self._seen[source.name].is_due(now)
+        )
+
+    def _look(
+        self, sources: tuple[SourceSettings, ...], known: KnownFile, tried: frozenset[str]
+    ) -> dict[str, Finding]:
+        return look(
+            replace(self._settings, sources=sources),
+            self._open_source,
+            known=known,
+            tried=tried,
+            clock=self._clock,
+        )
+
+    def _saw(self, findings: Mapping[str, Finding], at: float) -> None:
+        for source in self._settings.sources:
+            if source.name in findings:
+                self._seen[source.name] = _Seen(
+                    finding=findings[source.name], at=at, holds=self._pace.between(source)
+                )
+
+
+class _LookAhead:
+    """One look at the sources in a thread of its own; it reads, and writes nothing."""
+
+    def __init__(
+        self, look: Callable[[], dict[str, Finding]], *, delay: float, begun: float
+    ) -> None:
+        self.begun = begun
+        self.found: dict[str, Finding] | None = None
+        self.ended = threading.Event()
+        self.journaled: set[str] = set()
+        self._look = look
+        self._delay = delay
+        self._dropped = threading.Event()
+        self._lock = threading.Lock()
+        self._looks = False
+        threading.Thread(target=self._run, name="look-ahead", daemon=True).start()
+
+    @property
+    def has_begun(self) -> bool:
+        """Say whether the look began before it was asked for; if not, it never will."""
+        with self._lock:
+            if not self._looks:
+                self._dropped.set()
+            return self._looks
+
+    def drop(self) -> None:
+        """Do not begin, if it has not begun."""
+        self._dropped.set()
+
+    def _run(self) -> None:
+        try:
+            if self._dropped.wait(self._delay):
+                return
+            with self._lock:
+                if self._dropped.is_set():
+                    return
+                self._looks = True
+            self.found = self._look()
+        except Exception:  # noqa: BLE001, S110 - the next step looks for itself, and tells what is wrong
+            pass
+        finally:
+            self.ended.set()
+
+
+def _as_known(
+    running: Collection[SourceFile], failed: Collection[SourceRecord], now: datetime
+) -> dict[str, Known]:
+    """Take the files of a running batch for ingested, so that no look finds them again."""
+    records = [
+        SourceRecord(source=file.source, path=file.path, size=file.size, etag=file.etag)
+        for file in running
+    ] + [replace(record, failure=None) for record in failed]
+    return {record.key: Known(record=record, at=now) for record in records}
+
+
+def _without(seen: _Seen, keys: Collection[str]) -> _Seen:
+    finding = seen.finding
+    return replace(
+        seen,
+        finding=replace(
+            finding,
+            take=tuple(file for file in finding.take if file.key not in keys),
+            misplaced=tuple(record for record in finding.misplaced if record.key not in keys),
+        ),
+    )
+
+
+def _has_work(finding: Finding) -> bool:
+    return bool(finding.take or finding.misplaced)

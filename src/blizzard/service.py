@@ -1,0 +1,165 @@
+"""A run of blizzard: every pipeline of a configuration, side by side, until done or stopped.
+
+The pipelines share one Spark session, one line to its tasks and one wish to stop. Each has a
+thread, a journal and a claim of its own, so the trouble of one is none of another's.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from blizzard.claim import Claim, renewed
+from blizzard.events import SparkStarting
+from blizzard.flow import Location
+from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
+from blizzard.live import Running
+from blizzard.outlook import Pace
+from blizzard.pipeline import Pipeline, Statistics
+from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
+from blizzard.spark.runner import SparkRunner
+from blizzard.writers import this_machine
+from lake.clock import Clock
+from lake.entry import Entry
+from lake.polling import Stop, run_step, run_together
+from lake.storage import Reader, Store
+from lake.telemetry.events import Emit, shared
+from penguin import inline
+from penguin.settings import TableSettings
+
+TableOf = Callable[[str], TableSettings | None]
+"""Gives the settings of a pipeline's inline commits, None where there are none of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a pipeline did in a run, and the error that ended it, if one did."""
+
+    settings: PipelineSettings
+    statistics: Statistics
+    error: BaseException | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What a run needs from outside. `run` is the whole of it."""
+
+    settings: BlizzardSettings
+    emit: Emit
+    stop: Stop
+    once: bool
+    table_of: TableOf = lambda _pipeline: None
+    clock: Clock = field(default_factory=Clock)
+    chance: Callable[[], float] = random.random
+
+    def run(self) -> list[Result]:
+        """Run all pipelines until they are done or stopped; however one ends, the others go on."""
+        running = Running(self.emit)
+        emit = shared(self.emit, running.emit)
+        spark = self.settings.spark
+        runner = SparkRunner(
+            spark,
+            starting=lambda: emit(SparkStarting(master=spark.master)),
+            stop_requested=lambda: self.stop.requested,
+            heard=running.heard,
+        )
+        run_id = str(self.clock.fresh_id())
+        pipelines = {
+            each.name: self._pipeline(each, runner, emit, run_id)
+            for each in self.settings.pipelines
+        }
+        errors = run_together(
+            {name: partial(self._poll, each, emit) for name, each in pipelines.items()}, emit
+        )
+        runner.stop()
+        return [
+            Result(settings=each.settings, statistics=each.statistics, error=errors.get(name))
+            for name, each in pipelines.items()
+        ]
+
+    def _poll(self, pipeline: Pipeline, emit: Emit) -> BaseException | None:
+        """Let one pipeline take steps, and its claim beat, until it is done or stopped."""
+        claim = pipeline.claim
+        if claim is None:
+            raise AssertionError("every pipeline of a service has a claim")
+        with renewed(claim, keep=lambda: pipeline.opened):
+            return run_step(
+                pipeline.step,
+                who=pipeline.settings.name,
+                stop=self.stop,
+                emit=emit,
+                once=self.once,
+                interval=pipeline.until_next_look,
+                delay=self._pace().first(),
+            )
+
+    def _pace(self) -> Pace:
+        return Pace(drain=self.once, jitter=self.settings.poll_jitter, chance=self.chance)
+
+    def _pipeline(
+        self, settings: PipelineSettings, runner: SparkRunner, emit: Emit, run_id: str
+    ) -> Pipeline:
+        return Pipeline(
+            settings=settings,
+            runner=runner,
+            publisher=self._publisher(settings, emit),
+            log_knows_pipeline=asks_the_log(settings),
+            clock=self.clock,
+            emit=emit,
+            once=self.once,
+            run_id=run_id,
+            open_source=open_reader,
+            open_sink=lambda location: Store(location.uri, location.options, make_folder=True),
+            claim=Claim(
+                settings.name,
+                run_id,
+                machine=this_machine(),
+                clock=self.clock,
+                emit=emit,
+                wait=self.stop.wait,
+            ),
+            pause=self.stop.wait,
+            pace=self._pace(),
+            total_concurrency=self.settings.total_concurrency,
+        )
+
+    def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:
+        handed_off = publisher_of(settings.sink.handoff, _asks_for_entry(settings))
+        if settings.sink.commit is Commit.PENGUIN:
+            return handed_off
+        return CommitInline(
+            inline.committer(
+                self.table_of(settings.name),
+                settings.sink.table_uri,
+                settings.sink.storage_options,
+                emit=emit,
+                clock=self.clock,
+                pipeline=settings.name,
+            ),
+            before=handed_off,
+        )
+
+
+def open_reader(location: Location) -> Reader:
+    """Open a store that can only be read."""
+    return Reader(location.uri, location.options)
+
+
+def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
+    """Give the question to the log whether an entry is committed."""
+    sink = settings.sink
+
+    def ask(entry: Entry) -> bool:
+        last = inline.last_committed(
+            sink.table_uri, sink.storage_options, entry.pipeline, entry.journal
+        )
+        return last is not None and last >= entry.sequence
+
+    return ask
+
+
+def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
+    """Give the question to the log whether it knows a pipeline."""
+    return lambda: inline.pipeline_known(
+        settings.sink.table_uri, settings.sink.storage_options, settings.name
+    )

@@ -1,0 +1,138 @@
+"""Who writes a pipeline: a note that a running blizzard renews, so that a second one is told.
+
+The note is advisory and correctness never depends on it: two runs cannot both append entry N, with
+or without it. It is there to say who writes, to let one start at once where the other is gone, and
+to stop one that was taken over from as soon as it wakes. Beats are compared by whether they change,
+never by the clocks of two machines.
+"""
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from lake import layout
+from lake.errors import DocumentUnreadable
+from lake.storage import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """The note of a run that writes a pipeline."""
+
+    run: str
+    turn: int
+    """How many runs have written this pipeline, this one included: a higher turn took over."""
+    host: str
+    process: int
+    machine: str | None
+    """The boot and the process namespace that the process id belongs to; None where unknown."""
+    born: str | None
+    """When the process began, as its machine counts: a process id may be given a second time."""
+    since: str
+    every: float
+    """Seconds between two beats."""
+    beat: int = 0
+    ended: bool = False
+
+    def who(self) -> str:
+        """Name the run for a person."""
+        return f"run {self.run} on {self.host}, process {self.process}, since {self.since}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """This machine, and what it knows of its processes."""
+
+    host: str
+    id: str | None
+    born: Callable[[int], str | None]
+    """Says when a process that lives began; None for one that does not."""
+
+
+class Standing(Enum):
+    """What the stored note means to the run that looks at it."""
+
+    OURS = auto()
+    """The place is ours to write."""
+    TIED = auto()
+    """Another began in the same moment: the next journal entry decides between us."""
+    LOST = auto()
+    """Another has taken over."""
+
+
+def read_writer(store: Reader, pipeline: str) -> Writer | None:
+    """Read who writes a pipeline, or has written it last; None where nobody ever has."""
+    path = layout.writer(pipeline)
+    body = store.get(path)
+    if body is None:
+        return None
+    try:
+        return _WRITER.validate_json(body)
+    except ValidationError as invalid:
+        raise DocumentUnreadable(
+            "the note of who writes this pipeline cannot be read; delete it once you are sure "
+            "that no other blizzard runs this pipeline",
+            path=store.describe(path),
+        ) from invalid
+
+
+def encode_writer(writer: Writer) -> bytes:
+    """Write the note, a line of JSON that ends in a newline."""
+    return _WRITER.dump_json(writer) + b"\n"
+
+
+_WRITER = TypeAdapter(Writer)
+
+
+def this_machine() -> Machine:
+    """Describe the machine that this process runs on."""
+    return Machine(host=socket.gethostname(), id=_machine_id(), born=_born)
+
+
+def is_gone(writer: Writer, machine: Machine) -> bool:
+    """Say whether the process of a note is known to be gone: on this very machine, and not alive.
+
+    Of another machine, another boot or another container nothing is known.
+    """
+    return (
+        writer.machine is not None
+        and writer.born is not None
+        and (writer.machine, writer.host) == (machine.id, machine.host)
+        and machine.born(writer.process) != writer.born
+    )
+
+
+def standing(mine: Writer, found: Writer | None) -> Standing:
+    """Say what a stored note means to us. Pure.
+
+    One with a lower turn was written by a run that we took over from, in the moment it woke.
+    """
+    if found is None or found.run == mine.run or found.turn < mine.turn:
+        return Standing.OURS
+    if found.turn > mine.turn:
+        return Standing.LOST
+    return Standing.OURS if found.ended else Standing.TIED
+
+
+def _machine_id() -> str | None:
+    """Name this boot of this machine and the namespace of its process ids, where Linux tells."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
+
+
+def _born(process: int) -> str | None:
+    """Say when a process began, in ticks since the boot; a dead one that lingers is dead."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return None
+    # The name of the program, in parentheses, may hold anything; the fields come after it.
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state in "ZX" else fields[18]

@@ -1,0 +1,167 @@
+"""Two real blizzards on one pipeline: told, taken over from, frozen and woken."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blizzard.writers import Writer, read_writer
+from tests.support.landing import Landing, config
+from tests.support.processes import Ended, finish, run, start
+from tests.support.readers import ids
+from tests.support.stores import local
+
+PATIENCE = 120
+SLOW_BEAT = {"constants": {"blizzard.claim:BEAT_SECS": 4.0}}
+"""Quick enough to be waited for, and slow enough that a busy machine does not miss three."""
+QUICK_BEAT = {"constants": {"blizzard.claim:BEAT_SECS": 0.5}}
+"""For one that is frozen, so that it need not be waited for."""
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def begin() -> Iterator[Start]:
+    """Start programs that are gone when the test is over, frozen ones too."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: object, doom: dict[str, Any]) -> "subprocess.Popen[str]":
+        started.append(start("blizzard", *arguments, doom=doom))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_for(what: Callable[[], bool], why: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < deadline, why
+        time.sleep(0.05)
+
+
+def writer(tmp_path: Path) -> Writer | None:
+    return read_writer(local(tmp_path / "table"), "default")
+
+
+def is_writing(tmp_path: Path, process: "subprocess.Popen[str]") -> bool:
+    found = writer(tmp_path)
+    return found is not None and found.process == process.pid and not found.ended
+
+
+def is_frozen(process: "subprocess.Popen[str]") -> bool:
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def said(ended: Ended) -> str:
+    return f"{ended.code}: {ended.out}\n{ended.err}"
+
+
+def test_a_second_blizzard_is_told_and_the_first_goes_on(tmp_path: Path, begin: Start) -> None:
+    """Exit 1, with the name of the first; the first's orderly end is noted (HOLES D07)."""
+    (tmp_path / "landing").mkdir()
+    file = config(tmp_path)
+    first = begin("-c", file, doom=SLOW_BEAT)
+    wait_for(lambda: is_writing(tmp_path, first), "the first has begun")
+    second = run("blizzard", "-c", file, "--once", "--output", "json")
+
+    assert second.code == 1, said(second)
+    assert f"process {first.pid}" in second.err
+    assert "[journal_conflict]" in second.err
+    assert second.results[0]["error"]
+    assert is_writing(tmp_path, first)
+    first.send_signal(signal.SIGTERM)
+    ended = finish(first)
+    assert ended.code == 0, said(ended)
+    found = writer(tmp_path)
+    assert found is not None
+    assert found.ended
+
+
+def test_after_a_kill_the_next_blizzard_starts_at_once(tmp_path: Path, begin: Start) -> None:
+    """Its process is gone from this machine, so nobody is waited for (HOLES D07)."""
+    (tmp_path / "landing").mkdir()
+    file = config(tmp_path)
+    first = begin("-c", file, doom=SLOW_BEAT)
+    wait_for(lambda: is_writing(tmp_path, first), "the first has begun")
+    first.kill()
+    first.wait(PATIENCE)
+    second = run("blizzard", "-c", file, "--once")
+
+    assert second.code == 0, said(second)
+    assert "its process is gone" in second.err
+    assert "watching for" not in second.err
+
+
+def test_a_signal_ends_the_watch_at_once(tmp_path: Path, begin: Start) -> None:
+    """A stop waits for nobody: the second leaves in good order, and nothing was done."""
+    (tmp_path / "landing").mkdir()
+    file = config(tmp_path)
+    first = begin("-c", file, doom={"constants": {"blizzard.claim:BEAT_SECS": 3600.0}})
+    wait_for(lambda: is_writing(tmp_path, first), "the first has begun")
+    second = begin("-c", file, "--log-format", "json", doom={})
+    assert second.stderr is not None
+    for line in second.stderr:
+        if json.loads(line).get("event") == "OtherWriterWatched":
+            break
+    second.send_signal(signal.SIGTERM)
+    ended = finish(second)
+
+    assert ended.code == 0, said(ended)
+    assert is_writing(tmp_path, first)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("handoff", "moment"),
+    [
+        ("journal", {"method": "lake.storage:Store.upload", "when": "before"}),
+        ("staging", {"method": "lake.storage:Store.create", "when": "before", "match": "01.json"}),
+        ("direct", {"method": "lake.storage:Store.create", "when": "after", "match": "01.json"}),
+    ],
+    ids=["in an upload", "before the entry", "after the entry"],
+)
+def test_a_frozen_first_is_taken_over_from_and_cannot_write_when_it_wakes(
+    tmp_path: Path, begin: Start, handoff: str, moment: dict[str, str]
+) -> None:
+    """It stops with exit 1 and hands nothing off; every row is in the table once (HOLES D07)."""
+    landing = Landing(tmp_path / "landing")
+    for number in range(3):
+        landing.land(f"events-{number}.ndjson.gz", 100)
+    file = config(tmp_path, sink=f"handoff: {handoff}")
+    pid = tmp_path / "pid"
+    first = begin(
+        "-c", file, "--once",
+        doom={
+            **moment, **QUICK_BEAT,
+            "victim": str(pid), "signal": "SIGSTOP", "spent": str(tmp_path / "spent"),
+        },
+    )  # fmt: skip
+    pid.write_text(str(first.pid))
+    wait_for(lambda: is_frozen(first), "the first is frozen in its batch")
+    second = run("blizzard", "-c", file, "--once")
+    assert second.code == 0, said(second)
+    assert "no sign of life" in second.err
+    assert run("penguin", "-c", file, "--once").code == 0
+    assert ids(tmp_path / "table") == landing.ids
+    journal = sorted((tmp_path / "table/_blizzard/default/journal").glob("*"))
+    note = writer(tmp_path)
+
+    first.send_signal(signal.SIGCONT)
+    woken = finish(first)
+    assert woken.code == 1, said(woken)
+    assert "[journal_conflict]" in woken.err
+    assert sorted((tmp_path / "table/_blizzard/default/journal").glob("*")) == journal
+    assert writer(tmp_path) == note, "the note is that of the second"
+    assert run("penguin", "-c", file, "--once").code == 0
+    assert ids(tmp_path / "table") == landing.ids

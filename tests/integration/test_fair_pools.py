@@ -1,0 +1,77 @@
+"""Pipelines on one real Spark session: a small one does not wait for a large one to end."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from blizzard.flow import Work, WorkUnit
+from blizzard.line import Progress
+from blizzard.settings import SparkSettings
+from blizzard.spark.runner import POOL, SparkRunner
+from tests.support.builders import listed, ndjson, put, rows, unit, work
+from tests.support.spark import shared_runner
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session")]
+
+CORES = 2
+LARGE = 24
+
+
+def job(root: Path, name: str, files: int) -> tuple[list[WorkUnit], Work]:
+    """Make a job of so many units, a file each."""
+    for number in range(files):
+        put(root / name, f"{number:02}.ndjson", ndjson(rows(200)))
+    units = [unit([file], name=str(at)) for at, file in enumerate(listed(root / name))]
+    marks = {"pipeline": name, "journal": "j"}
+    return units, work(root / name, root / f"{name}-table", marks=marks)
+
+
+def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_path: Path) -> None:
+    """Without fair scheduling the large job's tasks would all go first."""
+    begun: set[str] = set()
+    two_begun, small_is_done = threading.Event(), threading.Event()
+
+    def heard(name: str, _progress: Progress) -> None:
+        if not name.startswith("large/"):
+            return
+        begun.add(name)
+        if len(begun) >= CORES:
+            two_begun.set()
+        # A unit waits some seconds for its answer before it begins: so large units are slow.
+        small_is_done.wait(60)
+
+    # The session of the process; this runner only listens for itself.
+    runner = SparkRunner(SparkSettings(master="local[2,4]"), heard=heard)
+    runner._session = shared_runner()._started()[0]
+    large_job, small_job = job(tmp_path, "large", LARGE), job(tmp_path, "small", 1)
+    large = threading.Thread(target=runner.run, args=large_job)
+    large.start()
+    assert two_begun.wait(120)
+    (outcome,) = runner.run(*small_job)
+    begun_by_then = len(begun)
+    small_is_done.set()
+    large.join(120)
+
+    assert [record.rows for record in outcome.sources] == [200]
+    assert begun_by_then < LARGE - CORES, "the small job went ahead of large tasks that waited"
+    assert len(begun) == LARGE
+
+
+def test_the_pool_belongs_to_the_thread_that_submits(tmp_path: Path) -> None:
+    """Python threads are JVM threads of their own, so that no pipeline changes another's pool."""
+    runner = shared_runner()
+    seen: dict[str, str | None] = {}
+    together = threading.Barrier(2)
+
+    def run(name: str) -> None:
+        runner.run(*job(tmp_path, name, 1))
+        together.wait(120)
+        seen[name] = runner._started()[0].sparkContext.getLocalProperty(POOL)
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert seen == {"a": "a", "b": "b"}

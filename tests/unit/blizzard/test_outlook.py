@@ -1,0 +1,339 @@
+"""Every source at its own pace; the next batch is found while one runs; no file is taken twice."""
+
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from blizzard.events import SourceFileOverwritten
+from blizzard.flow import Location, UnitOutcome, Work, WorkUnit
+from blizzard.outlook import THINK_AGAIN_SECS, Pace
+from blizzard.pipeline import Pipeline
+from blizzard.runner import RunFailed
+from blizzard.settings import RollingPolicy
+from lake.errors import StoreUnavailable
+from lake.storage import Reader
+from tests.support.builders import (
+    Bench,
+    Hands,
+    ndjson,
+    pipeline_settings,
+    put,
+    rows,
+    source_settings,
+)
+from tests.support.runner import InProcessRunner
+
+AT_ONCE = RollingPolicy(inactivity=0.0)
+
+
+@dataclass
+class Sources:
+    """A pipeline over folders, which remembers how often each was looked at."""
+
+    root: Path
+    bench: Bench
+    looks: list[str] = field(default_factory=list)
+    fails: set[str] = field(default_factory=set)
+
+    def open(self, place: Location) -> Reader:
+        name = Path(place.uri).name
+        self.looks.append(name)
+        if name in self.fails:
+            raise StoreUnavailable("no answer", path=place.uri)
+        return Reader(place.uri, place.options)
+
+    def pipeline(self, pace: Pace | None = None) -> Pipeline:
+        made = self.bench.pipeline()
+        return replace(
+            made, open_source=self.open, pace=pace, pause=lambda _secs: None, runner=made.runner
+        )
+
+    def land(self, name: str, number: int = 1) -> None:
+        put(self.root, name, ndjson(rows(number)))
+
+    def looked(self) -> list[str]:
+        """Give the looks since the last time that this was asked."""
+        looks, self.looks = self.looks, []
+        return sorted(looks)
+
+    def ingested(self) -> list[str]:
+        """Give the files whose rows are in the table, each as often as they are."""
+        # A file that was listed while it was being written has failed first, as changed.
+        records = [record for entry in self.bench.entries() for record in entry.sources]
+        return [record.key for record in records if record.failure is None]
+
+
+def sources_of(root: Path, *, once: bool = False, **intervals: float) -> Sources:
+    for name in intervals:
+        (root / name).mkdir(parents=True)
+    made = tuple(
+        source_settings(root / name, name=name, poll_interval=secs)
+        for name, secs in intervals.items()
+    )
+    settings = replace(pipeline_settings(root / "x", root / "table"), sources=made)
+    settings = replace(settings, sink=replace(settings.sink, rolling=AT_ONCE))
+    return Sources(root, Bench(settings, once=once, hands=Hands(at=4_000_000_000.0)))
+
+
+def limited(sources: Sources, files: int) -> None:
+    """Let a batch hold so many files of each source."""
+    each = tuple(
+        replace(source, max_files_per_batch=files) for source in sources.bench.settings.sources
+    )
+    sources.bench.settings = replace(sources.bench.settings, sources=each)
+
+
+def test_each_source_is_looked_at_at_its_own_pace(tmp_path: Path) -> None:
+    """`poll_interval_secs` is the source's, not the pipeline's."""
+    sources = sources_of(tmp_path, quick=10, slow=60)
+    pipeline = sources.pipeline()
+    pipeline.step()
+    assert sources.looked() == ["quick", "slow"]
+    for waited in (10, 20, 30, 40, 50):
+        assert pipeline.until_next_look() == 10
+        sources.bench.hands.at += 10
+        pipeline.step()
+        assert sources.looked() == ["quick"], waited
+    sources.bench.hands.at += 10
+    pipeline.step()
+    assert sources.looked() == ["quick", "slow"]
+
+
+def test_files_of_a_source_that_is_not_due_are_known_from_its_last_look(tmp_path: Path) -> None:
+    """They wait for their batch, and are taken once (HOLES D01)."""
+    sources = sources_of(tmp_path, quick=10, slow=3600)
+    settings = sources.bench.settings
+    waits = replace(settings.sink, rolling=RollingPolicy(inactivity=10**9, rollover=25))
+    sources.bench.settings = replace(settings, sink=waits)
+    sources.land("slow/a.ndjson")
+    sources.land("quick/a.ndjson")
+    pipeline = sources.pipeline()
+    sources.bench.hands.at = (tmp_path / "slow/a.ndjson").stat().st_mtime
+    assert not pipeline.step()
+    assert pipeline.until_next_look() <= THINK_AGAIN_SECS
+    sources.bench.hands.at += 30
+    sources.looked()
+    assert pipeline.step()
+
+    assert sources.looked() == ["quick"]
+    assert sorted(sources.ingested()) == ["quick:a.ndjson", "slow:a.ndjson"]
+    assert not pipeline.step()
+    assert len(sources.ingested()) == 2
+
+
+def test_files_that_wait_are_thought_of_although_no_source_is_due(tmp_path: Path) -> None:
+    sources = sources_of(tmp_path, slow=3600)
+    settings = sources.bench.settings
+    waits = replace(settings.sink, rolling=RollingPolicy(inactivity=10**12, rollover=10**12))
+    sources.bench.settings = replace(settings, sink=waits)
+    pipeline = sources.pipeline()
+    pipeline.step()
+    assert pipeline.until_next_look() == 3600
+    sources.land("slow/a.ndjson")
+    sources.bench.hands.at += 3600
+    assert not pipeline.step()
+    assert pipeline.until_next_look() == THINK_AGAIN_SECS
+
+
+def test_a_clock_that_is_set_back_does_not_stop_the_looks(tmp_path: Path) -> None:
+    sources = sources_of(tmp_path, a=10)
+    pipeline = sources.pipeline()
+    pipeline.step()
+    sources.bench.hands.at -= 86_400
+    sources.looked()
+    pipeline.step()
+    assert sources.looked() == ["a"]
+
+
+def test_jitter_shifts_the_first_look_and_every_interval_by_chance(tmp_path: Path) -> None:
+    """`global.poll_jitter_secs`: up to so much later, never sooner."""
+    draws = iter([0.5, 0.25, 1.0])
+    pace = Pace(jitter=8.0, chance=lambda: next(draws))
+    assert pace.first() == 4.0
+    sources = sources_of(tmp_path, a=10)
+    pipeline = sources.pipeline(pace)
+    pipeline.step()
+    assert pipeline.until_next_look() == 12.0
+    sources.bench.hands.at += 12
+    pipeline.step()
+    assert pipeline.until_next_look() == 18.0
+    assert Pace(drain=True, jitter=8.0, chance=lambda: 1.0).first() == 0.0
+
+
+@dataclass
+class Meanwhile:
+    """A runner that lets something happen while the units of each batch run."""
+
+    happens: Callable[[], object]
+    fails: bool = False
+    parallelism: int = 2
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        outcomes = InProcessRunner().run(units, work)
+        self.happens()
+        if self.fails:
+            raise RunFailed("Spark is gone")
+        return outcomes
+
+
+def ahead_of(pipeline: Pipeline) -> threading.Event:
+    ahead = pipeline._outlook._ahead
+    assert ahead is not None
+    return ahead.ended
+
+
+def test_the_next_batch_is_discovered_while_one_runs(tmp_path: Path) -> None:
+    """The step after it lists nothing: all was found meanwhile, and nothing twice."""
+    sources = sources_of(tmp_path, a=3600)
+    limited(sources, 2)
+    for number in range(5):
+        sources.land(f"a/{number}.ndjson")
+    running: list[Pipeline] = []
+    sources.bench.runner = Meanwhile(lambda: ahead_of(running[0]).wait(60))
+    pipeline = sources.pipeline()
+    running.append(pipeline)
+    assert pipeline.step()
+    assert sources.looked() == ["a", "a"], "once before the batch, and once while it ran"
+    sources.bench.runner = pipeline.runner = InProcessRunner()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline._outlook, "look_ahead", lambda *_given, **_named: None)
+        assert pipeline.step()
+    assert sources.looked() == []
+    while pipeline.step():
+        pass
+    assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(5)]
+
+
+def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) -> None:
+    """Its trouble is none of the batch's; nothing is taken for empty."""
+    sources = sources_of(tmp_path, once=True, a=10)
+    limited(sources, 1)
+    for number in range(3):
+        sources.land(f"a/{number}.ndjson")
+    running: list[Pipeline] = []
+
+    def trouble() -> None:
+        ahead_of(running[0]).wait(60)
+        sources.fails.clear()
+
+    sources.bench.runner = Meanwhile(trouble)
+    pipeline = sources.pipeline()
+    running.append(pipeline)
+    opened = sources.open
+
+    def first_only(place: Location) -> Reader:
+        if len(sources.looks) == 1:
+            sources.fails.add("a")
+        return opened(place)
+
+    pipeline._outlook._open_source = first_only
+    assert pipeline.step()
+    pipeline.runner = InProcessRunner()
+    while pipeline.step():
+        pass
+    assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(3)]
+
+
+def test_after_a_batch_that_failed_its_files_are_found_again(tmp_path: Path) -> None:
+    """What a look ahead left out because it was being read is not left out for good."""
+    sources = sources_of(tmp_path, a=3600)
+    limited(sources, 1)
+    for number in range(2):
+        sources.land(f"a/{number}.ndjson")
+    running: list[Pipeline] = []
+    sources.bench.runner = Meanwhile(lambda: ahead_of(running[0]).wait(60), fails=True)
+    pipeline = sources.pipeline()
+    running.append(pipeline)
+    with pytest.raises(RunFailed):
+        pipeline.step()
+    pipeline.runner = InProcessRunner()
+    while pipeline.step():
+        pass
+    assert sorted(sources.ingested()) == ["a:0.ndjson", "a:1.ndjson"]
+
+
+def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before(
+    tmp_path: Path,
+) -> None:
+    sources = sources_of(tmp_path, a=3600)
+    limited(sources, 1)
+    sources.land("a/0.ndjson")
+    sources.land("a/1.ndjson")
+    running: list[Pipeline] = []
+
+    @dataclass
+    class Changing:
+        parallelism: int = 2
+
+        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+            sources.land("a/0.ndjson", 5)
+            ahead_of(running[0]).wait(60)
+            return InProcessRunner().run(units, work)
+
+    sources.bench.runner = Changing()
+    pipeline = sources.pipeline()
+    running.append(pipeline)
+    opened, began = sources.open, threading.Event()
+
+    def after_the_change(place: Location) -> Reader:
+        if len(sources.looks) == 1:
+            began.wait(0.2)
+        return opened(place)
+
+    pipeline._outlook._open_source = after_the_change
+    pipeline.step()
+    pipeline.step()
+    assert not sources.bench.said(SourceFileOverwritten)
+
+
+@dataclass
+class Busy:
+    """A runner during which files land, time passes, and Spark sometimes goes away."""
+
+    sources: Sources
+    chance: random.Random
+    landed: list[str] = field(default_factory=list)
+    pipeline: Pipeline | None = None
+    parallelism: int = 2
+
+    def land(self) -> None:
+        for name in self.chance.choices("ab", k=self.chance.randrange(4)):
+            self.landed.append(f"{name}:{len(self.landed)}.ndjson")
+            self.sources.land(self.landed[-1].replace(":", "/"))
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        self.land()
+        self.sources.bench.hands.at += self.chance.choice([0, 11])
+        ahead = self.pipeline._outlook._ahead if self.pipeline is not None else None
+        if self.chance.random() < 0.5 and ahead is not None and ahead._looks:
+            ahead.ended.wait(60)
+        if self.chance.random() < 0.2:
+            raise RunFailed("Spark is gone")
+        return InProcessRunner().run(units, work)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_lands_whenever_every_file_is_ingested_once(tmp_path: Path, seed: int) -> None:
+    """Before, during and between batches, with limits, failures and two paces (HOLES D01)."""
+    chance = random.Random(seed)
+    sources = sources_of(tmp_path, a=10, b=25)
+    limited(sources, chance.randrange(1, 4))
+    busy = Busy(sources, chance)
+    sources.bench.runner = busy
+    pipeline = busy.pipeline = sources.pipeline()
+    for _ in range(6):
+        busy.land()
+        with contextlib.suppress(RunFailed):
+            if not pipeline.step():
+                sources.bench.hands.at += pipeline.until_next_look()
+    pipeline.runner = InProcessRunner()
+    idle = 0
+    while idle < 3:
+        idle = 0 if pipeline.step() else idle + 1
+        sources.bench.hands.at += 3600
+    assert sorted(sources.ingested()) == sorted(busy.landed)

@@ -1,0 +1,197 @@
+"""A run of blizzard: pipelines side by side, of which none stops another."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blizzard import service
+from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.service import Service
+from blizzard.settings import BlizzardSettings, PipelineSettings, RollingPolicy
+from blizzard.writers import read_writer
+from lake.errors import DocumentUnreadable, ObjectMissing
+from lake.polling import Stop
+from lake.telemetry.events import Event, StepFailed
+from tests.support.builders import entries, ndjson, pipeline_settings, put, rows
+from tests.support.runner import InProcessRunner
+from tests.support.stores import local
+
+
+class Inside(InProcessRunner):
+    """Runs units in this process, and remembers what they were told."""
+
+    told: list[Work] = []  # noqa: RUF012 - one list for the whole test, emptied by it
+    panics = ""
+
+    def __init__(self, *_given: object, **_named: object) -> None:
+        super().__init__(parallelism=2)
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        self.told.append(work)
+        if work.marks["pipeline"] == self.panics:
+            raise Panic
+        return super().run(units, work)
+
+    def stop(self) -> None:
+        pass
+
+
+class Panic(BaseException):
+    """What a library does that is beyond itself."""
+
+
+@pytest.fixture(autouse=True)
+def inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "SparkRunner", Inside)
+    monkeypatch.setattr(Inside, "told", [])
+
+
+def pipeline(root: Path, name: str, files: int = 1, **given: Any) -> PipelineSettings:
+    for number in range(files):
+        put(root / name, f"{number}.ndjson", ndjson(rows(3)))
+    return pipeline_settings(root / name, root / f"{name}-table", name=name, **given)
+
+
+def run_of(*pipelines: PipelineSettings, once: bool = True, **given: Any) -> Service:
+    usual: dict[str, Any] = {"emit": lambda _event: None, "stop": Stop()}
+    settings = BlizzardSettings(pipelines=pipelines, **given.pop("settings", {}))
+    return Service(settings=settings, once=once, **(usual | given))
+
+
+def test_however_one_ends_the_others_are_done_and_the_results_tell_the_truth(
+    tmp_path: Path,
+) -> None:
+    """A missing folder, a corrupt journal and a failed file, beside two that are well."""
+    put(tmp_path / "corrupt-table/_blizzard/corrupt/journal", f"{0:020d}.json", b"{")
+    put(tmp_path / "limited", "bad.ndjson", b"{oops\n")
+    results = run_of(
+        pipeline(tmp_path, "missing", 0),
+        pipeline(tmp_path, "corrupt"),
+        pipeline(tmp_path, "limited", max_failures=1),
+        pipeline(tmp_path, "one"),
+        pipeline(tmp_path, "two", 2),
+    ).run()
+    found = {each.settings.name: each for each in results}
+
+    assert isinstance(found["missing"].error, ObjectMissing)
+    assert isinstance(found["corrupt"].error, DocumentUnreadable)
+    assert "max_failures" in str(found["limited"].error)
+    assert found["limited"].statistics.files_processed == 1
+    assert [found[name].error for name in ("one", "two")] == [None, None]
+    assert found["two"].statistics.files_processed == 2
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_panic_in_one_pipeline_is_its_result_and_nobody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Inside, "panics", "one")
+    results = run_of(pipeline(tmp_path, "one"), pipeline(tmp_path, "two")).run()
+    found = {each.settings.name: each for each in results}
+
+    assert isinstance(found["one"].error, Panic)
+    assert found["two"].error is None
+    assert found["two"].statistics.files_processed == 1
+
+
+def test_one_stop_wakes_everybody_who_waits(tmp_path: Path) -> None:
+    """A poll, a wait after a failure and a jittered first look, each of an hour (HOLES L02)."""
+    stop = Stop()
+    failed, waits = threading.Event(), []
+
+    def emit(event: Event) -> None:
+        waits.append(event)
+        if isinstance(event, StepFailed):
+            failed.set()
+
+    hour = {"poll_jitter": 3600.0}
+    polls = pipeline(tmp_path, "polls", 0)
+    (tmp_path / "polls").mkdir()
+    missing = pipeline(tmp_path, "missing", 0)
+    jittered = run_of(polls, once=False, stop=stop, settings=hour, chance=lambda: 1.0)
+    both = run_of(polls, missing, once=False, stop=stop, emit=emit)
+    threads = [threading.Thread(target=each.run) for each in (jittered, both)]
+    for thread in threads:
+        thread.start()
+    assert failed.wait(60)
+    stop.request()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_the_jitter_delays_the_first_look_and_every_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`global.poll_jitter_secs` reaches each pipeline, by the chance that is handed in."""
+    waited: dict[str, list[float]] = {}
+
+    def run_step(step: Any, *, who: str, interval: Any, delay: float, **_more: Any) -> None:
+        step()
+        waited[who] = [delay, interval()]
+
+    monkeypatch.setattr(service, "run_step", run_step)
+    names = ("a", "b")
+    for name in names:
+        (tmp_path / name).mkdir()
+    pipelines = [pipeline(tmp_path, name, 0) for name in names]
+    run_of(*pipelines, once=False, settings={"poll_jitter": 8.0}, chance=lambda: 0.5).run()
+
+    assert waited.keys() == set(names)
+    for delay, interval in waited.values():
+        assert delay == 4.0
+        assert 13.0 < interval <= 14.0
+
+
+def test_the_total_concurrency_reaches_every_task_of_every_pipeline(tmp_path: Path) -> None:
+    """Two tasks at a time share six downloads and six uploads."""
+    pipelines = [pipeline(tmp_path, name) for name in ("a", "b")]
+    run_of(*pipelines, settings={"total_concurrency": 6}).run()
+
+    assert len(Inside.told) == 2
+    for work in Inside.told:
+        assert work.max_concurrent_files == 3
+        assert work.upload.max_concurrent_uploads == 3
+
+
+def test_the_note_says_that_a_run_has_ended_also_where_it_ended_in_an_error(
+    tmp_path: Path,
+) -> None:
+    """So the next start waits for nobody."""
+    put(tmp_path / "limited", "bad.ndjson", b"{oops\n")
+    run_of(pipeline(tmp_path, "limited", max_failures=1)).run()
+    found = read_writer(local(tmp_path / "limited-table"), "limited")
+
+    assert found is not None
+    assert found.ended
+
+
+def test_equal_names_in_two_sources_are_two_files(tmp_path: Path) -> None:
+    settings = pipeline(tmp_path, "one")
+    put(tmp_path / "other", "0.ndjson", ndjson(rows(3)))
+    other = replace(settings.sources[0], name="other", uri=str(tmp_path / "other"))
+    settings = replace(settings, sources=(*settings.sources, other))
+    (result,) = run_of(settings).run()
+
+    assert result.statistics.records_processed == 6
+    keys = {
+        record.key for entry in entries(tmp_path / "one-table", "one") for record in entry.sources
+    }
+    assert keys == {"default:0.ndjson", "other:0.ndjson"}
+
+
+def test_a_wait_for_the_store_ends_with_a_stop(tmp_path: Path) -> None:
+    """The journal's tries are not slept through."""
+    stop = Stop()
+    rolling = RollingPolicy(inactivity=0.0)
+    settings = pipeline(tmp_path, "one")
+    settings = replace(settings, sink=replace(settings.sink, rolling=rolling))
+    made = run_of(settings, stop=stop)
+    built = made._pipeline(settings, Inside(), lambda _event: None, "run-1")  # type: ignore[arg-type]
+    stop.request()
+
+    assert built.pause(3600.0) is True

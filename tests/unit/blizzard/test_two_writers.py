@@ -1,0 +1,171 @@
+"""Two blizzards on one pipeline: one of them writes, and the rows appear once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.handoff import HandedOn
+from lake.entry import Entry
+from lake.errors import JournalConflict, ProtocolConflict
+from lake.storage import AlreadyThere, Created, Store
+from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, tree
+from tests.support.runner import InProcessRunner
+from tests.support.stores import local
+from tests.support.writers import Waits, claim, machine
+
+
+@dataclass
+class Meanwhile:
+    """A runner that lets something happen while its units run."""
+
+    happens: Callable[[], object]
+    parallelism: int = 2
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        outcomes = InProcessRunner().run(units, work)
+        self.happens()
+        return outcomes
+
+
+@dataclass
+class Remembers:
+    """A publisher that remembers what it was given."""
+
+    published: list[int] = field(default_factory=list)
+
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
+        self.published.append(last.sequence)
+        return HandedOn()
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Bench:
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    put(tmp_path / "in", "bad.ndjson", b"{oops\n")
+    return Bench(
+        pipeline_settings(tmp_path / "in", tmp_path / "table"),
+        publisher=Remembers(),
+        claim=claim("run-1", on=machine("db7")),
+    )
+
+
+def second_of(first: Bench, **given: object) -> Bench:
+    """Give another blizzard on the same pipeline, which finds the first one gone."""
+    return first.again(
+        run_id="run-2",
+        claim=claim("run-2", on=machine("db7", alive=False)),
+        publisher=Remembers(),
+        runner=InProcessRunner(),
+        **given,
+    )
+
+
+def runs(bench: Bench) -> list[str]:
+    return [entry.run for entry in bench.entries()]
+
+
+def test_the_second_is_told_and_has_written_nothing(first: Bench) -> None:
+    """Neither note, nor entry, nor data file, nor dead letter (HOLES D07)."""
+    running = first.pipeline()
+    assert running.step()
+    put(Path(first.settings.sources[0].uri), "b.ndjson", ndjson(rows(3)))
+    assert first.claim is not None
+    second = first.again(
+        run_id="run-2",
+        claim=claim("run-2", on=machine("db8"), wait=Waits(meanwhile=first.claim.beat)),
+    )
+    before = set(tree(first.table))
+    with pytest.raises(JournalConflict, match="is alive: run run-1 on db7"):
+        second.pipeline().step()
+
+    assert set(tree(first.table)) == before
+    assert running.step()
+    assert runs(first) == ["run-1"] * 3
+
+
+def test_a_stop_while_the_second_watches_ends_it_with_nothing_done(first: Bench) -> None:
+    first.pipeline().step()
+    second = first.again(run_id="run-2", claim=claim("run-2", wait=Waits(stop_after=1)))
+
+    assert not second.pipeline().step()
+    assert runs(first) == ["run-1", "run-1"]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["after the second's batch", "before it"])
+def test_a_first_that_wakes_in_its_batch_writes_nothing_more(first: Bench, whole: bool) -> None:
+    """Also where it could still append the entry: it was taken over from (HOLES D07)."""
+    second = second_of(first).pipeline()
+    local(first.table)
+
+    def take_over() -> None:
+        if whole:
+            assert second.step()
+        else:
+            assert second._open_journal() is not None
+
+    first.runner = Meanwhile(take_over)
+    with pytest.raises(JournalConflict, match="has taken over this pipeline"):
+        first.pipeline().step()
+
+    letters = list(first.table.glob("_blizzard/default/dlq/*"))
+    assert len(letters) == int(whole), "the first has written no dead letters"
+    assert whole or second.step()
+    assert runs(first) == ["run-1", "run-2"]
+    assert isinstance(first.publisher, Remembers)
+    assert first.publisher.published == [0], "only what was there before it slept"
+
+
+class TakenOverAfterEntry(Store):
+    """As soon as entry 1 is written, another run takes over."""
+
+    take_over: Callable[[], object] = lambda: None
+
+    def create(self, path: str, body: bytes) -> Created | AlreadyThere:
+        done = super().create(path, body)
+        if path.endswith("00001.json"):
+            TakenOverAfterEntry.take_over()
+        return done
+
+
+def test_a_first_that_wakes_after_its_entry_does_not_hand_it_off(first: Bench) -> None:
+    """The second has handed it off; to move files again may be wrong by then (HOLES D07)."""
+    second = second_of(first)
+    TakenOverAfterEntry.take_over = staticmethod(lambda: second.pipeline().step())
+    first.store = TakenOverAfterEntry
+    pipeline = first.pipeline()
+    with pytest.raises(JournalConflict, match="has taken over"):
+        pipeline.step()
+    with pytest.raises(JournalConflict, match="has taken over"):
+        pipeline.step()
+
+    assert isinstance(first.publisher, Remembers)
+    assert isinstance(second.publisher, Remembers)
+    assert first.publisher.published == [0]
+    assert second.publisher.published == [1]
+    assert runs(first) == ["run-1", "run-1"]
+
+
+def test_the_second_goes_on_from_the_journal_and_the_rows_appear_once(first: Bench) -> None:
+    """What the first has journaled is not read again, what it has not is (HOLES D07)."""
+    first.pipeline().step()
+    put(Path(first.settings.sources[0].uri), "b.ndjson", ndjson(rows(4)))
+    second = second_of(first).pipeline()
+    while second.step():
+        pass
+
+    paths = [record.path for entry in first.entries() for record in entry.sources]
+    assert sorted(paths) == ["a.ndjson", "b.ndjson", "bad.ndjson"]
+
+
+def test_a_configuration_that_is_refused_leaves_no_note(first: Bench, tmp_path: Path) -> None:
+    """A hand-off that contradicts the table's is refused before anything is written."""
+    first.pipeline().step()
+    store = local(first.table)
+    store.replace("_blizzard/protocol/2.json", b'{"format":1,"handoff":"staging"}\n')
+    other = pipeline_settings(tmp_path / "in", tmp_path / "table", name="other")
+    with pytest.raises(ProtocolConflict):
+        Bench(other, claim=claim(pipeline="other")).pipeline().step()
+    assert not (first.table / "_blizzard/other").exists()

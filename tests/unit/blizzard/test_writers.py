@@ -1,0 +1,333 @@
+"""Who writes a pipeline: a second one is told, a dead one is taken over from, a woken one stops."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blizzard.claim import BEAT_SECS, Claim, renewed
+from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
+from blizzard.writers import Standing, Writer, is_gone, read_writer, standing, this_machine
+from lake.errors import DocumentUnreadable, JournalConflict, StoreUnavailable
+from lake.storage import AlreadyThere, Created, Store
+from lake.telemetry.events import Event
+from tests.support.builders import Hands, no_options
+from tests.support.stores import local
+from tests.support.writers import Waits, claim, machine
+
+NOTE = "_blizzard/default/writer.json"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return local(tmp_path)
+
+
+def note(store: Store) -> Writer:
+    found = read_writer(store, "default")
+    assert found is not None
+    return found
+
+
+def test_the_note_says_who_writes_where_since_when(store: Store) -> None:
+    """It is a plain JSON document below the pipeline's folder."""
+    assert claim("run-1", on=machine("db7")).take(store)
+
+    body = store.get(NOTE)
+    assert body is not None
+    assert json.loads(body) == {
+        "run": "run-1",
+        "turn": 1,
+        "host": "db7",
+        "process": os.getpid(),
+        "machine": "boot-1",
+        "born": "tick 7",
+        "since": "2024-01-01T12:00:00+00:00",
+        "every": BEAT_SECS,
+        "beat": 0,
+        "ended": False,
+    }
+
+
+def test_a_second_writer_is_told_who_the_first_is_and_leaves_its_note_alone(store: Store) -> None:
+    """It watches for a beat; the other beats; it stops (HOLES D07)."""
+    first = claim("run-1", on=machine("db7"))
+    first.take(store)
+    waits = Waits(meanwhile=first.beat)
+    with pytest.raises(JournalConflict) as told:
+        claim("run-2", on=machine("db8"), wait=waits).take(store)
+
+    for fact in ("run-1", "db7", str(os.getpid()), "2024-01-01T12:00:00", NOTE):
+        assert fact in str(told.value)
+    assert waits.seconds == [BEAT_SECS / 2]
+    assert note(store).run == "run-1"
+    first.check()
+
+
+def test_a_writer_whose_process_is_gone_from_this_machine_is_not_waited_for(store: Store) -> None:
+    """A restart after a crash is at once."""
+    claim("run-1").take(store)
+    waits = Waits()
+    second = claim("run-2", on=machine(alive=False), wait=waits, emit=waits.events.append)
+
+    assert second.take(store)
+    assert waits.seconds == []
+    assert (note(store).run, note(store).turn) == ("run-2", 2)
+    (told,) = waits.events
+    assert isinstance(told, TakenOver)
+    assert "run-1" in told.sentence()
+    assert "its process is gone" in told.sentence()
+
+
+@pytest.mark.parametrize(
+    "there",
+    [machine("elsewhere", alive=False), machine(alive=False, boot="boot-2"), machine()],
+    ids=["another host", "another boot or container", "alive"],
+)
+def test_a_silent_writer_of_which_nothing_is_known_is_watched_for_three_beats(
+    store: Store, there
+) -> None:
+    """Beats are compared by change: the clocks of two machines are never compared."""
+    claim("run-1").take(store)
+    waits = Waits()
+    assert claim("run-2", on=there, wait=waits, emit=waits.events.append).take(store)
+
+    assert sum(waits.seconds) >= 3 * BEAT_SECS
+    assert note(store).run == "run-2"
+    assert [type(each) for each in waits.events] == [OtherWriterWatched, TakenOver]
+    assert "no sign of life" in waits.events[1].sentence()
+
+
+def test_a_writer_that_ended_is_not_waited_for(store: Store) -> None:
+    first = claim("run-1")
+    first.take(store)
+    first.give_back(keep=True)
+    waits = Waits()
+
+    assert note(store).ended
+    assert claim("run-2", on=machine("elsewhere"), wait=waits).take(store)
+    assert waits.seconds == []
+    assert note(store).turn == 2
+
+
+def test_a_writer_that_ends_while_it_is_watched_makes_room(store: Store) -> None:
+    first = claim("run-1")
+    first.take(store)
+    waits = Waits(meanwhile=lambda: first.give_back(keep=True), events=[])
+    second = claim("run-2", wait=waits, emit=waits.events.append)
+
+    assert second.take(store)
+    assert len(waits.seconds) == 1
+    assert not [each for each in waits.events if isinstance(each, TakenOver)]
+
+
+def test_a_stop_ends_the_watch_at_once_and_nothing_is_written(store: Store) -> None:
+    claim("run-1").take(store)
+    before = store.get(NOTE)
+    waits = Waits(stop_after=2)
+
+    assert not claim("run-2", wait=waits).take(store)
+    assert len(waits.seconds) == 2
+    assert store.get(NOTE) == before
+
+
+def test_the_one_that_was_taken_over_from_stops_and_leaves_the_note_of_the_other(
+    store: Store,
+) -> None:
+    """It wakes, sees the other's note, and neither beats nor marks it ended (HOLES D07)."""
+    first = claim("run-1", on=machine("db7"))
+    first.take(store)
+    claim("run-2", on=machine("db8", alive=False)).take(store)
+    first.beat()
+    with pytest.raises(JournalConflict, match=r"taken over.*run-2 on db8"):
+        first.check()
+    first.give_back(keep=True)
+
+    assert (note(store).run, note(store).beat, note(store).ended) == ("run-2", 0, False)
+
+
+def test_the_one_that_was_taken_over_from_stops_although_the_other_has_ended(store: Store) -> None:
+    first = claim("run-1")
+    first.take(store)
+    second = claim("run-2")
+    second.take(store)
+    second.give_back(keep=True)
+    with pytest.raises(JournalConflict):
+        first.check()
+
+
+def test_a_late_write_of_the_one_that_was_taken_over_from_is_mended(store: Store) -> None:
+    """Asleep between its look and its write, it overwrites the note; the winner goes on."""
+    claim("run-1").take(store)
+    late = store.get(NOTE)
+    assert late is not None
+    second = claim("run-2")
+    second.take(store)
+    store.replace(NOTE, late)
+    second.beat()
+
+    second.check()
+    assert (note(store).run, note(store).turn) == ("run-2", 2)
+
+
+def writer(**given: object) -> Writer:
+    usual = Writer(
+        run="mine", turn=3, host="h", process=1, machine="m", born="b", since="s", every=10.0
+    )
+    return replace(usual, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (None, Standing.OURS),
+        (writer(beat=7), Standing.OURS),
+        (writer(run="other", turn=2), Standing.OURS),
+        (writer(run="other", turn=3), Standing.TIED),
+        (writer(run="other", turn=3, ended=True), Standing.OURS),
+        (writer(run="other", turn=4), Standing.LOST),
+        (writer(run="other", turn=4, ended=True), Standing.LOST),
+    ],
+)
+def test_what_a_stored_note_means(found: Writer | None, expected: Standing) -> None:
+    assert standing(writer(), found) is expected
+
+
+def test_two_that_begin_in_the_same_moment_leave_it_to_the_journal_and_one_survives(
+    store: Store,
+) -> None:
+    """Neither takes the other's note for a defeat; the loser of the entry gives its note back."""
+    first, second = claim("run-1"), claim("run-2")
+    first.take(store)
+    mine = note(store)
+    second.take(store)
+    store.replace(NOTE, store.get(NOTE).replace(b'"turn":2', b'"turn":1'))  # type: ignore[union-attr]
+    second._note = replace(note(store))
+    first.beat()
+    first.check()
+    second.check()
+    assert note(store).run == "run-2"
+
+    second.give_back(keep=True)
+    first.beat()
+    assert (note(store).run, note(store).turn) == ("run-1", mine.turn)
+
+
+class AnotherBegins(Store):
+    """Right before the first create-only write of a note, somebody else makes one."""
+
+    other: Claim | None = None
+
+    def create(self, path: str, body: bytes) -> Created | AlreadyThere:
+        if self.other is not None:
+            other, self.other = self.other, None
+            other.take(self)
+        return super().create(path, body)
+
+
+def test_of_two_that_begin_where_there_was_no_note_one_is_told(tmp_path: Path) -> None:
+    store = AnotherBegins(str(tmp_path), no_options(), make_folder=True)
+    first = store.other = claim("run-1")
+    with pytest.raises(JournalConflict):
+        claim("run-2", wait=Waits(meanwhile=first.beat)).take(store)
+    assert note(store).run == "run-1"
+
+
+class NotNow(Store):
+    """Answers nothing while it is told not to."""
+
+    away = False
+
+    def get(self, path: str) -> bytes | None:
+        if self.away:
+            raise StoreUnavailable("no answer", path=path)
+        return super().get(path)
+
+
+def test_a_note_that_cannot_be_reached_stops_nobody_and_is_told(tmp_path: Path) -> None:
+    """The journal decides anyway, so a beat that fails costs nothing but a line in the log."""
+    store = NotNow(str(tmp_path), no_options(), make_folder=True)
+    events: list[Event] = []
+    first = claim("run-1", emit=events.append)
+    first.take(store)
+    store.away = True
+    first.beat()
+    first.check()
+    store.away = False
+    first.beat()
+
+    assert [type(each) for each in events] == [BeatFailed]
+    assert note(store).beat == 1
+
+
+def test_a_note_that_cannot_be_read_stops_the_start_and_names_the_way_out(store: Store) -> None:
+    """Unknown is never taken for nobody."""
+    store.replace(NOTE, b"{")
+    with pytest.raises(DocumentUnreadable, match="delete it once you are sure") as stopped:
+        claim().take(store)
+    assert NOTE in str(stopped.value)
+
+
+def test_the_note_of_a_run_that_never_opened_its_journal_is_taken_away(store: Store) -> None:
+    """A pipeline that was refused at its start leaves no trace of its name in the table."""
+    refused = claim()
+    refused.take(store)
+    refused.give_back(keep=False)
+    assert store.get(NOTE) is None
+
+
+def test_a_claim_beats_while_the_block_runs_and_says_it_ended_after_an_error(store: Store) -> None:
+    beaten = threading.Event()
+
+    class Beating(Claim):
+        def beat(self) -> None:
+            super().beat()
+            beaten.set()
+
+    claim = Beating(
+        "default",
+        "run-1",
+        machine=machine(),
+        clock=Hands().clock,
+        emit=lambda _event: None,
+        wait=lambda _seconds: False,
+        every=0.001,
+    )
+    claim.take(store)
+
+    def run() -> None:
+        with renewed(claim, keep=lambda: True):
+            assert beaten.wait(60)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        run()
+    assert note(store).ended
+    ended = store.get(NOTE)
+    claim.beat()
+    assert store.get(NOTE) == ended
+
+
+def test_this_machine_tells_its_living_processes_from_those_that_are_gone() -> None:
+    """Also from one that is dead and not yet buried by its parent."""
+    here = this_machine()
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    born = here.born(process.pid)
+    alive = writer(host=here.host, machine=here.id, process=process.pid, born=born)
+
+    assert born is not None
+    assert born == here.born(process.pid)
+    assert here.id is not None
+    assert not is_gone(alive, here)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert is_gone(alive, here), "a zombie is gone"
+    process.communicate()
+    assert is_gone(alive, here)
+    assert not is_gone(replace(alive, born=None), here)
+    assert not is_gone(replace(alive, machine=None), here)
