@@ -314,6 +314,15 @@ class SparkStarting(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NextStartMadeFaster(Event):
+    """A process of its own keeps what Java worked out, for the next start of Spark."""
+
+    def sentence(self) -> str:
+        """Say what goes on after the end."""
+        return "in the background: keeping what Java worked out, so that Spark starts faster next"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSplit(Event):
     """A job failed; its units are run again in halves, to find the file that kills the workers."""
 
