@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from blizzard.flow import SourceFile
-from lake.errors import LakeError, ObjectChanged
+from lake.errors import LakeError, ObjectChanged, panic_as_error
 from lake.retry import Backoff
 
 PIECES_IN_FLIGHT = 64
@@ -94,7 +94,7 @@ class Downloads:
                 if not lane.put(piece):
                     return
         except BaseException as error:  # noqa: BLE001 - it is raised again where the file is read
-            lane.put(error)
+            lane.put(panic_as_error(error))
         else:
             lane.put(None)
 

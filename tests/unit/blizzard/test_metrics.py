@@ -363,7 +363,7 @@ class Refuses:
                     raise StoreUnavailable("slow down")
                 return create(path, body)
 
-            store.create = refuse
+            store.create = refuse  # type: ignore[method-assign]
             return store
 
         pipeline.open_sink = opened
