@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
+from pyspark.errors import PySparkRuntimeError
 from typer.testing import CliRunner
 
 from blizzard.cli import app
 from blizzard.settings import SparkSettings
 from blizzard.spark import session
+from blizzard.spark.archive import Archive, settle, unfinished
 from lake.polling import Stop
 
 
@@ -106,3 +108,37 @@ def test_the_users_java_options_are_added_to_ours(builder):
 def test_workers_are_forked_with_their_imports_done(builder):
     session.start(SparkSettings())
     assert builder.conf["spark.python.daemon.module"] == "blizzard.spark.daemon"
+
+
+@pytest.mark.parametrize(("users", "made"), [("", [True, False]), ("-Xshare:off", [False, False])])
+def test_one_run_sees_to_it_that_the_next_start_is_faster(tmp_path, monkeypatch, users, made):
+    """Unless the user says that nothing shall be kept."""
+    started: list[str] = []
+    archive = Archive(path=tmp_path / "cache/key.jsa")
+    monkeypatch.setattr(session, "own_archive", lambda: archive)
+    monkeypatch.setattr(session, "make_in_background", lambda: started.append("warm"))
+    settings = SparkSettings(conf={"spark.driver.extraJavaOptions": users})
+    assert [session.make_archive_for_next_time(settings) for _ in range(2)] == made
+    assert len(started) == sum(made)
+
+
+def test_a_jvm_that_does_not_start_with_the_archive_is_started_without(
+    tmp_path, builder, monkeypatch
+):
+    archive = Archive(path=tmp_path / "key.jsa")
+    part = unfinished(archive)
+    part.write_bytes(b"an archive")
+    settle(archive, part)
+    monkeypatch.setattr(session, "own_archive", lambda: archive)
+    tried: list[str] = []
+
+    def start_or_die() -> Builder:
+        tried.append(builder.conf["spark.driver.extraJavaOptions"])
+        if "SharedArchiveFile" in tried[-1]:
+            raise PySparkRuntimeError("[JAVA_GATEWAY_EXITED]")
+        return builder
+
+    monkeypatch.setattr(builder, "getOrCreate", start_or_die)
+    session.start(SparkSettings())
+    assert ["SharedArchiveFile" in options for options in tried] == [True, False]
+    assert not archive.there, "nor is it tried again"
