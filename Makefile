@@ -42,6 +42,7 @@ test-quick: setup ## the tests that need no Spark, on all cores
 	$(BIN)/pytest -q -m "not spark and not interop" -n $(WORKERS) --dist loadfile
 
 test-spark: setup java ## the tests on a real local Spark
+	$(BIN)/blizzard warm
 	$(BIN)/pytest -q -m spark -n $(WORKERS) --dist loadgroup
 
 interop: setup java ## Spark with Delta on the same tables; fetches the Delta package

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from blizzard.flow import SourceFile
-from lake.errors import LakeError, ObjectChanged
+from lake.errors import LakeError, ObjectChanged, panic_as_error
 from lake.retry import Backoff
 
 PIECES_IN_FLIGHT = 64
@@ -45,6 +45,9 @@ class Downloads:
         threads = max(1, min(ahead, len(files)))
         self._open_at = open_at
         self._pause = pause
+        self.retries = 0
+        """How often a download went on after trouble."""
+        self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="download")
         self._lanes = {file.key: _Lane(PIECES_IN_FLIGHT // threads) for file in files}
         self._waiting = deque(files)
@@ -91,7 +94,7 @@ class Downloads:
                 if not lane.put(piece):
                     return
         except BaseException as error:  # noqa: BLE001 - it is raised again where the file is read
-            lane.put(error)
+            lane.put(panic_as_error(error))
         else:
             lane.put(None)
 
@@ -106,6 +109,8 @@ class Downloads:
             except LakeError as error:
                 if attempt == TRIES or not error.retryable or isinstance(error, ObjectChanged):
                     raise
+                with self._lock:
+                    self.retries += 1
                 self._pause(BACKOFF.wait(attempt, random.random))
             else:
                 return

@@ -20,6 +20,37 @@ class Step(StrEnum):
     PUBLISH = "publish"
 
 
+class Retried(StrEnum):
+    """The calls of a store that are made again when trouble may pass."""
+
+    DOWNLOAD = "download"
+    UPLOAD = "upload"
+    JOURNAL = "journal"
+    DLQ = "dlq"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRetried(Event):
+    """The driver could not write a document and will try again."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    stage: Retried
+    next_try_secs: float
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it now: a batch that is never journaled must show why."""
+        labels = {"pipeline": self.pipeline, "stage": self.stage.value}
+        yield Count("blizzard_retries_total", 1, labels)
+
+    def sentence(self) -> str:
+        """Say what is written again, and when."""
+        return (
+            f"{self.pipeline}: the store did not take a write of the {self.stage.value}; "
+            f"trying again in {self.next_try_secs:.1f} s"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStarted(Event):
     """Source files were planned into units, and the units are on their way to Spark."""
@@ -100,6 +131,7 @@ class BatchJournaled(Event):
     source_bytes: int = 0
     failed_bytes: int = 0
     multipart_uploads: int = 0
+    download_retries: int = 0
     upload_retries: int = 0
     write_seconds: tuple[float, ...] = ()
     """How long each Parquet file took to be encoded and written."""
@@ -121,7 +153,11 @@ class BatchJournaled(Event):
         yield Count("blizzard_bytes_written_total", self.bytes, labels)
         yield Count("blizzard_parquet_files_written_total", self.parquet_files, labels)
         yield Count("blizzard_multipart_uploads_total", self.multipart_uploads, labels)
-        yield Count("blizzard_retries_total", self.upload_retries, {**labels, "stage": "upload"})
+        for stage, times in (
+            (Retried.DOWNLOAD, self.download_retries),
+            (Retried.UPLOAD, self.upload_retries),
+        ):
+            yield Count("blizzard_retries_total", times, {**labels, "stage": stage.value})
         yield Observe("blizzard_batch_duration_seconds", self.seconds, labels)
         yield Reading("blizzard_journal_entry", self.entry, labels)
         for seconds in self.write_seconds:
@@ -333,6 +369,15 @@ class SparkStarting(Event):
     def sentence(self) -> str:
         """Say where Spark runs."""
         return f"starting Spark on {self.master}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStartMadeFaster(Event):
+    """A process of its own keeps what Java worked out, for the next start of Spark."""
+
+    def sentence(self) -> str:
+        """Say what goes on after the end."""
+        return "in the background: keeping what Java worked out, so that Spark starts faster next"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

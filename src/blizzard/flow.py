@@ -115,6 +115,7 @@ class Effort:
 
     write_seconds: Mapping[str, float] = field(default_factory=dict)
     """How long each data file took to be encoded and written, by its name."""
+    download_retries: int = 0
     upload_retries: int = 0
 
 

@@ -53,6 +53,7 @@ def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) ->
         write_seconds={
             file.filename: written[file.filename] for file in files if file.filename in written
         },
+        download_retries=sum(one.effort.download_retries for one in outcomes),
         upload_retries=sum(one.effort.upload_retries for one in outcomes),
     )
 

@@ -195,7 +195,9 @@ class Pipeline:
                 return None
             history = read_history(store, self.settings.name)
             identity = identity_of(self.settings, self.run_id)
-            self._journal = Journal(store, identity, history, self.clock, self.pause)
+            self._journal = Journal(
+                store, identity, history, self.clock, pause=self._pauses(events.Retried.JOURNAL)
+            )
         if not self._opened:
             self._journal.open_with(self.log_knows_pipeline)
             self._opened = True
@@ -277,7 +279,26 @@ class Pipeline:
             return ()
         place = dlq_place(self.settings)
         store = self.open_sink(place.location)
-        return (dlq.write(store, place.folder, dlq.encode(letters), clock=self.clock),)
+        return (
+            dlq.write(
+                store,
+                place.folder,
+                dlq.encode(letters),
+                clock=self.clock,
+                pause=self._pauses(events.Retried.DLQ),
+            ),
+        )
+
+    def _pauses(self, stage: events.Retried) -> Callable[[float], None]:
+        """Give the pause between two tries of a write, which tells that there is one."""
+
+        def pause(seconds: float) -> None:
+            self.emit(
+                events.WriteRetried(pipeline=self.settings.name, stage=stage, next_try_secs=seconds)
+            )
+            self.pause(seconds)
+
+        return pause
 
     def _count(self, entry: Entry) -> None:
         """Enter a journaled batch into the statistics; it has yet to be handed on."""
@@ -400,6 +421,7 @@ class Pipeline:
                 multipart_uploads=sum(
                     self.settings.sink.upload.in_parts(file.size) for file in entry.files
                 ),
+                download_retries=self._effort.download_retries,
                 upload_retries=self._effort.upload_retries,
                 write_seconds=tuple(self._effort.write_seconds.values()),
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from blizzard.claim import Claim, renewed
-from blizzard.events import SparkStarting
+from blizzard.events import NextStartMadeFaster, SparkStarting
 from blizzard.flow import Location
 from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
 from blizzard.live import Running
@@ -72,6 +72,8 @@ class Service:
             {name: partial(self._poll, each, emit) for name, each in pipelines.items()}, emit
         )
         runner.stop()
+        if self.once and runner.make_next_start_faster():
+            emit(NextStartMadeFaster())
         return [
             Result(settings=each.settings, statistics=each.statistics, error=errors.get(name))
             for name, each in pipelines.items()

@@ -12,7 +12,7 @@ from blizzard.flow import ClosedFile
 from blizzard.line import Progress
 from blizzard.settings import UploadSettings
 from lake.datafile import FinishedFile
-from lake.errors import LakeError, StoreUnavailable
+from lake.errors import LakeError, StoreUnavailable, panic_as_error
 from lake.layout import TablePath, data_file, outbox
 from lake.retry import Backoff
 from lake.storage import ObjectFacts, Store
@@ -145,6 +145,10 @@ class Uploads:
                 max_parts=most,
                 part_taken=part_taken,
             )
+        except BaseException as error:
+            if (ours := panic_as_error(error)) is not error:
+                raise ours from error
+            raise
         finally:
             with self._lock:
                 self._progress.active_parts -= parts

@@ -165,7 +165,11 @@ class _Unit:
             unit=self.unit.name,
             sources=tuple(sorted(records + self.failed, key=lambda record: order[record.key])),
             files=tuple(files),
-            effort=Effort(write_seconds=self.write_seconds, upload_retries=self.uploads.retries),
+            effort=Effort(
+                write_seconds=self.write_seconds,
+                download_retries=self.downloads.retries,
+                upload_retries=self.uploads.retries,
+            ),
         )
 
     def _new_group(self) -> _Group:

@@ -123,3 +123,24 @@ class JournalLost(LakeError):
 
     code = "journal_lost"
     whose = Whose.USER
+
+
+class LibraryPanicked(LakeError):
+    """A library ran into a fault of its own that it did not expect; see its words."""
+
+    code = "library_panicked"
+    whose = Whose.INTERNAL
+    retryable = True
+
+
+def panic_as_error(error: BaseException) -> BaseException:
+    """Give a panic of a Rust library as one of our errors, and anything else as it is.
+
+    A panic derives from BaseException and has no importable name; where one file's trouble must
+    not be everybody's, it would pass every `except Exception`.
+    """
+    if type(error).__name__ != "PanicException":
+        return error
+    ours = LibraryPanicked(f"a library panicked: {error}")
+    ours.__cause__ = error
+    return ours

@@ -20,7 +20,7 @@ from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Caller, Progress, Switchboard
 from blizzard.runner import RunFailed, WorkersDied
 from blizzard.settings import SparkSettings
-from blizzard.spark.session import local_cores, start
+from blizzard.spark.session import local_cores, make_archive_for_next_time, start
 from blizzard.worker import OpenedStores, run_unit
 from lake.errors import LakeError
 
@@ -99,6 +99,10 @@ class SparkRunner:
             self._switchboard.close()
         if self._session is not None:
             self._session.stop()
+
+    def make_next_start_faster(self) -> bool:
+        """Where Spark was started with nothing kept from an earlier start, see that it is kept."""
+        return self._session is not None and make_archive_for_next_time(self._settings)
 
     def _started(self) -> tuple[SparkSession, Switchboard]:
         """Give the process's one session, and the line that its tasks call."""

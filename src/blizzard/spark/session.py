@@ -4,11 +4,27 @@ import os
 import re
 import sys
 import tempfile
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from blizzard.settings import SparkSettings
+from blizzard.spark.archive import (
+    JAVA,
+    SILENT,
+    Archive,
+    archive_of,
+    claimed,
+    distrust,
+    java_options,
+    make_in_background,
+    mark_used,
+    may_share,
+)
 
 QUIET = """
 rootLogger.level = error
@@ -28,17 +44,22 @@ logger.gateway.level = error
 The gateway's level equals the root's, or Spark announces that it changed the level.
 """
 
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""The JVM only schedules, rows never enter it: quick to start beats fast in the long run."""
+USERS_JAVA = "spark.driver.extraJavaOptions"
 
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(,\d+)?\])?")
 
 
-def start(settings: SparkSettings) -> SparkSession:
-    """Start Spark with settings that suit many small Python tasks; the user's conf wins."""
+def start(settings: SparkSettings, *, archive_to: Path | None = None) -> SparkSession:
+    """Start Spark with settings that suit many small Python tasks; the user's conf wins.
+
+    With `archive_to` the JVM writes the classes it has loaded there when it ends.
+    """
     # The executors' Python must be the one that has this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # Spark's scripts start a Python and a JVM of their own to find these out.
+    os.environ.setdefault("SPARK_HOME", _find_spark_home())
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(JAVA))
     conf = {
         "spark.app.name": "blizzard",
         "spark.ui.enabled": "false",
@@ -46,6 +67,7 @@ def start(settings: SparkSettings) -> SparkSession:
         "spark.scheduler.mode": "FAIR",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
         "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "blizzard.spark.daemon",
         "spark.sql.artifact.isolation.enabled": "false",
         **settings.conf,
     }
@@ -56,9 +78,26 @@ def start(settings: SparkSettings) -> SparkSession:
         # On a machine without DNS, Spark's guess of its own address fails.
         conf.setdefault("spark.driver.host", "127.0.0.1")
         conf.setdefault("spark.driver.bindAddress", "127.0.0.1")
-    conf.setdefault("spark.driver.extraJavaOptions", _java_options())
-    builder = SparkSession.builder.master(capped_master(settings))
-    for key, value in conf.items():
+    if archive_to is not None:
+        return _started(capped_master(settings), conf | {USERS_JAVA: _writing(archive_to)}, None)
+    archive = own_archive()
+    if archive is None or not archive.there:
+        return _started(capped_master(settings), conf, None)
+    mark_used(archive)
+    try:
+        return _started(capped_master(settings), conf, archive)
+    except PySparkRuntimeError:
+        # The JVM ended before it answered. If it was not the archive, the next try says what.
+        distrust(archive)
+        return _started(capped_master(settings), conf, None)
+
+
+def _started(master: str, conf: Mapping[str, str], archive: Archive | None) -> SparkSession:
+    options = java_options(
+        users=conf.get(USERS_JAVA, ""), archive=archive, log_settings=_log_settings()
+    )
+    builder = SparkSession.builder.master(master)
+    for key, value in (*conf.items(), (USERS_JAVA, options)):
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -80,9 +119,29 @@ def capped_master(settings: SparkSettings) -> str:
     return f"local[{local_cores(settings)}{local[2] or ''}]"
 
 
-def _java_options() -> str:
+def own_archive() -> Archive | None:
+    """Give the place of the archive that suits the Java and the Spark of this process."""
+    return archive_of(Path(_find_spark_home()), os.environ)
+
+
+def make_archive_for_next_time(settings: SparkSettings) -> bool:
+    """See that the next start finds an archive; say whether one is being made for it now."""
+    archive = own_archive()
+    if archive is None or not may_share(settings.conf.get(USERS_JAVA, "")):
+        return False
+    if not claimed(archive, now=time.time()):
+        return False
+    make_in_background()
+    return True
+
+
+def _writing(archive: Path) -> str:
+    return " ".join([f'"-XX:ArchiveClassesAtExit={archive}"', *SILENT])
+
+
+def _log_settings() -> Path:
     """Write the logging settings where the JVM can read them when it starts."""
     file = Path(tempfile.gettempdir()) / f"blizzard-log4j2-{os.getuid()}.properties"
     if not file.exists() or file.read_text() != QUIET:
         file.write_text(QUIET)
-    return f"{JAVA} -Dlog4j2.configurationFile=file:{file}"
+    return file

@@ -23,7 +23,7 @@ from blizzard.upload import Uploads
 from lake.errors import StoreUnavailable
 from lake.polling import Stop, run_step
 from lake.retry import Backoff
-from lake.storage import ObjectFacts, Store
+from lake.storage import ObjectFacts, Reader, Store
 from lake.telemetry.events import Emit, Event, StepFailed, StepFinished, shared
 from lake.telemetry.health import Part, PartKind
 from lake.telemetry.server import observed
@@ -316,6 +316,78 @@ def test_retries_of_uploads_are_counted(watched, source):
     put(source, "a.ndjson", ndjson(rows(3)))
     watched.step()
     assert watched.value("blizzard_retries_total", stage="upload") == 2
+
+
+class BreaksOnce(Reader):
+    """A source whose first download breaks half-way."""
+
+    broken = False
+
+    def stream(self, path: str, **how):
+        for number, piece in enumerate(super().stream(path, **how)):
+            yield piece[: len(piece) // 2] if not self.broken else piece
+            if not self.broken and number == 0:
+                type(self).broken = True
+                raise StoreUnavailable("the connection was reset")
+
+
+def test_retries_of_downloads_are_counted(watched, source, monkeypatch):
+    monkeypatch.setattr("blizzard.download.BACKOFF", Backoff(first_secs=0))
+    monkeypatch.setattr(BreaksOnce, "broken", False)
+    monkeypatch.setattr("blizzard.worker.Reader", BreaksOnce)
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert watched.value("blizzard_records_total", outcome="ingested") == 3
+    assert watched.value("blizzard_retries_total", stage="download") == 1
+    assert watched.value("blizzard_retries_total", stage="upload") == 0
+
+
+@dataclass
+class Refuses:
+    """A sink that does not take some writes at first."""
+
+    match: str
+    times: int
+    waits: list[float] = field(default_factory=list)
+
+    def into(self, pipeline: Pipeline) -> Pipeline:
+        open_sink = pipeline.open_sink
+
+        def opened(location):
+            store = open_sink(location)
+            create = store.create
+
+            def refuse(path, body):
+                if self.match in path and self.times:
+                    self.times -= 1
+                    raise StoreUnavailable("slow down")
+                return create(path, body)
+
+            store.create = refuse  # type: ignore[method-assign]
+            return store
+
+        pipeline.open_sink = opened
+        pipeline.pause = self.waits.append
+        return pipeline
+
+
+@pytest.mark.parametrize(
+    ("stage", "match"), [("journal", "journal/00000000000000000001.json"), ("dlq", "/dlq/")]
+)
+def test_retries_of_the_drivers_writes_are_counted_at_once(watched, source, stage, match):
+    refuses = Refuses(match, times=2)
+    put(source, "bad.ndjson", BAD)
+    refuses.into(watched.pipeline()).step()
+    assert watched.value("blizzard_retries_total", stage=stage) == 2
+    assert len(refuses.waits) == 2
+
+
+def test_retries_count_even_if_the_batch_is_never_journaled(watched, source):
+    refuses = Refuses("journal/00000000000000000001.json", times=99)
+    put(source, "a.ndjson", ndjson(rows(3)))
+    with pytest.raises(StoreUnavailable):
+        refuses.into(watched.pipeline()).step()
+    assert watched.value("blizzard_retries_total", stage="journal") == len(refuses.waits) > 0
 
 
 def test_what_waits_and_how_long_is_shown(watched, source):

@@ -1,0 +1,174 @@
+"""What the JVM worked out at an earlier start, kept so that the next start takes half the time.
+
+Java calls it a class-data-sharing archive: Spark's classes, read, checked and laid out as they lie
+in memory. It is made by a process of its own (`blizzard warm`), never by one that has data in hand,
+and it is never needed: where it cannot be made, read or used, Spark starts as it would without.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""The JVM only schedules, rows never enter it: quick to start beats fast in the long run."""
+
+CHECKED = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
+"""An archive that does not suit is left alone, and one with a wrong bit in it is found out."""
+
+SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
+"""By default the JVM complains of an archive it cannot use on standard output, where results go."""
+
+KEPT_UNUSED_SECS = 30 * 86_400
+CLAIM_SECS = 86_400
+"""How long a try that left no archive keeps others from trying."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """The place of the archive for one Java, one Spark and one user."""
+
+    path: Path
+
+    @property
+    def there(self) -> bool:
+        """Say whether it is there, whole; a JVM that maps less than it was promised crashes."""
+        try:
+            return self.path.stat().st_size == int(self.seal.read_text())
+        except (OSError, ValueError):
+            return False
+
+    @property
+    def seal(self) -> Path:
+        """Give the file that says how long the archive is; it is written last."""
+        return self.path.with_suffix(".seal")
+
+    @property
+    def claim(self) -> Path:
+        """Give the file that says that somebody has set out to make it."""
+        return self.path.with_suffix(".claim")
+
+
+def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
+    """Give the place of the archive for this Java and this Spark; None where there can be none."""
+    java = _java(environ)
+    try:
+        cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        if java is None:
+            return None
+        parts = [*JAVA, str(java), _look(java.parent.parent / "lib/modules")]
+        parts += [environ.get("SPARK_CONF_DIR", ""), str(spark_home)]
+        parts += sorted(f"{jar.name} {_look(jar)}" for jar in (spark_home / "jars").iterdir())
+    except (OSError, RuntimeError):
+        return None
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+    path = cache / "blizzard" / "jvm" / f"{key}.jsa"
+    # A colon divides two archives in the JVM's option; a relative cache is no cache, says XDG.
+    return None if ":" in str(path) or not path.is_absolute() else Archive(path=path)
+
+
+def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> str:
+    """Give the driver's JVM options: ours, less what the user's contradict, then the user's."""
+    ours = list(JAVA)
+    if re.search(r"-XX:\+Use\w+GC\b", users):
+        ours.remove("-XX:+UseSerialGC")
+    ours.append(f"-Dlog4j2.configurationFile=file:{log_settings}")
+    if archive is not None and archive.there and may_share(users):
+        ours += [f"-XX:SharedArchiveFile={archive.path}", *CHECKED, *SILENT]
+    return " ".join([*(_quoted(option) for option in ours), users]).strip()
+
+
+def may_share(users: str) -> bool:
+    """Say whether the user's own JVM options leave it to us which archive is used."""
+    return not re.search(r"-Xshare:|-XX:\S*(SharedArchive|ArchiveClasses|SharedClassList)", users)
+
+
+def claimed(archive: Archive, *, now: float) -> bool:
+    """Take it on to make the archive; of several processes, and in one day, only one may."""
+    try:
+        archive.path.parent.mkdir(parents=True, exist_ok=True)
+        if archive.there:
+            return False
+        if archive.claim.exists() and now - archive.claim.stat().st_mtime > CLAIM_SECS:
+            archive.claim.unlink(missing_ok=True)
+        archive.claim.touch(exist_ok=False)
+    except OSError:
+        return False
+    return True
+
+
+def make_in_background() -> None:
+    """Let a process of its own make the archive, when nobody else wants the cores."""
+    subprocess.Popen(
+        [sys.executable, "-m", "blizzard", "warm"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_lowest_priority,  # noqa: PLW1509 - one system call, no lock is taken
+    )
+
+
+def unfinished(archive: Archive) -> Path:
+    """Give a name to write to that nobody reads and nobody else writes to."""
+    return archive.path.with_suffix(f".{os.getpid()}.part")
+
+
+def settle(archive: Archive, written: Path) -> None:
+    """Make a whole archive visible at once, and clear away those that nobody has used for long."""
+    with written.open("rb") as file:
+        os.fsync(file.fileno())
+    size = written.stat().st_size
+    written.replace(archive.path)
+    seal = written.with_suffix(".sealing")
+    seal.write_text(str(size))
+    seal.replace(archive.seal)
+    archive.claim.unlink(missing_ok=True)
+    now = time.time()
+    for other in archive.path.parent.iterdir():
+        if other.stem != archive.path.stem and now - other.stat().st_mtime > KEPT_UNUSED_SECS:
+            other.unlink(missing_ok=True)
+
+
+def mark_used(archive: Archive) -> None:
+    """Keep the archive from being cleared away."""
+    with contextlib.suppress(OSError):
+        os.utime(archive.path)
+        os.utime(archive.seal)
+
+
+def distrust(archive: Archive) -> None:
+    """Leave the archive alone from now on: a JVM did not start with it."""
+    with contextlib.suppress(OSError):
+        archive.seal.unlink()
+
+
+def _java(environ: Mapping[str, str]) -> Path | None:
+    """Find the Java that Spark's own scripts will find."""
+    if home := environ.get("JAVA_HOME"):
+        found = Path(home) / "bin" / "java"
+        return found.resolve() if found.exists() else None
+    on_path = shutil.which("java", path=environ.get("PATH"))
+    return Path(on_path).resolve() if on_path else None
+
+
+def _look(file: Path) -> str:
+    """Tell a file from another of its name, as the JVM does."""
+    facts = file.stat()
+    return f"{facts.st_size} {facts.st_mtime_ns}"
+
+
+def _quoted(option: str) -> str:
+    return option if shlex.quote(option) == option else f'"{option}"'
+
+
+def _lowest_priority() -> None:
+    os.nice(19)

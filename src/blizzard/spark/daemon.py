@@ -1,0 +1,15 @@
+"""The process that Spark forks its Python workers from, with our imports done once, before.
+
+Spark runs it by name (`spark.python.daemon.module`). Without it every worker would import Arrow and
+the rest by itself, at the same time as the others, in the first batch.
+"""
+
+import pandas as pd  # noqa: F401 - Spark's worker imports it for Arrow
+import pyspark.worker  # noqa: F401
+from pyspark.daemon import manager
+
+import blizzard.line
+import blizzard.worker  # noqa: F401
+
+if __name__ == "__main__":
+    manager()

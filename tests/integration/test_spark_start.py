@@ -1,0 +1,83 @@
+"""Starts of Spark profit from what an earlier one kept, and never suffer from it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blizzard.spark.archive import Archive
+from blizzard.spark.session import own_archive
+from blizzard.spark.warm import warm
+from tests.support.landing import Landing, config
+from tests.support.processes import run
+
+pytestmark = pytest.mark.spark
+
+LOOK_INTO_THE_JVM = """
+from pathlib import Path
+from blizzard.settings import SparkSettings
+from blizzard.spark.session import start
+
+session = start(SparkSettings(master="local[1]"))
+jvm = session.sparkContext._gateway.proc.pid
+print(Path(f"/proc/{jvm}/maps").read_text())
+"""
+
+
+@pytest.fixture(scope="module")
+def archive() -> Archive:
+    """Give the archive of this Java and this Spark; make it where there is none."""
+    found = own_archive()
+    assert found is not None
+    return found if found.there else warm()
+
+
+def in_cache(archive: Archive, cache: Path) -> Path:
+    folder = cache / "blizzard/jvm"
+    shutil.copytree(
+        archive.path.parent,
+        folder,
+        ignore=lambda _, names: {name for name in names if not name.startswith(archive.path.stem)},
+    )
+    return folder / archive.path.name
+
+
+def jvm_maps(cache: Path) -> str:
+    """Start Spark in a process of its own; give the files that its JVM has mapped."""
+    return subprocess.run(
+        [sys.executable, "-c", LOOK_INTO_THE_JVM],
+        env=os.environ | {"XDG_CACHE_HOME": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_a_start_uses_what_an_earlier_start_kept(tmp_path: Path, archive: Archive) -> None:
+    """It is in the JVM's memory: a JVM that does not like an archive goes on without it."""
+    path = in_cache(archive, tmp_path)
+    assert str(path) in jvm_maps(tmp_path)
+
+
+def test_a_broken_archive_changes_nothing(
+    tmp_path: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JVM starts without it, and says nothing on standard output."""
+    landing = Landing(tmp_path / "landing")
+    landing.land("events.ndjson", 10)
+    broken = in_cache(archive, tmp_path / "cache")
+    broken.chmod(0o600)
+    size = broken.stat().st_size
+    with broken.open("r+b") as file:
+        file.seek(size // 2)
+        file.write(b"\xff" * 4096)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    ended = run("blizzard", "-c", config(tmp_path), "--once", "--output", "json")
+
+    assert ended.code == 0, ended.err
+    assert ended.results[0]["records_processed"] == 10
+    assert len(ended.out.splitlines()) == 1, "nothing but the result"

@@ -1,0 +1,177 @@
+"""Where the JVM's archive lies, who makes it, and what the user's own options do to it."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from blizzard.spark.archive import (
+    CLAIM_SECS,
+    KEPT_UNUSED_SECS,
+    Archive,
+    archive_of,
+    claimed,
+    distrust,
+    java_options,
+    settle,
+    unfinished,
+)
+
+LOG = Path("/tmp/log4j2.properties")
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path) -> Path:
+    home = tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    (home / "jars/spark-core.jar").write_bytes(b"classes")
+    return home
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "java/bin").mkdir(parents=True)
+    (tmp_path / "java/lib").mkdir()
+    (tmp_path / "java/bin/java").write_bytes(b"")
+    (tmp_path / "java/lib/modules").write_bytes(b"17")
+    return {"JAVA_HOME": str(tmp_path / "java"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(path=tmp_path / "cache/blizzard/jvm/key.jsa")
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Path:
+    """Give a cache that cannot be made, whoever asks: a file is in its way."""
+    (tmp_path / "cache").write_text("no folder")
+    return tmp_path / "cache"
+
+
+def made(archive: Archive) -> Archive:
+    archive.path.parent.mkdir(parents=True, exist_ok=True)
+    part = unfinished(archive)
+    part.write_bytes(b"an archive")
+    settle(archive, part)
+    return archive
+
+
+def test_it_lies_in_the_users_cache(spark_home, environ, tmp_path):
+    found = archive_of(spark_home, environ)
+    assert found is not None
+    assert found.path.is_relative_to(tmp_path / "cache/blizzard/jvm")
+
+
+@pytest.mark.parametrize("changed", ["spark/jars/spark-core.jar", "java/lib/modules"])
+def test_another_spark_or_another_java_has_another_archive(spark_home, environ, tmp_path, changed):
+    first = archive_of(spark_home, environ)
+    os.utime(tmp_path / changed, ns=(1, 1))
+    assert archive_of(spark_home, environ) != first
+
+
+def test_a_jar_that_comes_or_goes_makes_it_another(spark_home, environ):
+    first = archive_of(spark_home, environ)
+    (spark_home / "jars/more.jar").write_bytes(b"")
+    assert archive_of(spark_home, environ) != first
+
+
+@pytest.mark.parametrize("cache", ["relative/cache", "/with:colon"])
+def test_a_cache_the_jvm_cannot_name_is_not_used(spark_home, environ, cache):
+    assert archive_of(spark_home, environ | {"XDG_CACHE_HOME": cache}) is None
+
+
+def test_without_java_there_is_none(spark_home, environ, tmp_path):
+    (tmp_path / "java/bin/java").unlink()
+    assert archive_of(spark_home, environ) is None
+
+
+def test_of_many_processes_one_makes_it(archive):
+    with ThreadPoolExecutor(8) as pool:
+        tries = list(pool.map(lambda _: claimed(archive, now=0), range(32)))
+    assert tries.count(True) == 1
+
+
+def test_a_try_that_came_to_nothing_is_repeated_a_day_later(archive):
+    assert claimed(archive, now=0)
+    since = archive.claim.stat().st_mtime
+    assert not claimed(archive, now=since + CLAIM_SECS - 1)
+    assert claimed(archive, now=since + CLAIM_SECS + 1)
+
+
+def test_what_is_there_is_not_made_again(archive):
+    made(archive)
+    assert not claimed(archive, now=0)
+
+
+@pytest.mark.parametrize("body", [b"", b"an arch", b"an archive and more"])
+def test_one_that_is_not_as_long_as_it_was_is_not_used(archive, body):
+    """A JVM that maps an archive which was cut short dies of it."""
+    made(archive).path.write_bytes(body)
+    assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
+    assert claimed(archive, now=0), "it is made again"
+
+
+def test_one_that_a_jvm_did_not_start_with_is_not_used_again(archive):
+    distrust(made(archive))
+    assert not archive.there
+    distrust(archive)
+
+
+def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(sealed, archive):
+    assert not claimed(archive, now=0)
+    assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
+
+
+def test_it_appears_whole_and_old_ones_go(archive):
+    archive.path.parent.mkdir(parents=True)
+    old, fresh = (archive.path.with_name(f"{name}.jsa") for name in ("old", "fresh"))
+    for other in (old, fresh):
+        other.write_bytes(b"")
+    os.utime(old, (0, fresh.stat().st_mtime - KEPT_UNUSED_SECS - 60))
+    part = unfinished(archive)
+    part.write_bytes(b"all of it")
+    settle(archive, part)
+    assert archive.path.read_bytes() == b"all of it"
+    assert fresh.exists()
+    assert not old.exists()
+    assert archive.there
+    assert sorted(file.name for file in archive.path.parent.iterdir()) == [
+        *("fresh.jsa", "key.jsa", "key.seal")
+    ]
+
+
+def test_the_users_options_come_last_and_so_win(archive):
+    options = java_options(users="-XX:TieredStopAtLevel=4", archive=None, log_settings=LOG)
+    assert options.endswith(" -XX:TieredStopAtLevel=4")
+    assert "-XX:+UseSerialGC" in options
+    assert f"-Dlog4j2.configurationFile=file:{LOG}" in options
+
+
+def test_a_collector_of_the_users_choice_replaces_ours():
+    """Two collectors named at once keep a JVM from starting."""
+    options = java_options(users="-XX:+UseG1GC", archive=None, log_settings=LOG)
+    assert "UseSerialGC" not in options
+
+
+@pytest.mark.parametrize(
+    "users", ["-Xshare:off", "-XX:SharedArchiveFile=mine.jsa", "-XX:ArchiveClassesAtExit=mine.jsa"]
+)
+def test_a_user_who_speaks_of_archives_is_left_alone(archive, users):
+    assert str(archive.path) not in java_options(
+        users=users, archive=made(archive), log_settings=LOG
+    )
+
+
+def test_an_archive_that_is_there_is_used_and_the_jvm_is_kept_off_standard_output(archive):
+    options = java_options(users="-Dmine=1", archive=made(archive), log_settings=LOG)
+    assert f"-XX:SharedArchiveFile={archive.path}" in options.split()
+    assert "-Xlog:disable" in options.split()
+    assert options.endswith("-Dmine=1")
+
+
+def test_a_home_with_a_space_in_its_name_is_one_option(tmp_path):
+    archive = made(Archive(path=tmp_path / "my cache/key.jsa"))
+    options = java_options(users="", archive=archive, log_settings=LOG)
+    assert f'"-XX:SharedArchiveFile={archive.path}"' in options

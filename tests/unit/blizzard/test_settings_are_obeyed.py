@@ -1,0 +1,144 @@
+"""Settings that no executor sees: how often to look, how Spark starts, what is served."""
+
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.errors import PySparkRuntimeError
+from typer.testing import CliRunner
+
+from blizzard.cli import app
+from blizzard.settings import SparkSettings
+from blizzard.spark import session
+from blizzard.spark.archive import Archive, settle, unfinished
+from lake.polling import Stop
+
+
+def written(root: Path, **sections: Any) -> str:
+    (root / "in").mkdir()
+    file = root / "pipeline.yaml"
+    usual = {
+        "source": {"path": str(root / "in")},
+        "sink": {"path": str(root / "table")},
+        "schema": {"fields": [{"name": "id", "type": "int64"}]},
+    }
+    file.write_text(yaml.safe_dump(usual | sections))
+    return str(file)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Give how long the program wanted to sleep; the first sleep is its last."""
+    slept: list[float] = []
+
+    def wait(stop: Stop, seconds: float) -> bool:
+        slept.append(seconds)
+        stop.request()
+        return True
+
+    monkeypatch.setattr(Stop, "wait", wait)
+    monkeypatch.setattr("blizzard.cli.stop_on_signals", lambda *_: None)
+    return slept
+
+
+def test_the_sources_are_looked_at_as_often_as_set(tmp_path, waits):
+    source = {"path": str(tmp_path / "in"), "poll_interval_secs": 7}
+    answer = CliRunner().invoke(app, ["-c", written(tmp_path, source=source)])
+    assert answer.exit_code == 0, answer.stderr
+    assert waits == [7.0]
+
+
+def test_without_metrics_nothing_listens(tmp_path, waits):
+    """An address that is taken would end the program with 2."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        metrics = {"enabled": False, "address": address}
+        answer = CliRunner().invoke(app, ["-c", written(tmp_path, metrics=metrics)])
+    assert answer.exit_code == 0, answer.stderr
+
+
+@dataclass
+class Builder:
+    """Stands for the builder of a Spark session, and remembers."""
+
+    conf: dict[str, str] = field(default_factory=dict)
+
+    def master(self, where: str) -> "Builder":
+        self.conf["master"] = where
+        return self
+
+    def config(self, key: str, value: str) -> "Builder":
+        self.conf[key] = value
+        return self
+
+    def getOrCreate(self) -> "Builder":  # noqa: N802 - Spark's name for it
+        return self
+
+
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
+    made = Builder()
+    monkeypatch.setattr(session, "SparkSession", type("Session", (), {"builder": made}))
+    monkeypatch.setattr(session, "own_archive", lambda: None)
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_LAUNCHER_OPTS"):
+        # What is set while the test runs is unset after it.
+        monkeypatch.setenv(name, "as it was")
+    return made
+
+
+def test_spark_starts_where_and_how_the_user_says(builder):
+    conf = {"spark.ui.enabled": "true", "spark.cores.max": "4"}
+    session.start(SparkSettings(master="spark://h:7077", conf=conf))
+    assert builder.conf["master"] == "spark://h:7077"
+    assert builder.conf["spark.ui.enabled"] == "true", "the user's word, not our default"
+    assert builder.conf["spark.cores.max"] == "4"
+    assert "spark.driver.host" not in builder.conf, "a cluster must reach the driver"
+
+
+def test_the_users_java_options_are_added_to_ours(builder):
+    session.start(SparkSettings(conf={"spark.driver.extraJavaOptions": "-Dmine=1"}))
+    options = builder.conf["spark.driver.extraJavaOptions"].split()
+    assert options[-1] == "-Dmine=1"
+    assert "-XX:+UseSerialGC" in options
+
+
+def test_workers_are_forked_with_their_imports_done(builder):
+    session.start(SparkSettings())
+    assert builder.conf["spark.python.daemon.module"] == "blizzard.spark.daemon"
+
+
+@pytest.mark.parametrize(("users", "made"), [("", [True, False]), ("-Xshare:off", [False, False])])
+def test_one_run_sees_to_it_that_the_next_start_is_faster(tmp_path, monkeypatch, users, made):
+    """Unless the user says that nothing shall be kept."""
+    started: list[str] = []
+    archive = Archive(path=tmp_path / "cache/key.jsa")
+    monkeypatch.setattr(session, "own_archive", lambda: archive)
+    monkeypatch.setattr(session, "make_in_background", lambda: started.append("warm"))
+    settings = SparkSettings(conf={"spark.driver.extraJavaOptions": users})
+    assert [session.make_archive_for_next_time(settings) for _ in range(2)] == made
+    assert len(started) == sum(made)
+
+
+def test_a_jvm_that_does_not_start_with_the_archive_is_started_without(
+    tmp_path, builder, monkeypatch
+):
+    archive = Archive(path=tmp_path / "key.jsa")
+    part = unfinished(archive)
+    part.write_bytes(b"an archive")
+    settle(archive, part)
+    monkeypatch.setattr(session, "own_archive", lambda: archive)
+    tried: list[str] = []
+
+    def start_or_die() -> Any:
+        tried.append(builder.conf["spark.driver.extraJavaOptions"])
+        if "SharedArchiveFile" in tried[-1]:
+            raise PySparkRuntimeError("[JAVA_GATEWAY_EXITED]")
+        return builder
+
+    monkeypatch.setattr(builder, "getOrCreate", start_or_die)
+    session.start(SparkSettings())
+    assert ["SharedArchiveFile" in options for options in tried] == [True, False]
+    assert not archive.there, "nor is it tried again"
