@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blizzard import dlq, events
 from blizzard.batch import given_up, portion, run_units
@@ -19,6 +19,7 @@ from blizzard.journal import Journal
 from blizzard.outlook import Outlook, Pace
 from blizzard.plan import plan
 from blizzard.protocol import require_handoff
+from blizzard.restraint import check_commits
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings, share_of
 from blizzard.sight import (
@@ -85,6 +86,8 @@ class Pipeline:
     run_id: str
     open_source: OpenReader
     open_sink: OpenStore
+    retention: Callable[[], timedelta] = lambda: timedelta.max
+    """How long the table keeps files that its log does not name."""
     claim: Claim | None = None
     """This run's turn at the pipeline; None where nobody else can write it."""
     pause: Callable[[float], object] = time.sleep
@@ -142,6 +145,7 @@ class Pipeline:
         if files and not misplaced and not self._is_time(findings, files):
             return False
         journal.check_protocol()
+        self._check_commits(journal)
         self._started = self.clock.seconds()
         files, died = self._portion(journal, files)
         units = plan(files, parallelism=self.runner.parallelism) if files else ()
@@ -213,6 +217,17 @@ class Pipeline:
                     path = f"{uris[name].rstrip('/')}/{facts.path}"
                     self.emit(events.SourceFileOverwritten(pipeline=self.settings.name, path=path))
         return findings
+
+    def _check_commits(self, journal: Journal) -> None:
+        """Take no new work while files wait so long that somebody's VACUUM may take them."""
+        if self._sink is not None:
+            check_commits(
+                self._sink,
+                self.settings.name,
+                last=journal.last.sequence,
+                now=self.clock.now(),
+                retention=self.retention,
+            )
 
     def _portion(
         self, journal: Journal, files: tuple[SourceFile, ...]

@@ -110,6 +110,9 @@ class Service:
             emit=emit,
             once=self.once,
             run_id=run_id,
+            retention=lambda: inline.retention(
+                settings.sink.table_uri, settings.sink.storage_options
+            ),
             open_source=open_reader,
             open_sink=lambda location: Store(location.uri, location.options, make_folder=True),
             claim=Claim(

@@ -1,6 +1,7 @@
 """Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.clock import Clock
@@ -54,6 +55,18 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
     from penguin import table  # noqa: PLC0415
 
     return table.last_committed(uri, options, pipeline, journal)
+
+
+def retention(uri: str, options: StorageOptions) -> timedelta:
+    """Say how long a table keeps files that its log does not name, also before there is a table."""
+    from lake.storage import Reader, local_path  # noqa: PLC0415
+    from penguin import patience  # noqa: PLC0415
+    from penguin.table import LogReader  # noqa: PLC0415
+
+    folder = local_path(uri)
+    there = folder is None or folder.exists()
+    table = LogReader(Reader(uri, options)).look() if there else None
+    return patience.retention({} if table is None else table.facts.configuration)
 
 
 def named_files(uri: str, options: StorageOptions) -> frozenset[str]:

@@ -1,0 +1,63 @@
+"""No new work while finished files wait too long for their commit.
+
+Until an entry is committed the Delta log does not name its files, so a VACUUM of unnamed files
+takes them once they are older than the table's retention. Writing more would only make more that
+are lost; the source files, in contrast, are safe where they are.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from lake import layout
+from lake.entry import decode_entry, decode_receipt
+from lake.errors import LakeError, Whose
+from lake.storage import Reader
+
+SURELY_FINE = timedelta(hours=1)
+"""Below this nobody's retention is near, and the log need not be asked."""
+
+
+class CommitsBehind(LakeError):
+    """Files wait for penguin since so long that a VACUUM may soon take them."""
+
+    code = "commits_behind"
+    whose = Whose.USER
+    retryable = True
+
+
+def check_commits(
+    store: Reader,
+    pipeline: str,
+    *,
+    last: int,
+    now: datetime,
+    retention: Callable[[], timedelta],
+) -> None:
+    """Refuse new work where the oldest entry that is not committed has waited for too long.
+
+    That is half of the table's retention of deleted files: there is time to mend it still.
+    """
+    since = waiting_since(store, pipeline, last=last)
+    if since is None or now - since < SURELY_FINE:
+        return
+    keeps = retention()
+    if now - since >= keeps / 2:
+        raise CommitsBehind(
+            f"files wait for their commit since {since.isoformat()}, and the table keeps files "
+            f"that its log does not name for {keeps}: nothing new is read until penguin has "
+            "committed them. Start penguin, or see `penguin status` for what stops it",
+            pipeline=pipeline,
+        )
+
+
+def waiting_since(store: Reader, pipeline: str, *, last: int) -> datetime | None:
+    """Say when the oldest entry was journaled that is not committed; None where all are."""
+    path = layout.receipt(pipeline)
+    body = store.get(path)
+    committed = 0 if body is None else decode_receipt(body, path).sequence
+    if committed >= last:
+        return None
+    path = layout.journal_entry(pipeline, committed + 1)
+    body = store.get(path)
+    # What the receipt says of a journal that does not fit it is told elsewhere.
+    return None if body is None else datetime.fromisoformat(decode_entry(body, path).created)
