@@ -12,8 +12,9 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.flow import UnitOutcome
-from blizzard.garbage import Found, Kind, _append, _entry, collect, look, mark_of
+from blizzard.garbage import Found, Kind, _append, _entry, collect, look
 from blizzard.handoff import MoveFromOutbox, StageMetas
+from blizzard.named import mark_of
 from blizzard.settings import SinkSettings
 from lake.clock import Clock
 from lake.entry import Handoff, digest, encode

@@ -180,6 +180,24 @@ def test_a_journal_that_was_rolled_back_is_taken_over_as_far_as_it_goes(desk):
     assert ids(desk) == [0, 1, *sorted([2, 3, 4, 5] * 2)]
 
 
+def test_a_journal_that_was_taken_over_once_can_be_taken_over_again(desk):
+    """HOLES L21: what the first one knew goes through both."""
+    a_past(desk, batches=2)
+    roll_back(desk, 1)
+    assert desk.run("journal", "new", "--from", "default", "--yes").exit_code == 0
+    for number in (7, 8):
+        land(desk, number)
+        assert step(desk, run=f"run-{number}")
+    commit(desk)
+    before = ids(desk)
+    roll_back(desk, 2)
+    assert desk.run("journal", "new", "--from", "default", "--yes").exit_code == 0
+    assert step(desk, run="run-9")
+    commit(desk)
+    assert ids(desk) == sorted([*before, 16, 17])
+    assert len(list((desk.table / "_blizzard/default").glob("journal-*"))) == 2
+
+
 def test_what_is_not_committed_yet_is_not_left_behind(desk):
     """HOLES L21: an uncommitted entry of the old journal would never be committed."""
     a_past(desk)

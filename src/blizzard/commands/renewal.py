@@ -7,14 +7,8 @@ from blizzard.commands.common import console as terminal
 from blizzard.commands.common import open_reader, plain, plural, print_line, say
 from blizzard.history import History, read_history, read_receipt
 from blizzard.journal import Identity
-from blizzard.renewal import (
-    LastCommitted,
-    Renewed,
-    begin_empty,
-    check_past,
-    past_of,
-    take_over,
-)
+from blizzard.past import LastCommitted, check_past, past_of
+from blizzard.renewal import Renewed, begin_empty, take_over
 from blizzard.settings import PipelineSettings
 from blizzard.sight import identity_of, sink_location
 from lake.arguments import DONE, FAILED, Output, complain

@@ -1,7 +1,7 @@
 """Measures as Prometheus metrics, and that every event's measures are declared."""
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from enum import Enum
 from sys import modules
@@ -118,7 +118,7 @@ def sample_of(hint: Any) -> Any:
         return next(iter(hint))
     if typing.get_origin(hint) is tuple:
         return (sample_of(typing.get_args(hint)[0]),)
-    if typing.get_origin(hint) is dict:
+    if typing.get_origin(hint) in (dict, Mapping):
         key, value = typing.get_args(hint)
         return {sample_of(key): sample_of(value)}
     if options := [each for each in typing.get_args(hint) if each is not NoneType]:
