@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard import dlq, events
@@ -14,6 +14,9 @@ from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
 from blizzard.journal import Journal
+from blizzard.keeper import Keeper
+from blizzard.known import KnownBroken
+from blizzard.lookout import Lookout
 from blizzard.plan import plan
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings
@@ -21,7 +24,7 @@ from blizzard.sight import (
     OpenReader,
     dlq_place,
     identity_of,
-    look,
+    lookouts,
     row_partitions_of,
     sink_location,
     source_location,
@@ -90,6 +93,9 @@ class Pipeline:
     _failed: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
     _seen: dict[str, datetime] = field(default_factory=dict)
+    _lookouts: list[Lookout] = field(default_factory=list)
+    _late: frozenset[str] = frozenset()
+    _again: frozenset[str] = frozenset()
     _unpublished: bool = True
     _fresh: Entry | None = None
     _started: float = 0.0
@@ -103,13 +109,14 @@ class Pipeline:
             self._count(earlier)
         self._publish()
         self._check_failures()
+        self._keep_snapshot(journal)
         with self._timed(events.Step.DISCOVER):
             findings = self._discover(journal)
         self._tell_waiting(findings)
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
         if not files and not misplaced:
-            resting = sum(len(finding.resting) for finding in findings.values())
+            resting = sum(finding.resting for finding in findings.values())
             self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
             return False
         if files and not misplaced and not self._is_time(findings, files):
@@ -125,7 +132,10 @@ class Pipeline:
         failed_before = misplaced + died
         if not settled.sources and not failed_before:
             return False  # A stop was asked for before anything was read.
-        sources = tuple(journal.with_attempts(each) for each in failed_before + settled.sources)
+        sources = tuple(
+            self._as_ingested_again(journal.with_attempts(each))
+            for each in failed_before + settled.sources
+        )
         dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
         with self._timed(events.Step.JOURNAL):
             entry = journal.append(sources, settled.files, dead_letters)
@@ -139,7 +149,10 @@ class Pipeline:
         """Open the journal at the first step, whatever state an earlier run left it in."""
         if self._journal is None:
             store = self._sink = self.open_sink(sink_location(self.settings))
-            history = read_history(store, self.settings.name)
+            keeper = Keeper(store=store, pipeline=self.settings.name, clock=self.clock)
+            history = read_history(store, self.settings.name, spill=keeper.spill)
+            if history.rebuilt is not None:
+                self._tell_rebuilt(history.rebuilt)
             identity = identity_of(self.settings, self.run_id)
             self._journal = Journal(store, identity, history, self.clock)
         if not self._opened:
@@ -148,21 +161,63 @@ class Pipeline:
         return self._journal
 
     def _discover(self, journal: Journal) -> dict[str, Finding]:
-        findings = look(
-            self.settings,
-            self.open_source,
-            known=journal.known,
-            tried=frozenset(self._tried),
-            clock=self.clock,
-        )
+        """Look at every source; damaged names are built again from the entries, and not believed.
+
+        All looks must succeed before any of them counts: a listing that breaks off fails the step.
+        """
+        self._lookouts = self._lookouts or lookouts(self.settings)
+        try:
+            findings = self._look(journal)
+        except KnownBroken as broken:
+            self._tell_rebuilt(str(broken))
+            journal.rebuild(str(broken))
+            findings = self._look(journal)
         uris = {source.name: source.uri for source in self.settings.sources}
         for name, finding in findings.items():
-            for facts in finding.overwritten:
+            for facts in finding.changed:
                 if f"{name}:{facts.path}:{facts.etag}" not in self._told:
                     self._told.add(f"{name}:{facts.path}:{facts.etag}")
                     path = f"{uris[name].rstrip('/')}/{facts.path}"
                     self.emit(events.SourceFileOverwritten(pipeline=self.settings.name, path=path))
+        self._late = frozenset(key for finding in findings.values() for key in finding.late)
+        self._again = frozenset(key for finding in findings.values() for key in finding.again)
         return findings
+
+    def _look(self, journal: Journal) -> dict[str, Finding]:
+        return {
+            lookout.source.name: lookout.look(
+                self.open_source(source_location(lookout.source)),
+                journal.lookup(),
+                unfinished=journal.unfinished,
+                since=journal.since(lookout.source.name),
+                tried=frozenset(self._tried),
+                now=self.clock.now(),
+            )
+            for lookout in self._lookouts
+        }
+
+    def _as_ingested_again(self, record: SourceRecord) -> SourceRecord:
+        """Note of a file that was ingested before, as another object, that this is so."""
+        return replace(record, reingested=True) if record.key in self._again else record
+
+    def _keep_snapshot(self, journal: Journal) -> None:
+        """Write a snapshot when one is due. One that cannot be written fails nothing."""
+        if not journal.snapshot_is_due:
+            return
+        try:
+            journal.keep_snapshot()
+        except LakeError as error:
+            self.emit(
+                events.SnapshotFailed(
+                    pipeline=self.settings.name, code=error.code, error=str(error)
+                )
+            )
+            if isinstance(error, KnownBroken):
+                self._tell_rebuilt(str(error))
+                journal.rebuild(str(error))
+
+    def _tell_rebuilt(self, why: str) -> None:
+        self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
 
     def _portion(
         self, journal: Journal, files: tuple[SourceFile, ...]
@@ -286,7 +341,7 @@ class Pipeline:
                 pipeline=self.settings.name,
                 pending=len(files) + sum(finding.left_over for finding in findings.values()),
                 oldest=min((file.modified.timestamp() for file in files), default=None),
-                resting=sum(len(finding.resting) for finding in findings.values()),
+                resting=sum(finding.resting for finding in findings.values()),
             )
         )
 
@@ -319,6 +374,9 @@ class Pipeline:
                     pipeline=name, entry=entry.sequence, field=by.timestamp.name, rows=rows
                 )
             )
+        late = [record.path for record in entry.sources if record.key in self._late]
+        if late:
+            self.emit(events.LateFiles(pipeline=name, files=len(late), example=late[0]))
         done = [record for record in entry.sources if record.failure is None]
         self.emit(
             events.BatchJournaled(
