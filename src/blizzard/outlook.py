@@ -3,17 +3,25 @@
 Every source has a pace of its own. While a batch runs, a look ahead finds the next one's files, so
 that a long listing costs no time of its own. What a look has found is used only as long as the
 journal has not heard of it: an entry makes the outlook forget every file that it names.
+
+A look is made by a copy of whoever looks at a source. The copy, and with it where the next look may
+begin, takes the place of the original only if the look counts: all sources answered and, for a look
+ahead, every file of the batch that it took for done has been journaled.
 """
 
 import threading
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from blizzard.discovery import Finding
-from blizzard.flow import Known, SourceFile
+from blizzard.flow import Known, Name, SourceFile
+from blizzard.history import Before
+from blizzard.lookout import Books, Lookout
 from blizzard.settings import PipelineSettings, SourceSettings
-from blizzard.sight import OpenReader, look
+from blizzard.sight import OpenReader, lookouts, source_location
 from lake.clock import Clock
 from lake.entry import SourceRecord
 
@@ -21,8 +29,19 @@ THINK_AGAIN_SECS = 10.0
 """Files that wait for their batch are thought of this often, however rare the looks are."""
 PATIENCE_SECS = 0.1
 
-KnownFile = Callable[[str], Known | None]
-"""Says what the journal knows of a source file."""
+
+class Ledger(Protocol):
+    """What the outlook asks of the journal."""
+
+    @property
+    def unfinished(self) -> Mapping[str, Known]:
+        """Give the files that failed, or of which a part is unread."""
+
+    def lookup(self) -> Books:
+        """Give the way to ask what is known of source files."""
+
+    def since(self, source: str) -> datetime | None:
+        """Say when a source was first read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +59,14 @@ class Pace:
     def between(self, source: SourceSettings) -> float:
         """Draw the seconds from one look at a source to the next."""
         return 0.0 if self.drain else source.poll_interval + self.jitter * self.chance()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """One look at a source: what it found, and whoever goes on from there."""
+
+    finding: Finding
+    lookout: Lookout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +101,22 @@ class Outlook:
         self._clock = clock
         self._pace = pace
         self._pause = pause
+        self._lookouts = {each.source.name: each for each in lookouts(settings)}
         self._seen: dict[str, _Seen] = {}
         self._ahead: _LookAhead | None = None
         # The journal is asked by a look ahead while the batch that it knows is appended.
         self.journal_lock = threading.Lock()
 
-    def findings(self, known: KnownFile, tried: frozenset[str]) -> dict[str, Finding]:
-        """Look at the sources that are due; give what is known of all of them."""
+    def findings(self, ledger: Ledger, tried: frozenset[str]) -> dict[str, Finding]:
+        """Look at the sources that are due; give what is known of all of them.
+
+        All looks must succeed before any of them counts: a listing that breaks off fails them all.
+        """
         self._take_ahead()
         now = self._clock.seconds()
         due = self._due(now)
         if due:
-            self._saw(self._look(due, known, tried), now)
+            self._saw(self._look(due, ledger, ledger.lookup, ledger.unfinished, tried), now)
         return {name: seen.finding for name, seen in self._seen.items()}
 
     def wait(self) -> float:
@@ -98,7 +129,7 @@ class Outlook:
 
     def look_ahead(
         self,
-        known: KnownFile,
+        ledger: Ledger,
         tried: frozenset[str],
         *,
         running: Collection[SourceFile],
@@ -109,7 +140,7 @@ class Outlook:
         At once where more files wait than a batch may hold; otherwise when a source is due, should
         the batch run that long.
         """
-        taken = _as_known(running, failed, self._clock.now())
+        taken = _as_done(running, failed)
         more = frozenset(name for name, seen in self._seen.items() if seen.finding.left_over)
         if self._pace.drain and not more:
             return
@@ -120,27 +151,25 @@ class Outlook:
             for source in self._settings.sources
             if source.name in more or self._seen[source.name].is_due(begun)
         )
+        unfinished = {key: known for key, known in ledger.unfinished.items() if key not in taken}
 
-        def known_or_taken(key: str) -> Known | None:
+        def books() -> Books:
             with self.journal_lock:
-                return taken.get(key) or known(key)
+                lookup = ledger.lookup()
 
-        def look_at_due() -> dict[str, Finding]:
-            found = self._look(due, known_or_taken, tried)
-            return {
-                name: replace(
-                    finding,
-                    # A file of this batch that changes while it is read is the batch's to tell of.
-                    overwritten=tuple(
-                        facts
-                        for facts in finding.overwritten
-                        if f"{name}:{facts.path}" not in taken
-                    ),
-                )
-                for name, finding in found.items()
-            }
+            def ask(key: str) -> Before:
+                if key in taken:
+                    return Before(unfinished=None, finished=taken[key])
+                with self.journal_lock:
+                    return lookup(key)
 
-        self._ahead = _LookAhead(look_at_due, delay=delay, begun=begun)
+            return ask
+
+        def look_at_due() -> dict[str, _Looked]:
+            found = self._look(due, ledger, books, unfinished, tried)
+            return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
+
+        self._ahead = _LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
 
     def journaled(self, keys: Collection[str]) -> None:
         """Forget files that an entry names: they must not be taken once more."""
@@ -163,7 +192,9 @@ class Outlook:
             if self._pause(0):
                 return  # A stop was asked for.
         found = ahead.found
-        if found is None or (self._pace.drain and not any(map(_has_work, found.values()))):
+        if found is None or not ahead.taken <= ahead.journaled:
+            return  # It took for done what was not, so it may have passed it by.
+        if self._pace.drain and not any(_has_work(looked.finding) for looked in found.values()):
             # To drain means to see with own eyes that nothing is left, failed files included.
             return
         self._saw(found, ahead.begun)
@@ -177,21 +208,34 @@ class Outlook:
         )
 
     def _look(
-        self, sources: tuple[SourceSettings, ...], known: KnownFile, tried: frozenset[str]
-    ) -> dict[str, Finding]:
-        return look(
-            replace(self._settings, sources=sources),
-            self._open_source,
-            known=known,
-            tried=tried,
-            clock=self._clock,
-        )
+        self,
+        sources: tuple[SourceSettings, ...],
+        ledger: Ledger,
+        books: Callable[[], Books],
+        unfinished: Mapping[str, Known],
+        tried: frozenset[str],
+    ) -> dict[str, _Looked]:
+        looked = {}
+        for source in sources:
+            lookout = copy(self._lookouts[source.name])
+            finding = lookout.look(
+                self._open_source(source_location(source)),
+                books(),
+                unfinished=unfinished,
+                since=ledger.since(source.name),
+                tried=tried,
+                now=self._clock.now(),
+            )
+            looked[source.name] = _Looked(finding=finding, lookout=lookout)
+        return looked
 
-    def _saw(self, findings: Mapping[str, Finding], at: float) -> None:
+    def _saw(self, looks: Mapping[str, _Looked], at: float) -> None:
         for source in self._settings.sources:
-            if source.name in findings:
+            if source.name in looks:
+                looked = looks[source.name]
+                self._lookouts[source.name] = looked.lookout
                 self._seen[source.name] = _Seen(
-                    finding=findings[source.name], at=at, holds=self._pace.between(source)
+                    finding=looked.finding, at=at, holds=self._pace.between(source)
                 )
 
 
@@ -199,10 +243,17 @@ class _LookAhead:
     """One look at the sources in a thread of its own; it reads, and writes nothing."""
 
     def __init__(
-        self, look: Callable[[], dict[str, Finding]], *, delay: float, begun: float
+        self,
+        look: Callable[[], dict[str, _Looked]],
+        *,
+        delay: float,
+        begun: float,
+        taken: frozenset[str],
     ) -> None:
         self.begun = begun
-        self.found: dict[str, Finding] | None = None
+        self.taken = taken
+        """The files of the running batch, which the look takes for done."""
+        self.found: dict[str, _Looked] | None = None
         self.ended = threading.Event()
         self.journaled: set[str] = set()
         self._look = look
@@ -239,15 +290,19 @@ class _LookAhead:
             self.ended.set()
 
 
-def _as_known(
-    running: Collection[SourceFile], failed: Collection[SourceRecord], now: datetime
-) -> dict[str, Known]:
+def _as_done(running: Collection[SourceFile], failed: Collection[SourceRecord]) -> dict[str, Name]:
     """Take the files of a running batch for ingested, so that no look finds them again."""
-    records = [
-        SourceRecord(source=file.source, path=file.path, size=file.size, etag=file.etag)
-        for file in running
-    ] + [replace(record, failure=None) for record in failed]
-    return {record.key: Known(record=record, at=now) for record in records}
+    files = [(file.key, file.size, file.etag) for file in running]
+    files += [(record.key, record.size, record.etag) for record in failed]
+    return {key: Name(key=key, size=size, etag=etag) for key, size, etag in files}
+
+
+def _without_changed(name: str, looked: _Looked, taken: Collection[str]) -> _Looked:
+    """Leave out files of the running batch that change meanwhile: they are the batch's to tell."""
+    changed = tuple(
+        facts for facts in looked.finding.changed if f"{name}:{facts.path}" not in taken
+    )
+    return replace(looked, finding=replace(looked.finding, changed=changed))
 
 
 def _without(seen: _Seen, keys: Collection[str]) -> _Seen:
