@@ -16,9 +16,17 @@ from lake.errors import StoreUnavailable
 from lake.layout import protocol
 from lake.lookback import Window
 from lake.storage import Store
-from penguin.events import FilesLeftOut, FilesUnnamed, LateFilesCommitted, OthersSeen
+from penguin.actions import read_log
+from penguin.events import (
+    CommittedByOther,
+    FilesLeftOut,
+    FilesUnnamed,
+    LateFilesCommitted,
+    OthersSeen,
+    PlanSuperseded,
+)
 from penguin.settings import DiscoverBy
-from penguin.table import Table
+from penguin.table import LogReader, Table
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, name_at
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -376,16 +384,25 @@ def test_compacted_files_do_not_come_back(table):
 
 
 def test_files_stay_out_when_even_their_tombstones_are_forgotten(table):
-    """HOLES D09: the transactions never expire."""
-    for number in range(3):
-        table.file(number)
+    """HOLES D09, D11: the transactions never expire, and a late meta is only deleted."""
     forgetful = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    paths = [table.file(number) for number in range(3)]
     table.penguin(properties=forgetful).drain()
     table.delta().optimize.compact()
+    table.file(9)
+    table.penguin().drain()
     table.delta().create_checkpoint()
     clean_up(table)
+    snapshot = LogReader(table.store).open()
+    assert snapshot is not None
+    assert not read_log(table.store, snapshot).paths & set(paths), "the log has forgotten them"
+    penguin = table.penguin().drain()
+    assert table.ids() == [0, 1, 2, 9]
+    assert penguin.told(FilesLeftOut) == []
+    table.meta(paths[0])
     table.penguin().drain()
-    assert table.ids() == [0, 1, 2]
+    assert table.ids() == [0, 1, 2, 9]
+    assert table.metas() == []
 
 
 def test_a_restored_table_does_not_get_its_files_back(table):
@@ -564,6 +581,28 @@ def test_two_scanners_at_once(table, other, monkeypatch):
     table.penguin().drain()
     assert table.ids() == ([0, 1, 2] if other else [0, 1])
     assert len(added(table)) == len(set(added(table)))
+
+
+def test_a_commit_of_other_files_is_not_taken_for_ours(table, monkeypatch):
+    """HOLES D08: both count on by one, and hold different files."""
+    table.file(0)
+    table.penguin().drain()
+    table.file(1)
+    commit = Table.commit
+    turns = [True]
+
+    def overtaken(self, *given, **named):
+        if turns:
+            turns.clear()
+            table.meta(table.file(2))
+            table.penguin(discovery=DiscoverBy.STAGING).drain()
+        commit(self, *given, **named)
+
+    monkeypatch.setattr(Table, "commit", overtaken)
+    penguin = table.penguin().drain()
+    assert table.ids() == [0, 1, 2]
+    assert penguin.told(CommittedByOther) == []
+    assert len(penguin.told(PlanSuperseded)) == 1
 
 
 def test_two_scanners_that_create_the_table(table, monkeypatch):
