@@ -59,6 +59,13 @@ class StoreUnavailable(LakeError):
     retryable = True
 
 
+class ListingUnordered(LakeError):
+    """The store lists objects in another order than that of their names."""
+
+    code = "listing_unordered"
+    whose = Whose.EXTERNAL
+
+
 class StoreDenied(LakeError):
     """The store refused us: credentials or permissions."""
 

@@ -121,6 +121,31 @@ def batch_started(pipeline: str, sequence: int) -> TablePath:
     return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.started.json")
 
 
+def snapshot(pipeline: str, sequence: int) -> TablePath:
+    """Name the snapshot of what a journal says up to entry N."""
+    return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.snapshot.json")
+
+
+def latest_snapshot(pipeline: str) -> TablePath:
+    """Name the note of which snapshot is the newest."""
+    return TablePath(f"{journal_folder(pipeline)}/latest-snapshot.json")
+
+
+def known_folder(pipeline: str) -> str:
+    """Name the folder of the names that a pipeline has ingested."""
+    return f"{OURS}/{pipeline}/known"
+
+
+def known_names(pipeline: str, segment: str) -> TablePath:
+    """Name a segment of ingested names."""
+    return TablePath(f"{known_folder(pipeline)}/{segment}.names")
+
+
+def known_index(pipeline: str, segment: str) -> TablePath:
+    """Name the index of a segment of ingested names."""
+    return TablePath(f"{known_folder(pipeline)}/{segment}.index.json")
+
+
 def entry_sequence(path: str) -> int | None:
     """Give the N of an entry's name, or None for whatever else stands in a journal's folder."""
     found = ENTRY_NAME.fullmatch(path.rpartition("/")[2])

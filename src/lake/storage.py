@@ -23,10 +23,11 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, from_url
 
-from lake import remote
+from lake import listing, remote
 from lake.errors import (
     ConfigInvalid,
     LakeError,
+    ListingUnordered,
     ObjectChanged,
     ObjectMissing,
     StoreDenied,
@@ -91,6 +92,15 @@ class Reader:
         """Read a whole object; None if there is none. Any other trouble is an error."""
         try:
             return bytes(obstore.get(self._store, path).bytes())
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+
+    def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
+        """Read some bytes of an object; None if there is none. It may be shorter than asked."""
+        try:
+            return bytes(obstore.get_range(self._store, path, start=start, length=length))
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as cause:
@@ -202,6 +212,46 @@ class Reader:
                 "objects vanished while they were listed", path=self.describe(prefix)
             ) from None
         except (BaseError, OSError) as cause:
+            raise self._translated(cause, prefix) from cause
+
+    def in_order(self, prefix: str = "", *, after: str = "") -> Iterator[ObjectFacts]:
+        """List every object below a prefix in the order of their paths, a page at a time.
+
+        A listing that breaks off is an error, never short. Object stores list in this order; one
+        that does not is a ListingUnordered. On a local disk the names of a folder are sorted.
+        """
+        if self.local_root is not None:
+            yield from self._walk(prefix, after)
+            return
+        last = ""
+        for facts in self.objects(prefix, after=after or None):
+            if facts.path <= last:
+                raise ListingUnordered(
+                    "the store does not list objects in the order of their names",
+                    path=self.describe(facts.path),
+                )
+            last = facts.path
+            yield facts
+
+    def _walk(self, prefix: str, after: str) -> Iterator[ObjectFacts]:
+        root = self.local_root
+        if root is None:
+            raise AssertionError("only a local disk is walked")
+        _check_readable(root)
+        try:
+            for path in listing.walk_in_order(root, prefix, after=after):
+                found = self.head(path)
+                # A link to nowhere is no file. A file that is gone since its folder was read was
+                # removed: it is not there, and the names beside it are.
+                if found is not None:
+                    yield found
+        except FileNotFoundError:
+            if prefix and not (root / prefix).exists():
+                return  # As in an object store, a folder that is not there is empty.
+            raise StoreUnavailable(
+                "folders vanished while they were listed", path=self.describe(prefix)
+            ) from None
+        except OSError as cause:
             raise self._translated(cause, prefix) from cause
 
     def folders(self, prefix: str) -> list[str]:

@@ -454,3 +454,75 @@ def test_a_reader_has_no_way_to_write():
     writes = {"create", "replace", "upload", "move", "delete", "sync"}
     assert writes <= set(dir(Store))
     assert not writes & set(dir(Reader))
+
+
+# ------------------------------------------------------------------------------ in order
+
+ODD = ["a/x", "a/y", "a.b", "a-1", "b/c/d", "b/c.d", "z", "ü/ü", "a b", "a%2Fb", "q?", "x*[1]"]
+
+
+def test_a_local_disk_is_listed_in_the_order_in_which_stores_list(store):
+    for path in ODD:
+        store.create(path, b"x")
+    assert [facts.path for facts in store.in_order()] == sorted(ODD)
+    assert list(store.in_order()) == sorted(store.objects(), key=lambda facts: facts.path)
+
+
+@pytest.mark.parametrize("after", [*ODD, "a", "b/", "b/c", "b/c/\U0010ffff", "zz"])
+def test_a_listing_in_order_can_begin_after_any_name(store, after):
+    for path in ODD:
+        store.create(path, b"x")
+    expected = sorted(path for path in ODD if path > after)
+    assert [facts.path for facts in store.in_order(after=after)] == expected
+    below = [facts.path for facts in store.in_order("b", after=after)]
+    assert below == [path for path in expected if path.startswith("b/")]
+
+
+def test_what_the_library_is_still_writing_is_not_listed_and_neither_is_a_link_to_nowhere(
+    store, root
+):
+    store.create("a", b"x")
+    (root / "b#1").write_bytes(b"x")
+    (root / "c").symlink_to(root / "nowhere")
+    assert [facts.path for facts in store.in_order()] == ["a"]
+
+
+def test_a_folder_that_is_not_there_is_empty_and_a_root_that_is_gone_is_an_error(store, root):
+    """L10."""
+    assert list(store.in_order("nowhere")) == []
+    root.rmdir()
+    with pytest.raises(ObjectMissing):
+        list(store.in_order())
+
+
+def test_a_folder_that_vanishes_while_it_is_listed_fails_the_listing(store, root):
+    """L10."""
+    for path in ("a/1", "b/1"):
+        store.create(path, b"x")
+    listing = store.in_order()
+    next(listing)
+    (root / "b" / "1").unlink()
+    (root / "b").rmdir()
+    with pytest.raises(StoreUnavailable, match="vanished"):
+        list(listing)
+
+
+def test_a_folder_that_cannot_be_read_fails_the_listing(store, root, monkeypatch):
+    """L10."""
+    store.create("a/1", b"x")
+    real = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if str(path).endswith("a"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(StoreDenied):
+        list(store.in_order())
+
+
+def test_a_range_of_an_object_is_read_and_a_missing_one_is_none(store):
+    store.create("a", b"0123456789")
+    assert store.get_range("a", start=3, length=4) == b"3456"
+    assert store.get_range("b", start=3, length=4) is None
