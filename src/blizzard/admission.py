@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from blizzard.history import History
 from lake import layout
-from lake.entry import Receipt, decode_entry
+from lake.entry import Receipt, decode_entry, digest
 from lake.errors import JournalLost
 from lake.storage import Reader
 
@@ -42,18 +42,19 @@ def admit(
     _refuse_another_name(store, pipeline, source_uris)
 
 
-def has(history: History, receipt: Receipt) -> bool:
-    """Say whether a journal has the entry that a receipt names, as it was. Pure."""
-    return (
-        history.journal == receipt.journal
-        and receipt.sequence <= history.sequence
-        and history.digests[receipt.sequence] == receipt.digest
-    )
+def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> bool:
+    """Say whether a journal has the entry that a receipt names, as it was."""
+    if history.journal != receipt.journal or receipt.sequence > history.sequence:
+        return False
+    if receipt.sequence == history.sequence:
+        return history.digest == receipt.digest
+    body = store.get(layout.journal_entry(pipeline, receipt.sequence))
+    return body is not None and digest(body) == receipt.digest
 
 
 def _refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
     receipt = history.receipt
-    if receipt is not None and not has(history, receipt):
+    if receipt is not None and not has(store, pipeline, history, receipt):
         raise JournalLost(
             f"entry {receipt.sequence} of journal {receipt.journal} is committed to the "
             "table, but the journal does not have it as it was; put the folder back from a "

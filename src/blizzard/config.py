@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from blizzard import eventtime
+from blizzard.pattern import Pattern, split
 from blizzard.settings import (
     METRICS_ADDRESS,
     BlizzardSettings,
     Codec,
     Commit,
     Compression,
+    OnChange,
     PipelineSettings,
     RollingPolicy,
     SinkSettings,
@@ -36,17 +38,13 @@ from lake.config.models import (
 )
 from lake.entry import Handoff
 from lake.layout import PIPELINE_NAME, PROTOCOL
+from lake.lookback import Window
 from lake.partition import PARTITION_TYPES, Template
 from lake.schema import Field, FieldType, Schema
+from lake.storage import local_path
 from lake.units import mebibytes
 
 NOT_YET: Mapping[str, str] = {
-    "source.min_age_secs": "a file is taken as soon as it is listed",
-    "source.on_change": "a file that changed after it was ingested is reported and left alone",
-    "source.partition_filter": "the whole source is listed",
-    "source.late_window_secs": "the whole source is listed at each poll, late files included",
-    "source.sweep_interval_secs": "the whole source is listed at each poll",
-    "source.sweep_horizon": "the whole source is listed at each poll",
     "schema.unknown_fields": "fields that are not declared are left out and counted",
 }
 """Keys that are read and do nothing so far, with what happens instead."""
@@ -110,8 +108,9 @@ def _check(document: Document) -> Iterator[Fault]:
         yield from _check_name(path, name)
         if name.casefold() == PROTOCOL.rpartition("/")[2]:
             yield Fault(path, "this name is taken by the table directory itself; choose another")
-        for name_path, source_name, _ in pipeline.named_sources():
+        for name_path, source_name, source in pipeline.named_sources():
             yield from _check_name((*path, *name_path), source_name)
+            yield from _check_source((*path, *name_path), source, pipeline.sink)
         yield from _check_overlap(path, pipeline)
         if pipeline.sink:
             yield from _check_parts(path, pipeline.sink)
@@ -134,7 +133,7 @@ def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
 def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
     """Refuse sources of which one holds the other's files: they would be ingested twice."""
     places = [
-        (name_path, name, f"{same_place(source.path)}/")
+        (name_path, name, f"{same_place(_folder(source))}/")
         for name_path, name, source in pipeline.named_sources()
     ]
     for (here, name, place), (_there, other, other_place) in permutations(places, 2):
@@ -143,6 +142,60 @@ def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
                 (*path, *here, "path"),
                 f"holds the files of source {other}, so they would be ingested twice",
             )
+
+
+def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[Fault]:
+    """Refuse a pattern or a template that cannot be read, and a horizon that counts nothing."""
+    try:
+        place(source.path)
+    except ValueError as wrong:
+        yield Fault((*path, "path"), str(wrong))
+    by = source.partition_filter
+    try:
+        if by is not None:
+            Window.parse(by.prefix_template, by.lookback)
+    except ValueError as wrong:
+        yield Fault((*path, "partition_filter", "prefix_template"), str(wrong))
+        return
+    if source.sweep_horizon is None:
+        return
+    template = _time_template(source, sink)
+    if template is None:
+        yield Fault(
+            (*path, "sweep_horizon"),
+            "counts folders of partition_filter.prefix_template or of "
+            "sink.partition_by.prefix_template, and neither is set",
+        )
+        return
+    try:
+        Window.parse(template, source.sweep_horizon)
+    except ValueError as wrong:
+        yield Fault((*path, "sweep_horizon"), f"counts the folders of a template, and {wrong}")
+
+
+def place(path: str) -> tuple[str, Pattern | None]:
+    """Give the folder of a source, and the names that are meant below it.
+
+    On a local disk a folder that is there is a folder, whatever characters its name has.
+    """
+    local = local_path(path)
+    if local is not None and local.is_dir():
+        return path, None
+    return split(path)
+
+
+def _folder(source: Source) -> str:
+    try:
+        return place(source.path)[0]
+    except ValueError:
+        return source.path
+
+
+def _time_template(source: Source, sink: Sink | None) -> str | None:
+    """Give the template whose folders a horizon counts."""
+    if source.partition_filter is not None:
+        return source.partition_filter.prefix_template
+    return sink.partition_by.prefix_template if sink and sink.partition_by else None
 
 
 def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
@@ -208,20 +261,26 @@ def _check_timestamp(
 
 
 def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
+    sink = _checked(pipeline.sink)
     return PipelineSettings(
         name=name,
-        sources=tuple(_source(called, source) for _, called, source in pipeline.named_sources()),
-        sink=_sink(_checked(pipeline.sink)),
+        sources=tuple(
+            _source(called, source, sink) for _, called, source in pipeline.named_sources()
+        ),
+        sink=_sink(sink),
         schema=_schema(_checked(pipeline.schema_)),
         max_failures=pipeline.error_handling.max_failures or None,
         dlq_path=pipeline.error_handling.dlq_path,
     )
 
 
-def _source(name: str, source: Source) -> SourceSettings:
+def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
+    folder, pattern = place(source.path)
+    by, horizon = source.partition_filter, source.sweep_horizon
+    template = _time_template(source, sink)
     return SourceSettings(
         name=name,
-        uri=source.path,
+        uri=folder,
         storage_options=storage_options(source.storage_options),
         compression=Compression(source.compression),
         max_concurrent_files=source.max_concurrent_files,
@@ -229,6 +288,13 @@ def _source(name: str, source: Source) -> SourceSettings:
         poll_interval=source.poll_interval_secs,
         max_files_per_batch=source.max_files_per_batch,
         max_bytes_per_batch=source.max_bytes_per_batch,
+        pattern=pattern,
+        min_age=source.min_age_secs,
+        on_change=OnChange(source.on_change),
+        late_window=source.late_window_secs,
+        sweep_interval=source.sweep_interval_secs,
+        horizon=Window.parse(template, horizon) if template and horizon else None,
+        lookback=Window.parse(by.prefix_template, by.lookback) if by else None,
     )
 
 

@@ -1,25 +1,37 @@
-"""Which source files are there, and which of them are new. Lists, then decides purely."""
+"""Which source files are to be read now, and why the others are not. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from blizzard.compression import Codec, codec_of
-from blizzard.flow import Known, SourceFile
-from blizzard.settings import Compression, SourceSettings
+from blizzard.flow import Known, Name, SourceFile
+from blizzard.history import Before
+from blizzard.reasons import NotTaken, Passed, Reason, Tally
+from blizzard.settings import Compression, OnChange, SourceSettings
 from lake.entry import Failure, SourceRecord, Stage
 from lake.errors import LakeError
+from lake.lookback import Window
 from lake.partition import Template, check_value
 from lake.retry import Backoff
 from lake.schema import Field
-from lake.storage import ObjectFacts, Reader
+from lake.storage import ObjectFacts
 
 RECORDS = (".ndjson", ".jsonl", ".json")
 PACKED = ("", ".gz", ".zst")
 SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
+TEMPORARY = (
+    *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),
+    *("_COPYING_", ".swp", ".lock", "~"),
+)
+"""How writers end the names of files that they have not finished."""
 
 RETRY = Backoff(first_secs=30, limit_secs=3600)
 """How long a file rests that failed in a way that trying again can help."""
+
+MOST_CHANGED = 1000
+"""How many changed files are told of one by one in a look."""
 
 
 class PartitionUnknown(LakeError):
@@ -28,95 +40,203 @@ class PartitionUnknown(LakeError):
     code = "partition_unknown"
 
 
-def is_source_file(path: str) -> bool:
-    """Take NDJSON by its suffix; names that begin with `_` or `.` are somebody's bookkeeping."""
-    return path.endswith(SUFFIXES) and not any(part[:1] in "_." for part in path.split("/"))
-
-
-def list_source(store: Reader) -> list[ObjectFacts]:
-    """List the source files, in the order of their paths. A listing that fails, fails whole."""
-    return sorted(
-        (facts for facts in store.objects() if is_source_file(facts.path)),
-        key=lambda facts: facts.path,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One look at a source: what to take now, and what not, sorted by the reason."""
+    """One look at a source: what to take now, and what not, counted by the reason."""
 
-    take: tuple[SourceFile, ...]
-    overwritten: tuple[ObjectFacts, ...]
-    """Ingested before, and another object now."""
-    resting: tuple[SourceRecord, ...]
-    """Failed before, and not to be tried again yet."""
-    misplaced: tuple[SourceRecord, ...]
+    take: tuple[SourceFile, ...] = ()
+    misplaced: tuple[SourceRecord, ...] = ()
     """New, and failed already: their path does not give their partition."""
-    left_over: int
+    not_taken: tuple[NotTaken, ...] = ()
+    """By reason, how many files are not taken, and a few of them."""
+    passed: tuple[Passed, ...] = ()
+    """The files that are not taken and not done, one by one; of many, the first."""
+    left_over: int = 0
     """New files beyond the limits of one batch."""
+    late: frozenset[str] = frozenset()
+    """Keys of those that a bare watermark would have missed."""
+    again: frozenset[str] = frozenset()
+    """Keys of those that were ingested before, as other objects."""
+    changed: tuple[ObjectFacts, ...] = ()
+    """Some of those that were ingested before and are other objects now."""
+    resting: int = 0
+    """Files that failed before and are not read now, as the last sweep counted them."""
+    swept: bool = True
+    """Whether the whole source was listed."""
+
+    def count(self, reason: Reason) -> int:
+        """Count the files that are not taken for a reason."""
+        return sum(one.files for one in self.not_taken if one.reason is reason)
 
 
-def decide(
-    listed: Iterable[ObjectFacts],
-    *,
-    source: SourceSettings,
-    template: Template | None,
-    partition_fields: Mapping[str, Field],
-    known: Callable[[str], Known | None],
-    tried: frozenset[str],
-    now: datetime,
-) -> Finding:
-    """Say which of the listed files are to be read now, and why the others are not. Pure.
+class Verdict(StrEnum):
+    """What becomes of a listed file."""
 
-    `tried` are keys that have failed in this run and must not be tried again (with `--once`).
-    """
-    take: list[SourceFile] = []
-    overwritten, resting, misplaced = [], [], []
-    taken_bytes, left_over = 0, 0
-    for facts in listed:
-        key = f"{source.name}:{facts.path}"
-        before = known(key)
-        if before is not None and is_in_table(before.record):
-            if not same_object(before.record, facts):
-                overwritten.append(facts)
-                continue
-            if before.record.complete and before.record.failure is None:
-                continue
-        if before is not None and (
-            key in tried or (same_object(before.record, facts) and not is_due(before, now))
-        ):
-            resting.append(before.record)
-            continue
-        try:
-            values = partition_of(facts.path, template, partition_fields)
-        except PartitionUnknown as unknown:
-            misplaced.append(_failed(source.name, facts, unknown))
-            continue
-        if len(take) >= source.max_files_per_batch or (
-            take and taken_bytes + facts.size > source.max_bytes_per_batch
-        ):
-            left_over += 1
-            continue
-        taken_bytes += facts.size
-        take.append(
-            SourceFile(
-                source=source.name,
-                path=facts.path,
-                size=facts.size,
-                etag=facts.etag,
-                codec=codec_for(facts.path, source.compression),
-                partition_values=values,
-                modified=facts.modified,
-                skip=before.record.records_read if before is not None else 0,
-            )
+    DONE = "done"
+    """Nothing more is to be done with it."""
+    TAKE = "take"
+    WAIT = "wait"
+    """It has to be looked at again."""
+
+
+def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
+    """Say why a name is none of the source's files; None where it is one."""
+    if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
+        return Reason.NOT_MATCHED
+    if any(part[:1] in ("_", ".") for part in path.split("/")):
+        return Reason.HIDDEN
+    if path.endswith(SUFFIXES):
+        return None
+    return Reason.TEMPORARY if path.endswith(TEMPORARY) else Reason.NOT_NDJSON
+
+
+@dataclass(slots=True, kw_only=True)
+class Sifter:
+    """Decides file by file, and holds no more of them than one batch may take."""
+
+    source: SourceSettings
+    template: Template | None
+    partition_fields: Mapping[str, Field]
+    tried: frozenset[str] = frozenset()
+    """Keys that have failed in this run and must not be tried again (with `--once`)."""
+    first_seen: Mapping[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
+    """When each file that was too young was first seen as it is."""
+    since: Window | None = None
+    """The folders that are recent enough, counted from when the source was first read."""
+    now: datetime
+    young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
+    _take: dict[str, SourceFile] = field(default_factory=dict)
+    _bytes: int = 0
+    _again: set[str] = field(default_factory=set)
+    _misplaced: list[SourceRecord] = field(default_factory=list)
+    _changed: list[ObjectFacts] = field(default_factory=list)
+    _left_over: int = 0
+    _tally: Tally = field(default_factory=Tally)
+
+    def is_ours(self, facts: ObjectFacts) -> bool:
+        """Say whether a listed file is to be looked at at all, and count it if not."""
+        reason = why_not_ours(facts.path, self.source)
+        if reason is None and self.since is not None and not self.since.holds(facts.path, self.now):
+            reason = Reason.TOO_OLD
+        if reason is not None:
+            self.leave(reason, facts)
+        return reason is None
+
+    def consider(self, facts: ObjectFacts, before: Before) -> Verdict:
+        """Say what becomes of a source file, and enter it where it is taken."""
+        key = f"{self.source.name}:{facts.path}"
+        if key in self._take:
+            return Verdict.TAKE
+        if before.finished is not None and is_same(before.finished, facts):
+            return self.done(facts)
+        known = before.unfinished
+        is_other = before.finished is not None or (
+            known is not None and is_in_table(known.record) and not same_object(known.record, facts)
         )
-    return Finding(
-        take=tuple(take),
-        overwritten=tuple(overwritten),
-        resting=tuple(resting),
-        misplaced=tuple(misplaced),
-        left_over=left_over,
-    )
+        if is_other and self.source.on_change is not OnChange.REINGEST:
+            if self.source.on_change is OnChange.ERROR:
+                self.leave(Reason.CHANGED, facts)
+                self._changed += [facts] if len(self._changed) < MOST_CHANGED else []
+                return Verdict.DONE
+            return self.done(facts)
+        if known is not None and (
+            key in self.tried or (same_object(known.record, facts) and not is_due(known, self.now))
+        ):
+            self._rest(key, facts, known)
+            return Verdict.DONE  # No mark waits for it: it is looked at by itself when it is due.
+        if self._is_young(key, facts):
+            self.leave(Reason.TOO_YOUNG, facts)
+            return Verdict.WAIT
+        return self._enter(key, facts, known, is_other=is_other)
+
+    def done(self, facts: ObjectFacts) -> Verdict:
+        """Count a file of which nothing more is to be done."""
+        self.leave(Reason.INGESTED, facts)
+        return Verdict.DONE
+
+    def leave(
+        self,
+        reason: Reason,
+        facts: ObjectFacts,
+        detail: str | None = None,
+        until: datetime | None = None,
+    ) -> None:
+        """Count a file that is left alone."""
+        self._tally.add(
+            Passed(path=facts.path, size=facts.size, reason=reason, detail=detail, until=until)
+        )
+
+    def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
+        until = None if key in self.tried else next_try(known)
+        failure = known.record.failure
+        self.leave(
+            Reason.FAILED if until is None else Reason.RESTING,
+            facts,
+            failure.message if failure else None,
+            until,
+        )
+
+    def finding(self, *, late: frozenset[str], swept: bool, resting: int = 0) -> Finding:
+        """Give the outcome of the look; `resting` is what the last sweep counted."""
+        return Finding(
+            take=tuple(self._take.values()),
+            misplaced=tuple(self._misplaced),
+            not_taken=self._tally.summed_up(),
+            passed=self._tally.named(),
+            left_over=self._left_over,
+            late=late,
+            again=frozenset(self._again),
+            changed=tuple(self._changed),
+            resting=self._tally.count(Reason.RESTING, Reason.FAILED) if swept else resting,
+            swept=swept,
+        )
+
+    def _is_young(self, key: str, facts: ObjectFacts) -> bool:
+        """Go by the store's clock, or by ours once the file has not changed for long enough.
+
+        A store's clock may be ahead of ours: then its time alone would keep a file waiting.
+        """
+        enough = timedelta(seconds=self.source.min_age)
+        if not enough or self.now - facts.modified >= enough:
+            return False
+        seen, at = self.first_seen.get(key, (facts, self.now))
+        if seen != facts or self.now < at:
+            at = self.now
+        if len(self.young) < self.source.max_files_per_batch:
+            self.young[key] = (facts, at)
+        return self.now - at < enough
+
+    def _enter(
+        self, key: str, facts: ObjectFacts, known: Known | None, *, is_other: bool
+    ) -> Verdict:
+        """Take a file, if the batch has room for it."""
+        source = self.source
+        if len(self._take) + len(self._misplaced) >= source.max_files_per_batch or (
+            self._take and self._bytes + facts.size > source.max_bytes_per_batch
+        ):
+            self._left_over += 1
+            self.leave(Reason.BEYOND_BATCH, facts)
+            return Verdict.WAIT
+        try:
+            values = partition_of(facts.path, self.template, self.partition_fields)
+        except PartitionUnknown as unknown:
+            self.leave(Reason.MISPLACED, facts, unknown.message)
+            self._misplaced.append(_failed(source.name, facts, unknown))
+            return Verdict.WAIT
+        self._bytes += facts.size
+        if is_other:
+            self._again.add(key)
+        self._take[key] = SourceFile(
+            source=source.name,
+            path=facts.path,
+            size=facts.size,
+            etag=facts.etag,
+            codec=codec_for(facts.path, source.compression),
+            partition_values=values,
+            modified=facts.modified,
+            skip=known.record.records_read if known is not None and not is_other else 0,
+        )
+        return Verdict.TAKE
 
 
 def _failed(source: str, facts: ObjectFacts, error: LakeError) -> SourceRecord:
@@ -137,6 +257,11 @@ def is_in_table(record: SourceRecord) -> bool:
 def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
     """Say whether a listed object is the one that was read: size and e-tag."""
     return (record.size, record.etag) == (facts.size, facts.etag)
+
+
+def is_same(name: Name, facts: ObjectFacts) -> bool:
+    """Say whether a listed object is the one that is in the table: size and e-tag."""
+    return (name.size, name.etag) == (facts.size, facts.etag)
 
 
 def is_due(known: Known, now: datetime) -> bool:

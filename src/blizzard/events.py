@@ -304,6 +304,68 @@ class SourceFileOverwritten(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LateFiles(Event):
+    """Files were ingested that sort before others of their folder that came earlier."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    pipeline: str
+    files: int
+    example: str
+
+    def sentence(self) -> str:
+        """Say how many, and name one."""
+        return (
+            f"{self.pipeline}: {self.files} source files came late: a bare watermark would have "
+            f"missed them; one is {self.example}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("blizzard_late_files_total", self.files, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRebuilt(Event):
+    """What was derived from the journal is missing or damaged; every entry is read instead."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    reason: str
+
+    def sentence(self) -> str:
+        """Say why."""
+        return (
+            f"{self.pipeline}: every journal entry is read again, because a snapshot or a list of "
+            f"known names is of no use: {self.reason}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("blizzard_history_rebuilt_total", 1, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotFailed(Event):
+    """A snapshot could not be written; nothing is lost, and it is tried again."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    code: str
+    error: str
+
+    def sentence(self) -> str:
+        """Say why, and what it means."""
+        return (
+            f"{self.pipeline}: no snapshot of the journal was written: {self.error}; the next "
+            "start reads more entries until one is"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("blizzard_snapshot_failures_total", 1, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourcesListed(Event):
     """The sources were looked at; so much waits to be read."""
 

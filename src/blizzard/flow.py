@@ -54,6 +54,15 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """A source file that is in the table, as the object it was when it was read."""
+
+    key: str
+    size: int
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkUnit:
     """Source files that one task reads, one after the other."""
 

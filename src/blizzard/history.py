@@ -1,39 +1,67 @@
-"""What the entries of a journal say: read from the first to the last, each checked on the way."""
+"""What a journal says up to now: who we are, where we are, which files are known.
 
-from collections.abc import Iterator
+A start reads the newest snapshot and the entries after it. Snapshots and segments are derived:
+where one is missing, damaged, or does not match its entry, every entry is read instead. An entry
+that cannot be read stops the run.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 
-from blizzard.flow import Known
+from blizzard import snapshot
+from blizzard.flow import Known, Name
+from blizzard.known import Blocks, Cursor, KnownBroken, Segment, open_segment
 from lake import layout
 from lake.entry import Entry, Receipt, decode_entry, decode_receipt, digest
 from lake.errors import DocumentUnreadable, StoreUnavailable
 from lake.storage import Reader
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What the journal says of a source file: how it was left, and what of it is in the table."""
+
+    unfinished: Known | None = None
+    """It failed, or a stop left a part of it unread."""
+    finished: Name | None = None
+    """All of it is in the table, as the object it was then."""
+
+
+UNKNOWN = Before()
+
+
 @dataclass(slots=True)
 class History:
-    """What the entries up to now say: who we are, where we are, which files are known."""
+    """The entries up to now, as far as later batches need to know them."""
 
     receipt: Receipt | None = None
     """What penguin has committed last, read before the entries."""
     journal: str | None = None
     sequence: int = -1
-    digests: list[str] = field(default_factory=list)
-    """The digest of every entry."""
+    digest: str | None = None
+    """The digest of the last entry, which the next one repeats."""
     source_names: dict[str, str] = field(default_factory=dict)
     """Under which name each source has been read, by its URI."""
+    since: dict[str, datetime] = field(default_factory=dict)
+    """When each source was first read, by its name."""
     last: Entry | None = None
-    known: dict[str, Known] = field(default_factory=dict)
     awaits: int = 0
     """The last entry that a journal with inherited knowledge needs before it may go on."""
     heir: str | None = None
     """The pipeline that has taken this journal over."""
-
-    @property
-    def digest(self) -> str | None:
-        """Give the digest of the last entry, which the next one repeats."""
-        return self.digests[-1] if self.digests else None
+    unfinished: dict[str, Known] = field(default_factory=dict)
+    """Files that failed, or of which a part is unread."""
+    recent: dict[str, Name] = field(default_factory=dict)
+    """Files that are done since the segments were written."""
+    segments: list[Segment] = field(default_factory=list)
+    """Files that are done, the oldest segment first."""
+    kept: int | None = None
+    """The entry of the snapshot that this was read from, or that was written last."""
+    rebuilt: str | None = None
+    """Why the snapshot was of no use; None where it was, or where there was none."""
+    blocks: Blocks = field(default_factory=Blocks)
 
     def learn(self, entry: Entry, body: bytes) -> None:
         """Move on by one entry; one that does not follow the last is an error."""
@@ -49,30 +77,165 @@ class History:
             raise DocumentUnreadable("this entry belongs to another journal", path=path)
         self.journal = entry.journal
         self.sequence = entry.sequence
-        self.digests.append(digest(body))
-        self.source_names |= {uri: name for name, uri in entry.source_uris.items()}
+        self.digest = digest(body)
+        at = datetime.fromisoformat(entry.created)
+        for name, uri in entry.source_uris.items():
+            self.source_names[uri] = name
+            self.since.setdefault(name, at)
         if entry.inherits is not None:
             self.awaits = entry.inherits.entries
         self.heir = entry.heir or self.heir
         if entry.files or self.last is None:
             self.last = entry
-        at = datetime.fromisoformat(entry.created)
         for record in entry.sources:
-            self.known[record.key] = Known(record=record, at=at)
+            if record.failure is None and record.complete:
+                self.recent[record.key] = Name(key=record.key, size=record.size, etag=record.etag)
+                self.unfinished.pop(record.key, None)
+            else:
+                self.unfinished[record.key] = Known(record=record, at=at)
+
+    def lookup(self, store: Reader, pipeline: str) -> "Lookup":
+        """Give the way to ask for many names; asked in their order, it costs one pass."""
+        return Lookup(self, store, pipeline)
 
 
-def read_history(store: Reader, pipeline: str) -> History:
-    """Read every entry of a journal; a gap or an entry that cannot be read stops the run."""
+class Lookup:
+    """Answers what the journal knows of a name, from memory or from the segments."""
+
+    def __init__(self, history: History, store: Reader, pipeline: str) -> None:
+        self._history = history
+        self._store = store
+        self._pipeline = pipeline
+        self._segments: list[Segment] = []
+        self._cursors: list[Cursor] = []
+
+    def __call__(self, key: str) -> Before:
+        """Say what is known of a source file."""
+        if self._segments is not self._history.segments:
+            self._open(self._history.segments)
+        finished = self._history.recent.get(key)
+        if finished is None:
+            answers = (cursor.find(key) for cursor in self._cursors)
+            finished = next((name for name in answers if name is not None), None)
+        unfinished = self._history.unfinished.get(key)
+        if finished is None and unfinished is None:
+            return UNKNOWN
+        return Before(unfinished=unfinished, finished=finished)
+
+    def _open(self, segments: list[Segment]) -> None:
+        """Begin with other segments: names have moved there from memory since the last answer."""
+        self._segments = segments
+        # The newest segment is asked first: what it says was said later.
+        self._cursors = [
+            Cursor(self._store, self._pipeline, segment, self._history.blocks)
+            for segment in reversed(segments)
+        ]
+
+
+Spill = Callable[[History], None]
+"""Writes the names that are held in memory to a segment, so that they need not be."""
+
+
+def read_history(store: Reader, pipeline: str, *, spill: Spill | None = None) -> History:
+    """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
-    history = History(receipt=read_receipt(store, pipeline))
-    for entry, body in read_entries(store, pipeline):
-        history.learn(entry, body)
+    receipt = read_receipt(store, pipeline)
+    try:
+        history = _from_snapshot(store, pipeline)
+    except (snapshot.SnapshotBroken, KnownBroken) as broken:
+        return rebuild(store, pipeline, receipt=receipt, why=str(broken), spill=spill)
+    history.receipt = receipt
+    _read_on(store, pipeline, history, spill)
     return history
 
 
-def read_entries(store: Reader, pipeline: str) -> Iterator[tuple[Entry, bytes]]:
-    """Give the entries of a journal in their order, each with its bytes."""
-    return entries_after(store, pipeline, -1)
+def rebuild(
+    store: Reader,
+    pipeline: str,
+    *,
+    receipt: Receipt | None,
+    why: str,
+    spill: Spill | None = None,
+) -> History:
+    """Read every entry of a journal, because what was derived from them is of no use."""
+    history = History(receipt=receipt, rebuilt=why)
+    _read_on(store, pipeline, history, spill)
+    return history
+
+
+def read_entries(store: Reader, pipeline: str, after: int = -1) -> Iterator[tuple[Entry, bytes]]:
+    """Give the entries of a journal in their order, each with its bytes, up to the last one."""
+    for number in count(after + 1):
+        path = layout.journal_entry(pipeline, number)
+        body = store.get(path)
+        if body is None and _is_beyond(store, pipeline, number):
+            # It was written since, or it is missing.
+            body = store.get(path)
+            if body is None:
+                raise StoreUnavailable("an entry that was listed cannot be read", path=path)
+        if body is None:
+            return
+        yield decode_entry(body, path), body
+
+
+def _is_beyond(store: Reader, pipeline: str, missing: int) -> bool:
+    """Say whether there is a missing entry after all; with a later one there, it is a gap."""
+    # The missing one is listed, too, if it is there by now.
+    listed = entry_numbers(store, pipeline, after=missing - 1)
+    if listed and listed[0] != missing:
+        raise DocumentUnreadable(
+            f"entry {missing} is missing, and this one is there; put it back from a backup, or "
+            "begin a new journal with blizzard journal new",
+            path=layout.journal_entry(pipeline, listed[0]),
+        )
+    return bool(listed)
+
+
+def _read_on(store: Reader, pipeline: str, history: History, spill: Spill | None) -> None:
+    for entry, body in read_entries(store, pipeline, history.sequence):
+        history.learn(entry, body)
+        if spill is not None:
+            spill(history)
+
+
+def _from_snapshot(store: Reader, pipeline: str) -> History:
+    """Start from the newest snapshot that matches its entry, or from nothing where none is."""
+    found = snapshot.read_latest(store, pipeline)
+    if found is None:
+        return History()
+    path = layout.journal_entry(pipeline, found.sequence)
+    body = store.get(path)
+    if body is None or digest(body) != found.digest:
+        raise snapshot.SnapshotBroken("a snapshot does not match its entry", path=path)
+    entry = decode_entry(body, path)
+    return History(
+        journal=found.journal,
+        sequence=found.sequence,
+        digest=found.digest,
+        source_names=dict(found.source_names),
+        since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
+        last=entry if found.last == found.sequence else _read_entry(store, pipeline, found.last),
+        awaits=found.awaits,
+        heir=found.heir,
+        unfinished=_by_key(found),
+        segments=[open_segment(store, pipeline, ref) for ref in found.segments],
+        kept=found.sequence,
+    )
+
+
+def _by_key(found: snapshot.Snapshot) -> dict[str, Known]:
+    return {
+        each.record.key: Known(record=each.record, at=datetime.fromisoformat(each.at))
+        for each in found.unfinished
+    }
+
+
+def _read_entry(store: Reader, pipeline: str, sequence: int) -> Entry:
+    path = layout.journal_entry(pipeline, sequence)
+    body = store.get(path)
+    if body is None:
+        raise DocumentUnreadable("this entry is missing; put it back from a backup", path=path)
+    return decode_entry(body, path)
 
 
 def entry_numbers(store: Reader, pipeline: str, *, after: int = -1) -> list[int]:
@@ -83,16 +246,6 @@ def entry_numbers(store: Reader, pipeline: str, *, after: int = -1) -> list[int]
         for facts in store.objects(layout.journal_folder(pipeline), after=start)
         if (number := layout.entry_sequence(facts.path)) is not None and number > after
     )
-
-
-def entries_after(store: Reader, pipeline: str, after: int) -> Iterator[tuple[Entry, bytes]]:
-    """Give the entries of a journal past a number in their order, each with its bytes."""
-    for number in entry_numbers(store, pipeline, after=after):
-        path = layout.journal_entry(pipeline, number)
-        body = store.get(path)
-        if body is None:
-            raise StoreUnavailable("an entry that was listed cannot be read", path=path)
-        yield decode_entry(body, path), body
 
 
 def read_receipt(store: Reader, pipeline: str) -> Receipt | None:

@@ -9,11 +9,13 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Literal
 
 from blizzard.admission import admit
 from blizzard.flow import Known
-from blizzard.history import History
+from blizzard.history import History, Lookup, rebuild
+from blizzard.keeper import Keeper
 from blizzard.protocol import agree_on_protocol, require_handoff
 from lake import layout
 from lake.clock import Clock
@@ -30,6 +32,7 @@ from lake.entry import (
 from lake.errors import (
     FilesCollected,
     JournalConflict,
+    JournalLost,
     LakeError,
     StoreUnavailable,
 )
@@ -69,6 +72,7 @@ class Journal:
         self._pause = pause
         self._in_doubt: tuple[Entry, bytes] | None = None
         self._noted = -1
+        self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
 
     @property
     def id(self) -> str:
@@ -96,9 +100,49 @@ class Journal:
         """See that the table's hand-off is still ours: somebody may have changed it meanwhile."""
         require_handoff(self._store, self._identity.handoff)
 
-    def known(self, key: str) -> Known | None:
-        """Say what the journal knows of a source file."""
-        return self._history.known.get(key)
+    @property
+    def unfinished(self) -> Mapping[str, Known]:
+        """Give the source files that failed, or of which a part is unread, by their keys."""
+        return self._history.unfinished
+
+    def since(self, source: str) -> datetime | None:
+        """Say when a source was first read; None where it never was."""
+        return self._history.since.get(source)
+
+    def lookup(self) -> Lookup:
+        """Give the way to ask what is known of source files, best in the order of their names."""
+        return self._history.lookup(self._store, self._identity.pipeline)
+
+    @property
+    def rebuilt(self) -> str | None:
+        """Say why every entry was read at the start; None where a snapshot was enough."""
+        return self._history.rebuilt
+
+    @property
+    def snapshot_is_due(self) -> bool:
+        """Say whether so much has happened that a snapshot is worth its writing."""
+        return self._keeper.is_due(self._history)
+
+    def keep_snapshot(self) -> None:
+        """Write down what the journal says; a start reads this and what comes after."""
+        self._keeper.keep(self._history)
+
+    def rebuild(self, why: str) -> None:
+        """Read every entry again, because the names that were derived from them are damaged."""
+        fresh = rebuild(
+            self._store,
+            self._identity.pipeline,
+            receipt=self._history.receipt,
+            why=why,
+            spill=self._keeper.spill,
+        )
+        if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest):
+            raise JournalLost(
+                "the journal is not the one that this run has written to; put it back from a "
+                "backup, and run one blizzard per pipeline",
+                path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
+            )
+        self._history = fresh
 
     def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
         """Make the journal ready: write the protocol and entry 0 where they are missing.
@@ -179,7 +223,7 @@ class Journal:
 
     def with_attempts(self, record: SourceRecord) -> SourceRecord:
         """Say how often a file has failed, so that it rests longer each time."""
-        before = self.known(record.key)
+        before = self.unfinished.get(record.key)
         if record.failure is None or before is None or before.record.failure is None:
             return record
         attempts = before.record.failure.attempts + 1

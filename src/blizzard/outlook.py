@@ -8,21 +8,19 @@ journal has not heard of it: an entry makes the outlook forget every file that i
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from blizzard.discovery import Finding
-from blizzard.flow import Known, SourceFile
+from blizzard.flow import Known, Name, SourceFile
+from blizzard.history import Before
+from blizzard.journal import Journal
 from blizzard.settings import PipelineSettings, SourceSettings
-from blizzard.sight import OpenReader, look
+from blizzard.sight import OpenReader, lookouts, source_location
 from lake.clock import Clock
 from lake.entry import SourceRecord
 
 THINK_AGAIN_SECS = 10.0
 """Files that wait for their batch are thought of this often, however rare the looks are."""
 PATIENCE_SECS = 0.1
-
-KnownFile = Callable[[str], Known | None]
-"""Says what the journal knows of a source file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +72,20 @@ class Outlook:
         self._clock = clock
         self._pace = pace
         self._pause = pause
+        self._lookouts = {each.source.name: each for each in lookouts(settings)}
         self._seen: dict[str, _Seen] = {}
         self._ahead: _LookAhead | None = None
         # The journal is asked by a look ahead while the batch that it knows is appended.
         self.journal_lock = threading.Lock()
 
-    def findings(self, known: KnownFile, tried: frozenset[str]) -> dict[str, Finding]:
+    def findings(self, journal: Journal, tried: frozenset[str]) -> dict[str, Finding]:
         """Look at the sources that are due; give what is known of all of them."""
         self._take_ahead()
         now = self._clock.seconds()
         due = self._due(now)
         if due:
-            self._saw(self._look(due, known, tried), now)
+            found = self._look(due, journal, {}, journal.unfinished, tried)
+            self._saw(found, now)
         return {name: seen.finding for name, seen in self._seen.items()}
 
     def wait(self) -> float:
@@ -98,7 +98,7 @@ class Outlook:
 
     def look_ahead(
         self,
-        known: KnownFile,
+        journal: Journal,
         tried: frozenset[str],
         *,
         running: Collection[SourceFile],
@@ -109,7 +109,8 @@ class Outlook:
         At once where more files wait than a batch may hold; otherwise when a source is due, should
         the batch run that long.
         """
-        taken = _as_known(running, failed, self._clock.now())
+        taken = _as_known(running, failed)
+        unfinished = {key: each for key, each in journal.unfinished.items() if key not in taken}
         more = frozenset(name for name, seen in self._seen.items() if seen.finding.left_over)
         if self._pace.drain and not more:
             return
@@ -121,20 +122,14 @@ class Outlook:
             if source.name in more or self._seen[source.name].is_due(begun)
         )
 
-        def known_or_taken(key: str) -> Known | None:
-            with self.journal_lock:
-                return taken.get(key) or known(key)
-
         def look_at_due() -> dict[str, Finding]:
-            found = self._look(due, known_or_taken, tried)
+            found = self._look(due, journal, taken, unfinished, tried)
             return {
                 name: replace(
                     finding,
                     # A file of this batch that changes while it is read is the batch's to tell of.
-                    overwritten=tuple(
-                        facts
-                        for facts in finding.overwritten
-                        if f"{name}:{facts.path}" not in taken
+                    changed=tuple(
+                        facts for facts in finding.changed if f"{name}:{facts.path}" not in taken
                     ),
                 )
                 for name, finding in found.items()
@@ -153,6 +148,9 @@ class Outlook:
         if self._ahead is not None:
             self._ahead.drop()
             self._ahead = None
+            # It took the files of the batch for done, so its marks may have passed them.
+            for lookout in self._lookouts.values():
+                lookout.forget()
 
     def _take_ahead(self) -> None:
         """Use what a look ahead has found, if it came to a good end and is of any use."""
@@ -177,15 +175,30 @@ class Outlook:
         )
 
     def _look(
-        self, sources: tuple[SourceSettings, ...], known: KnownFile, tried: frozenset[str]
+        self,
+        sources: tuple[SourceSettings, ...],
+        journal: Journal,
+        taken: Mapping[str, Before],
+        unfinished: Mapping[str, Known],
+        tried: frozenset[str],
     ) -> dict[str, Finding]:
-        return look(
-            replace(self._settings, sources=sources),
-            self._open_source,
-            known=known,
-            tried=tried,
-            clock=self._clock,
-        )
+        found = {}
+        for source in sources:
+            lookup = journal.lookup()
+
+            def books(key: str, lookup: Callable[[str], Before] = lookup) -> Before:
+                with self.journal_lock:
+                    return taken.get(key) or lookup(key)
+
+            found[source.name] = self._lookouts[source.name].look(
+                self._open_source(source_location(source)),
+                books,
+                unfinished=unfinished,
+                since=journal.since(source.name),
+                tried=tried,
+                now=self._clock.now(),
+            )
+        return found
 
     def _saw(self, findings: Mapping[str, Finding], at: float) -> None:
         for source in self._settings.sources:
@@ -240,14 +253,12 @@ class _LookAhead:
 
 
 def _as_known(
-    running: Collection[SourceFile], failed: Collection[SourceRecord], now: datetime
-) -> dict[str, Known]:
+    running: Collection[SourceFile], failed: Collection[SourceRecord]
+) -> dict[str, Before]:
     """Take the files of a running batch for ingested, so that no look finds them again."""
-    records = [
-        SourceRecord(source=file.source, path=file.path, size=file.size, etag=file.etag)
-        for file in running
-    ] + [replace(record, failure=None) for record in failed]
-    return {record.key: Known(record=record, at=now) for record in records}
+    names = [Name(key=file.key, size=file.size, etag=file.etag) for file in running]
+    names += [Name(key=each.key, size=each.size, etag=each.etag) for each in failed]
+    return {name.key: Before(finished=name) for name in names}
 
 
 def _without(seen: _Seen, keys: Collection[str]) -> _Seen:

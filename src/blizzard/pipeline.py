@@ -16,6 +16,8 @@ from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
 from blizzard.journal import Journal
+from blizzard.keeper import Keeper
+from blizzard.known import KnownBroken
 from blizzard.outlook import Outlook, Pace
 from blizzard.plan import plan
 from blizzard.protocol import require_handoff
@@ -104,6 +106,8 @@ class Pipeline:
     _failed: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
     _seen: dict[str, datetime] = field(default_factory=dict)
+    _late: frozenset[str] = frozenset()
+    _again: frozenset[str] = frozenset()
     _unpublished: bool = True
     _fresh: Entry | None = None
     _started: float = 0.0
@@ -133,13 +137,14 @@ class Pipeline:
             self._count(earlier)
         self._publish()
         self._check_failures()
+        self._keep_snapshot(journal)
         with self._timed(events.Step.DISCOVER):
             findings = self._discover(journal)
         self._tell_waiting(findings)
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
         if not files and not misplaced:
-            resting = sum(len(finding.resting) for finding in findings.values())
+            resting = sum(finding.resting for finding in findings.values())
             self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
             return False
         if files and not misplaced and not self._is_time(findings, files):
@@ -152,7 +157,7 @@ class Pipeline:
         self._tell_start(journal.sequence + 1, files, units)
         failed_before = misplaced + died
         self._outlook.look_ahead(
-            journal.known, frozenset(self._tried), running=files, failed=failed_before
+            journal, frozenset(self._tried), running=files, failed=failed_before
         )
         try:
             return self._run(journal, units, failed_before)
@@ -170,7 +175,10 @@ class Pipeline:
         if not settled.sources and not failed_before:
             self._outlook.drop_ahead()
             return False  # A stop was asked for before anything was read.
-        sources = tuple(journal.with_attempts(each) for each in failed_before + settled.sources)
+        sources = tuple(
+            self._as_ingested_again(journal.with_attempts(each))
+            for each in failed_before + settled.sources
+        )
         self._check_claim()
         dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
         with self._timed(events.Step.JOURNAL), self._outlook.journal_lock:
@@ -197,7 +205,10 @@ class Pipeline:
             require_handoff(store, self.settings.sink.handoff)
             if self.claim is not None and not self.claim.take(store):
                 return None
-            history = read_history(store, self.settings.name)
+            keeper = Keeper(store=store, pipeline=self.settings.name, clock=self.clock)
+            history = read_history(store, self.settings.name, spill=keeper.spill)
+            if history.rebuilt is not None:
+                self._tell_rebuilt(history.rebuilt)
             identity = identity_of(self.settings, self.run_id)
             self._journal = Journal(
                 store, identity, history, self.clock, pause=self._pauses(events.Retried.JOURNAL)
@@ -208,14 +219,24 @@ class Pipeline:
         return self._journal
 
     def _discover(self, journal: Journal) -> dict[str, Finding]:
-        findings = self._outlook.findings(journal.known, frozenset(self._tried))
+        """Look at every source; damaged names are built again from the entries, and not believed.
+
+        All looks must succeed before any of them counts: a listing that breaks off fails the step.
+        """
+        try:
+            findings = self._outlook.findings(journal, frozenset(self._tried))
+        except KnownBroken as broken:
+            self._rebuild(journal, str(broken))
+            findings = self._outlook.findings(journal, frozenset(self._tried))
         uris = {source.name: source.uri for source in self.settings.sources}
         for name, finding in findings.items():
-            for facts in finding.overwritten:
+            for facts in finding.changed:
                 if f"{name}:{facts.path}:{facts.etag}" not in self._told:
                     self._told.add(f"{name}:{facts.path}:{facts.etag}")
                     path = f"{uris[name].rstrip('/')}/{facts.path}"
                     self.emit(events.SourceFileOverwritten(pipeline=self.settings.name, path=path))
+        self._late = frozenset(key for finding in findings.values() for key in finding.late)
+        self._again = frozenset(key for finding in findings.values() for key in finding.again)
         return findings
 
     def _check_commits(self, journal: Journal) -> None:
@@ -228,6 +249,35 @@ class Pipeline:
                 now=self.clock.now(),
                 retention=self.retention,
             )
+
+    def _as_ingested_again(self, record: SourceRecord) -> SourceRecord:
+        """Note of a file that was ingested before, as another object, that this is so."""
+        return replace(record, reingested=True) if record.key in self._again else record
+
+    def _keep_snapshot(self, journal: Journal) -> None:
+        """Write a snapshot when one is due. One that cannot be written fails nothing."""
+        if not journal.snapshot_is_due:
+            return
+        try:
+            # A look ahead may be asking for names that are moved now.
+            with self._outlook.journal_lock:
+                journal.keep_snapshot()
+        except LakeError as error:
+            self.emit(
+                events.SnapshotFailed(
+                    pipeline=self.settings.name, code=error.code, error=str(error)
+                )
+            )
+            if isinstance(error, KnownBroken):
+                self._rebuild(journal, str(error))
+
+    def _rebuild(self, journal: Journal, why: str) -> None:
+        self._tell_rebuilt(why)
+        with self._outlook.journal_lock:
+            journal.rebuild(why)
+
+    def _tell_rebuilt(self, why: str) -> None:
+        self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
 
     def _portion(
         self, journal: Journal, files: tuple[SourceFile, ...]
@@ -385,7 +435,7 @@ class Pipeline:
                 pipeline=self.settings.name,
                 pending=len(files) + sum(finding.left_over for finding in findings.values()),
                 oldest=min((file.modified.timestamp() for file in files), default=None),
-                resting=sum(len(finding.resting) for finding in findings.values()),
+                resting=sum(finding.resting for finding in findings.values()),
             )
         )
 
@@ -418,6 +468,9 @@ class Pipeline:
                     pipeline=name, entry=entry.sequence, field=by.timestamp.name, rows=rows
                 )
             )
+        late = [record.path for record in entry.sources if record.key in self._late]
+        if late:
+            self.emit(events.LateFiles(pipeline=name, files=len(late), example=late[0]))
         done = [record for record in entry.sources if record.failure is None]
         self.emit(
             events.BatchJournaled(

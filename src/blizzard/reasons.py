@@ -1,17 +1,13 @@
-"""Why a file of a source is not taken: a small, closed set of answers. Pure."""
+"""Why a file of a source is not taken: a small, closed set of answers, counted. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from blizzard.discovery import Finding, is_in_table, is_source_file, next_try
-from blizzard.flow import Known
-from lake.entry import SourceRecord
-from lake.storage import ObjectFacts
-
 FEW = 5
 """How many names stand for all files with the same reason."""
+MOST_NAMED = 1000
+"""How many files are told of one by one for each reason; all are counted."""
 
 
 class Reason(StrEnum):
@@ -23,6 +19,12 @@ class Reason(StrEnum):
     FAILED = "failed"
     MISPLACED = "misplaced"
     BEYOND_BATCH = "beyond_batch"
+    TOO_YOUNG = "too_young"
+    TOO_OLD = "too_old"
+    BEYOND_HORIZON = "beyond_horizon"
+    TEMPORARY = "temporary"
+    HIDDEN = "hidden"
+    NOT_MATCHED = "not_matched"
     NOT_NDJSON = "not_ndjson"
 
 
@@ -33,6 +35,12 @@ IN_WORDS = {
     Reason.FAILED: "failed before; taken again when the file changes",
     Reason.MISPLACED: "its path does not give its partition; it would fail",
     Reason.BEYOND_BATCH: "beyond the limits of one batch; a later one takes it",
+    Reason.TOO_YOUNG: "younger than min_age_secs; it may still be written to",
+    Reason.TOO_OLD: "in a folder older than partition_filter allows",
+    Reason.BEYOND_HORIZON: "in a folder older than sweep_horizon looks",
+    Reason.TEMPORARY: "named like a file that is not finished",
+    Reason.HIDDEN: "its name, or a folder of it, begins with _ or .",
+    Reason.NOT_MATCHED: "not meant by the pattern in source.path",
     Reason.NOT_NDJSON: "not named like NDJSON (.ndjson, .jsonl, .json, then .gz or .zst)",
 }
 
@@ -65,65 +73,47 @@ class NotTaken:
     """When the first of them is tried again."""
 
 
-def passed_over(
-    listed: Iterable[ObjectFacts],
-    found: Finding,
-    *,
-    source: str,
-    known: Callable[[str], Known | None],
-    tried: frozenset[str] = frozenset(),
-) -> Iterator[Passed]:
-    """Give every listed file of a source that a finding does not take, with its reason."""
-    taken = {file.path for file in found.take}
-    overwritten = {facts.path for facts in found.overwritten}
-    misplaced = {record.path: record for record in found.misplaced}
-    resting = {record.path: record for record in found.resting}
-    for facts in listed:
-        path, size = facts.path, facts.size
-        before = known(f"{source}:{path}")
-        if path in taken:
-            continue
-        if not is_source_file(path):
-            yield Passed(path=path, size=size, reason=Reason.NOT_NDJSON)
-        elif path in overwritten:
-            yield Passed(path=path, size=size, reason=Reason.CHANGED)
-        elif path in misplaced:
-            detail = _message(misplaced[path])
-            yield Passed(path=path, size=size, reason=Reason.MISPLACED, detail=detail)
-        elif path in resting:
-            until = None if before is None else next_try(before)
-            again = until is not None and f"{source}:{path}" not in tried
-            yield Passed(
-                path=path,
-                size=size,
-                reason=Reason.RESTING if again else Reason.FAILED,
-                detail=_message(resting[path]),
-                until=until if again else None,
+@dataclass(slots=True)
+class Tally:
+    """Counts files by their reason, and names the first of each; those that are done, a few."""
+
+    _files: dict[Reason, int] = field(default_factory=dict)
+    _bytes: dict[Reason, int] = field(default_factory=dict)
+    _first: dict[Reason, list[Passed]] = field(default_factory=dict)
+    _until: dict[Reason, datetime] = field(default_factory=dict)
+
+    def add(self, one: Passed) -> None:
+        """Count a file."""
+        reason = one.reason
+        self._files[reason] = self._files.get(reason, 0) + 1
+        self._bytes[reason] = self._bytes.get(reason, 0) + one.size
+        first = self._first.setdefault(reason, [])
+        if len(first) < (FEW if reason is Reason.INGESTED else MOST_NAMED):
+            first.append(one)
+        if one.until is not None:
+            self._until[reason] = min(one.until, self._until.get(reason, one.until))
+
+    def count(self, *reasons: Reason) -> int:
+        """Count the files with one of some reasons."""
+        return sum(self._files.get(reason, 0) for reason in reasons)
+
+    def summed_up(self) -> tuple[NotTaken, ...]:
+        """Put the files with the same reason together, in the order of the reasons."""
+        return tuple(
+            NotTaken(
+                reason=reason,
+                files=self._files[reason],
+                bytes=self._bytes[reason],
+                some=tuple(one.path for one in self._first[reason][:FEW]),
+                detail=self._first[reason][0].detail,
+                until=self._until.get(reason),
             )
-        elif before is not None and is_in_table(before.record):
-            yield Passed(path=path, size=size, reason=Reason.INGESTED)
-        else:
-            yield Passed(path=path, size=size, reason=Reason.BEYOND_BATCH)
-
-
-def summed_up(passed: Iterable[Passed]) -> tuple[NotTaken, ...]:
-    """Put the files with the same reason together, in the order of the reasons."""
-    groups: dict[Reason, list[Passed]] = {}
-    for one in passed:
-        groups.setdefault(one.reason, []).append(one)
-    return tuple(
-        NotTaken(
-            reason=reason,
-            files=len(groups[reason]),
-            bytes=sum(one.size for one in groups[reason]),
-            some=tuple(one.path for one in groups[reason][:FEW]),
-            detail=groups[reason][0].detail,
-            until=min((one.until for one in groups[reason] if one.until), default=None),
+            for reason in Reason
+            if reason in self._files
         )
-        for reason in Reason
-        if reason in groups
-    )
 
-
-def _message(record: SourceRecord) -> str | None:
-    return record.failure.message if record.failure else None
+    def named(self) -> tuple[Passed, ...]:
+        """Give the files that are told of one by one, in the order of their paths."""
+        told = (one for reason, first in self._first.items() for one in first)
+        open_ones = (one for one in told if one.reason is not Reason.INGESTED)
+        return tuple(sorted(open_ones, key=lambda one: one.path))

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from blizzard.pattern import Pattern
 from lake.entry import Handoff
+from lake.lookback import Window
 from lake.options import StorageOptions
 from lake.partition import Template
 from lake.schema import Schema
@@ -23,6 +25,17 @@ class Compression(StrEnum):
     NONE = "none"
     GZIP = "gzip"
     ZSTD = "zstd"
+
+
+class OnChange(StrEnum):
+    """What becomes of a file that changed after it was ingested."""
+
+    ERROR = "error"
+    """It is told, and its new content is not read."""
+    IGNORE = "ignore"
+    """Its new content is not read, and nothing is said."""
+    REINGEST = "reingest"
+    """Its new content is ingested like a new file's; the rows of the old one stay."""
 
 
 class Codec(StrEnum):
@@ -57,6 +70,19 @@ class SourceSettings:
     """Seconds between two looks at the source."""
     max_files_per_batch: int = 10_000
     max_bytes_per_batch: int = 16 * 1024**3
+    pattern: Pattern | None = None
+    """Which names below the URI are meant; None where all are."""
+    min_age: float = 0.0
+    """Seconds that a file must be old, so that nobody writes to it any more."""
+    on_change: OnChange = OnChange.ERROR
+    late_window: float = 3600.0
+    """Seconds that a folder is looked at again after the last arrival in it."""
+    sweep_interval: float = 3600.0
+    """The most seconds between two looks at the whole source."""
+    horizon: Window | None = None
+    """The folders that a look at the whole source compares; None where it compares all."""
+    lookback: Window | None = None
+    """The folders that the first look takes; None where it takes all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

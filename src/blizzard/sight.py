@@ -4,23 +4,24 @@ Everything here is handed readers only, so it cannot write.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from blizzard import dlq
 from blizzard.admission import admit
-from blizzard.discovery import Finding, decide, is_source_file, list_source
+from blizzard.discovery import Finding
 from blizzard.eventtime import RowPartitions, from_path, row_partitions
-from blizzard.flow import Known, Location, WorkUnit
-from blizzard.history import History, read_entries, read_history
+from blizzard.flow import Location, WorkUnit
+from blizzard.history import UNKNOWN, History, read_entries, read_history, rebuild
 from blizzard.journal import Identity
+from blizzard.known import KnownBroken
+from blizzard.lookout import Lookout
 from blizzard.plan import plan
 from blizzard.protocol import require_handoff
-from blizzard.reasons import Passed, passed_over
 from blizzard.settings import PipelineSettings, SourceSettings
 from lake.clock import Clock
 from lake.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
 from lake.partition import table_schema
-from lake.storage import ObjectFacts, Reader
+from lake.storage import Reader
 
 OpenReader = Callable[[Location], Reader]
 
@@ -34,8 +35,6 @@ class Explanation:
     entry: int
     findings: Mapping[str, Finding]
     units: tuple[WorkUnit, ...]
-    passed: Mapping[str, tuple[Passed, ...]] = field(default_factory=dict)
-    """By source, the files that are not taken, each with its reason."""
     refusal: LakeError | None = None
     """Why a start would not get as far as this batch."""
 
@@ -49,17 +48,22 @@ def explain(
     log_knows_pipeline: Callable[[], bool] = lambda: False,
 ) -> Explanation:
     """Say what a batch would do now. It is handed readers only, so it cannot write."""
-    history, refusal = _history(settings, open_reader, log_knows_pipeline)
-    findings: dict[str, Finding] = {}
-    passed: dict[str, tuple[Passed, ...]] = {}
-    known = history.known.get
-    for source in settings.sources:
-        listed = sorted(open_reader(source_location(source)).objects(), key=lambda one: one.path)
-        ours = [facts for facts in listed if is_source_file(facts.path)]
-        found = findings[source.name] = _decide(
-            settings, source, ours, known=known, tried=frozenset(), clock=clock
-        )
-        passed[source.name] = tuple(passed_over(listed, found, source=source.name, known=known))
+    store = _reader(settings, open_reader)
+    history, refusal = _history(settings, store, log_knows_pipeline)
+
+    def look() -> dict[str, Finding]:
+        return {
+            source.name: look_at(settings, source, open_reader, history, store, clock=clock)
+            for source in settings.sources
+        }
+
+    try:
+        findings = look()
+    except KnownBroken as broken:
+        if store is None:
+            raise
+        history = rebuild(store, settings.name, receipt=history.receipt, why=str(broken))
+        findings = look()
     files = [file for finding in findings.values() for file in finding.take]
     return Explanation(
         pipeline=settings.name,
@@ -67,19 +71,23 @@ def explain(
         entry=max(history.sequence, 0) + 1,
         findings=findings,
         units=plan(files, parallelism=parallelism),
-        passed=passed,
         refusal=refusal,
     )
 
 
+def _reader(settings: PipelineSettings, open_reader: OpenReader) -> Reader | None:
+    try:
+        return open_reader(sink_location(settings))
+    except ObjectMissing:
+        return None  # The table's folder does not exist yet, so neither does a journal.
+
+
 def _history(
-    settings: PipelineSettings, open_reader: OpenReader, log_knows_pipeline: Callable[[], bool]
+    settings: PipelineSettings, store: Reader | None, log_knows_pipeline: Callable[[], bool]
 ) -> tuple[History, LakeError | None]:
     """Read the journal, and find out what a start would refuse."""
-    try:
-        store = open_reader(sink_location(settings))
-    except ObjectMissing:
-        return History(), None  # The table's folder does not exist yet, so neither does a journal.
+    if store is None:
+        return History(), None
     history = read_history(store, settings.name)
     try:
         require_handoff(store, settings.sink.handoff)
@@ -95,55 +103,37 @@ def _history(
     return history, None
 
 
-def look(
-    settings: PipelineSettings,
-    open_source: OpenReader,
-    *,
-    known: Callable[[str], Known | None],
-    tried: frozenset[str],
-    clock: Clock,
-) -> dict[str, Finding]:
-    """Look at every source and say what there is to do."""
-    return {
-        source.name: look_at(settings, source, open_source, known=known, tried=tried, clock=clock)
-        for source in settings.sources
-    }
-
-
 def look_at(
     settings: PipelineSettings,
     source: SourceSettings,
     open_source: OpenReader,
+    history: History,
+    store: Reader | None,
     *,
-    known: Callable[[str], Known | None],
-    tried: frozenset[str],
     clock: Clock,
 ) -> Finding:
-    """Look at one source and say what there is to do."""
-    listed = list_source(open_source(source_location(source)))
-    return _decide(settings, source, listed, known=known, tried=tried, clock=clock)
-
-
-def _decide(
-    settings: PipelineSettings,
-    source: SourceSettings,
-    listed: list[ObjectFacts],
-    *,
-    known: Callable[[str], Known | None],
-    tried: frozenset[str],
-    clock: Clock,
-) -> Finding:
-    sink = settings.sink
-    schema = table_schema(settings.schema, sink.template)
-    return decide(
-        listed,
-        source=source,
-        template=from_path(sink.template, settings.schema, sink.timestamp_field),
-        partition_fields={column.name: column for column in schema.fields},
-        known=known,
-        tried=tried,
+    """Look at one source, all of it, as a run does that has just started."""
+    lookout = next(each for each in lookouts(settings) if each.source is source)
+    return lookout.look(
+        open_source(source_location(source)),
+        history.lookup(store, settings.name) if store is not None else lambda _key: UNKNOWN,
+        unfinished=history.unfinished,
+        since=history.since.get(source.name),
+        tried=frozenset(),
         now=clock.now(),
     )
+
+
+def lookouts(settings: PipelineSettings) -> list[Lookout]:
+    """Give one who looks at each source, in the order of the sources."""
+    sink = settings.sink
+    schema = table_schema(settings.schema, sink.template)
+    fields = {column.name: column for column in schema.fields}
+    template = from_path(sink.template, settings.schema, sink.timestamp_field)
+    return [
+        Lookout(source=source, template=template, partition_fields=fields)
+        for source in settings.sources
+    ]
 
 
 def identity_of(settings: PipelineSettings, run_id: str) -> Identity:

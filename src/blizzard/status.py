@@ -4,18 +4,19 @@ The journal says what was done, the sources say what waits, the receipt says how
 Nothing here needs a running blizzard, and none is disturbed by it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.discovery import next_try
 from blizzard.flow import Known
-from blizzard.history import History, entries_after, read_receipt
+from blizzard.history import History, read_entries, read_receipt
 from blizzard.protocol import latest_protocol
+from blizzard.reasons import Reason
 from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.sight import OpenReader, look_at, sink_location
 from lake.clock import Clock
-from lake.entry import Entry, Handoff, Receipt
+from lake.entry import Entry, Handoff, Receipt, digest
 from lake.errors import LakeError, ObjectMissing
 from lake.storage import Reader
 
@@ -159,6 +160,7 @@ class Books:
 
     def __init__(self) -> None:
         self.history = History()
+        self.digests: list[str] = []
         self.totals = Totals()
         self.parquet_files = 0
         self.parquet_bytes = 0
@@ -169,8 +171,9 @@ class Books:
     def read(self, store: Reader, pipeline: str) -> None:
         """Read the receipt, then the entries since the last time."""
         self.history.receipt = read_receipt(store, pipeline)
-        for entry, body in entries_after(store, pipeline, self.history.sequence):
+        for entry, body in read_entries(store, pipeline, self.history.sequence):
             self.history.learn(entry, body)
+            self.digests.append(digest(body))
             self.totals = self.totals.plus(entry)
             self.parquet_files += len(entry.files)
             self.parquet_bytes += sum(file.size for file in entry.files)
@@ -187,6 +190,7 @@ def pipeline_status(
 ) -> PipelineStatus:
     """Say how a pipeline stands. It is handed readers only, so it cannot write."""
     handoff = None
+    store = None
     try:
         store = open_reader(sink_location(settings))
     except ObjectMissing:
@@ -196,7 +200,7 @@ def pipeline_status(
         handoff = None if protocol is None else protocol.handoff
         books.read(store, settings.name)
     history = books.history
-    committed, fits = committed_entry(history)
+    committed, fits = committed_entry(history, books.digests)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -209,7 +213,7 @@ def pipeline_status(
         last_batch=books.last_batch,
         last_written=books.last_written,
         sources=tuple(
-            _source(settings, source, open_reader, clock=clock, books=books)
+            _source(settings, source, open_reader, store, clock=clock, books=books)
             for source in settings.sources
         ),
         totals=books.totals,
@@ -218,15 +222,15 @@ def pipeline_status(
     )
 
 
-def committed_entry(history: History) -> tuple[int | None, bool]:
+def committed_entry(history: History, digests: Sequence[str]) -> tuple[int | None, bool]:
     """Give the entry that the receipt names, and whether the journal has it. Pure."""
     receipt: Receipt | None = history.receipt
     if receipt is None:
         return None, True
     fits = (
         receipt.journal == history.journal
-        and receipt.sequence < len(history.digests)
-        and history.digests[receipt.sequence] == receipt.digest
+        and receipt.sequence < len(digests)
+        and digests[receipt.sequence] == receipt.digest
     )
     return receipt.sequence, fits
 
@@ -235,6 +239,7 @@ def _source(
     settings: PipelineSettings,
     source: SourceSettings,
     open_reader: OpenReader,
+    store: Reader | None,
     *,
     clock: Clock,
     books: Books,
@@ -254,8 +259,8 @@ def _source(
             settings,
             source,
             open_reader,
-            known=books.history.known.get,
-            tried=frozenset(),
+            books.history,
+            store,
             clock=clock,
         )
     except LakeError as trouble:
@@ -268,12 +273,12 @@ def _source(
         pending_bytes=sum(file.size for file in found.take),
         oldest_pending=oldest,
         lag_secs=max(0.0, age),
-        changed_files=len(found.overwritten),
+        changed_files=found.count(Reason.CHANGED),
     )
 
 
 def _failed(source: SourceSettings, history: History) -> Iterator[FailedFile]:
-    for known in history.known.values():
+    for known in history.unfinished.values():
         if known.record.source == source.name and known.record.failure is not None:
             yield _failed_file(known)
 

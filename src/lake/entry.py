@@ -76,6 +76,8 @@ class SourceRecord:
     """Fields the schema does not declare, with how many values of each were left out."""
     unit: str | None = None
     failure: Failure | None = None
+    reingested: bool = False
+    """Whether it was ingested before as another object, whose rows are in the table, too."""
 
     @property
     def key(self) -> str:

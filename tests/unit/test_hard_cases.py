@@ -295,7 +295,7 @@ def test_a_failed_sync_is_told_as_an_error_of_the_store(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", ["a[/b].ndjson", "x[bold]y.ndjson", "a:fire:.ndjson"])
 def test_a_plan_shows_a_path_as_it_is(capsys, path):
     """Rich takes brackets for markup: the first path ends the dry run with a traceback."""
-    finding = Finding(take=(), overwritten=(), resting=(), misplaced=(), left_over=0)
+    finding = Finding()
     explanation(
         Explanation(
             pipeline="p",

@@ -20,7 +20,7 @@ from blizzard.commands.common import (
 )
 from blizzard.flow import SourceFile
 from blizzard.plan import can_be_cut, weight
-from blizzard.reasons import IN_WORDS, Reason, summed_up
+from blizzard.reasons import IN_WORDS
 from blizzard.settings import PipelineSettings
 from blizzard.sight import Explanation, explain
 from lake.arguments import DONE, FAILED, USAGE, Output, complain
@@ -108,15 +108,14 @@ def document(found: Explanation) -> dict[str, Any]:
         ],
         "not_taken": [
             {"source": source, **plain(one)}
-            for source, passed in found.passed.items()
-            for one in summed_up(passed)
+            for source, finding in found.findings.items()
+            for one in finding.not_taken
         ],
-        # All but those that are in the table already: they may be millions.
+        # All but those that are in the table already, and of very many with one reason the first.
         "left_out": [
             {"source": source, **plain(one)}
-            for source, passed in found.passed.items()
-            for one in passed
-            if one.reason is not Reason.INGESTED
+            for source, finding in found.findings.items()
+            for one in finding.passed
         ],
         "refusal": (
             None
@@ -166,7 +165,9 @@ def _show_taken(to: Console, found: Explanation, files: list[SourceFile]) -> Non
 
 
 def _show_passed(to: Console, found: Explanation) -> None:
-    summed = [(source, one) for source, all_ in found.passed.items() for one in summed_up(all_)]
+    summed = [
+        (source, one) for source, finding in found.findings.items() for one in finding.not_taken
+    ]
     if not summed:
         return
     say(to, "not taken:")

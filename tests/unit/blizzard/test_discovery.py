@@ -6,45 +6,65 @@ from datetime import timedelta
 import pytest
 
 from blizzard.compression import Codec
-from blizzard.discovery import SUFFIXES, Finding, decide, is_source_file, list_source
-from blizzard.settings import Compression, SourceSettings
-from lake.entry import Stage
-from lake.errors import ObjectMissing
+from blizzard.discovery import SUFFIXES, Finding, Sifter, Verdict, why_not_ours
+from blizzard.flow import Known, Name
+from blizzard.history import Before
+from blizzard.pattern import Pattern
+from blizzard.reasons import FEW, MOST_NAMED, Reason
+from blizzard.settings import Compression, OnChange, SourceSettings
+from lake.entry import SourceRecord, Stage
+from lake.lookback import Window
 from lake.partition import Template, table_schema
 from lake.schema import Schema
-from lake.storage import ObjectFacts, Reader
+from lake.storage import ObjectFacts
 from tests.support.builders import (
     ID_AND_NAME,
     NOON,
     facts,
     failure,
     known,
-    no_options,
-    put,
     record,
     source_settings,
 )
 
 
-def look(
-    *listed: ObjectFacts,
+def before_of(records: dict[str, Known]) -> dict[str, Before]:
+    """Say of each record what a journal with it says."""
+    return {
+        key: Before(
+            finished=Name(key=key, size=each.record.size, etag=each.record.etag)
+            if each.record.failure is None and each.record.complete
+            else None,
+            unfinished=None if each.record.failure is None and each.record.complete else each,
+        )
+        for key, each in records.items()
+    }
+
+
+def sifter(
+    *,
     source: SourceSettings | None = None,
     template: str | None = None,
     schema: Schema = ID_AND_NAME,
-    before=None,
-    tried=(),
-    now=NOON,
-) -> Finding:
+    **given,
+) -> Sifter:
     parsed = Template.parse(template) if template else None
-    return decide(
-        listed,
-        source=source or source_settings(),
-        template=parsed,
-        partition_fields={field.name: field for field in table_schema(schema, parsed).fields},
-        known=(before or {}).get,
-        tried=frozenset(tried),
-        now=now,
-    )
+    usual = {
+        "source": source or source_settings(),
+        "template": parsed,
+        "partition_fields": {each.name: each for each in table_schema(schema, parsed).fields},
+        "now": NOON,
+    }
+    return Sifter(**(usual | given))
+
+
+def look(*listed: ObjectFacts, before=None, tried=(), now=NOON, **given) -> Finding:
+    sifting = sifter(tried=frozenset(tried), now=now, **given)
+    books = before_of(dict(before or {}))
+    for each in listed:
+        if sifting.is_ours(each):
+            sifting.consider(each, books.get(f"{sifting.source.name}:{each.path}", Before()))
+    return sifting.finding(late=frozenset(), swept=True)
 
 
 def taken(finding: Finding) -> list[str]:
@@ -57,7 +77,7 @@ def taken(finding: Finding) -> list[str]:
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_suffix_of_ndjson_is_a_source_file(suffix):
     """L17."""
-    assert is_source_file(f"2024/a{suffix}")
+    assert why_not_ours(f"2024/a{suffix}", source_settings()) is None
 
 
 def test_the_suffixes_are_those_that_people_use():
@@ -66,42 +86,63 @@ def test_the_suffixes_are_those_that_people_use():
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "reason"),
     [
-        "a.csv",
-        "a.ndjson.tmp",
-        "a.gz",
-        "_SUCCESS.json",
-        ".a.ndjson",
-        "_staging/a.ndjson",
-        "x/.hidden/a.ndjson",
-        "_blizzard/default/journal/00000000000000000001.json",
-        "_delta_log/00000000000000000001.json",
+        ("a.csv", Reason.NOT_NDJSON),
+        ("a.gz", Reason.NOT_NDJSON),
+        ("a.ndjson.tmp", Reason.TEMPORARY),
+        ("a.ndjson.part", Reason.TEMPORARY),
+        ("a.ndjson.partial", Reason.TEMPORARY),
+        ("a.ndjson.gz.crdownload", Reason.TEMPORARY),
+        ("a.ndjson.inprogress", Reason.TEMPORARY),
+        ("a.ndjson.filepart", Reason.TEMPORARY),
+        ("a.ndjson._COPYING_", Reason.TEMPORARY),
+        ("_SUCCESS.json", Reason.HIDDEN),
+        (".a.ndjson", Reason.HIDDEN),
+        ("_staging/a.ndjson", Reason.HIDDEN),
+        ("x/.hidden/a.ndjson", Reason.HIDDEN),
+        ("_blizzard/default/journal/00000000000000000001.json", Reason.HIDDEN),
+        ("_delta_log/00000000000000000001.json", Reason.HIDDEN),
     ],
 )
-def test_somebodys_bookkeeping_is_no_source_file(path):
-    assert not is_source_file(path)
-
-
-def test_files_at_the_root_are_found_beside_partition_folders(tmp_path):
-    """L19."""
-    for path in ("z.ndjson", "date=2024-01-01/b.ndjson.gz", "date=2024-01-01/h=1/a.jsonl", "x.csv"):
-        put(tmp_path, path, b"{}")
-    found = list_source(Reader(str(tmp_path), no_options()))
-    assert [each.path for each in found] == [
-        "date=2024-01-01/b.ndjson.gz",
-        "date=2024-01-01/h=1/a.jsonl",
-        "z.ndjson",
+def test_what_is_unfinished_or_somebodys_bookkeeping_is_not_taken_and_told_why(path, reason):
+    finding = look(facts(path), facts("ok.ndjson"))
+    assert taken(finding) == ["ok.ndjson"]
+    assert [(one.reason, one.files, one.some) for one in finding.not_taken] == [
+        (reason, 1, (path,))
     ]
 
 
-def test_a_source_that_is_gone_is_an_error_and_not_empty(tmp_path):
-    """L10."""
-    (tmp_path / "in").mkdir()
-    reader = Reader(str(tmp_path / "in"), no_options())
-    (tmp_path / "in").rmdir()
-    with pytest.raises(ObjectMissing):
-        list_source(reader)
+def test_reasons_are_all_counted_and_some_files_are_named():
+    finding = look(*(facts(f"{number:05}.csv", size=2) for number in range(3 * MOST_NAMED)))
+    (one,) = finding.not_taken
+    assert (one.files, one.bytes, len(one.some)) == (3 * MOST_NAMED, 6 * MOST_NAMED, FEW)
+    assert len(finding.passed) == MOST_NAMED
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_meant"),
+    [
+        ("app-*", "app-1.ndjson", True),
+        ("app-*", "web-1.ndjson", False),
+        ("app-*", "app-1/x.ndjson", False),
+        ("app-**", "app-1/x.ndjson", True),
+        ("*/events-*.ndjson.gz", "2024/events-7.ndjson.gz", True),
+        ("*/events-*.ndjson.gz", "2024/01/events-7.ndjson.gz", False),
+        ("**/events-?.ndjson", "events-7.ndjson", True),
+        ("**/events-?.ndjson", "a/b/events-7.ndjson", True),
+        ("**/events-?.ndjson", "a/b/events-77.ndjson", False),
+        ("day=0[1-3]/*", "day=02/x.ndjson", True),
+        ("day=0[1-3]/*", "day=04/x.ndjson", False),
+        ("day=0[!1-3]/*", "day=04/x.ndjson", True),
+        ("a.b*", "a.b.ndjson", True),
+        ("a.b*", "aXb.ndjson", False),
+    ],
+)
+def test_a_pattern_means_some_names_and_no_others(pattern, path, is_meant):
+    finding = look(facts(path), source=source_settings(pattern=Pattern(pattern)))
+    assert (taken(finding) == [path]) is is_meant
+    assert finding.count(Reason.NOT_MATCHED) == (not is_meant)
 
 
 # ------------------------------------------------------------------------------ deciding
@@ -133,7 +174,7 @@ def test_an_ingested_file_is_not_taken_again():
     """D01."""
     finding = look(facts("a.ndjson"), facts("b.ndjson"), before=known(record("a.ndjson")))
     assert taken(finding) == ["b.ndjson"]
-    assert finding.overwritten == ()
+    assert finding.changed == ()
 
 
 @pytest.mark.parametrize("now_is", [facts("a.ndjson", size=11), facts("a.ndjson", etag="e2")])
@@ -141,7 +182,47 @@ def test_an_ingested_file_that_is_another_object_now_is_reported_and_not_taken(n
     """D15."""
     finding = look(now_is, before=known(record("a.ndjson")))
     assert finding.take == ()
-    assert finding.overwritten == (now_is,)
+    assert finding.changed == (now_is,)
+    assert finding.count(Reason.CHANGED) == 1
+
+
+@pytest.mark.parametrize("now_is", [facts("a.ndjson", size=11), facts("a.ndjson", etag="e2")])
+def test_an_overwritten_file_is_passed_over_without_a_word_where_that_is_asked_for(now_is):
+    """D15."""
+    source = source_settings(on_change=OnChange.IGNORE)
+    finding = look(now_is, before=known(record("a.ndjson")), source=source)
+    assert (finding.take, finding.changed, finding.passed) == ((), (), ())
+
+
+@pytest.mark.parametrize("now_is", [facts("a.ndjson", size=11), facts("a.ndjson", etag="e2")])
+def test_an_overwritten_file_is_taken_again_where_that_is_asked_for(now_is):
+    """D15."""
+    source = source_settings(on_change=OnChange.REINGEST)
+    finding = look(now_is, before=known(record("a.ndjson")), source=source)
+    assert taken(finding) == ["a.ndjson"]
+    assert finding.again == {"default:a.ndjson"}
+
+
+def test_a_part_of_a_file_that_was_read_does_not_count_for_another_object():
+    """D15: the lines that were read are not those of the new object."""
+    half = SourceRecord(
+        source="default", path="a.ndjson", size=10, etag="e1", lines=7, rows=7, complete=False
+    )
+    source = source_settings(on_change=OnChange.REINGEST)
+    (file,) = look(facts("a.ndjson", etag="e2"), before=known(half), source=source).take
+    assert file.skip == 0
+    (file,) = look(facts("a.ndjson"), before=known(half), source=source).take
+    assert file.skip == 7
+
+
+def test_an_object_that_failed_when_it_was_taken_again_and_is_the_old_one_now_is_done():
+    """D15: its rows are in the table already."""
+    before = Before(
+        finished=Name(key="default:a.ndjson", size=10, etag="e1"),
+        unfinished=Known(record=record("a.ndjson", etag="e2", failure=failure()), at=NOON),
+    )
+    sifting = sifter(source=source_settings(on_change=OnChange.REINGEST))
+    assert sifting.consider(facts("a.ndjson"), before) is Verdict.DONE
 
 
 def test_a_file_that_cannot_succeed_rests_for_good():
@@ -149,7 +230,9 @@ def test_a_file_that_cannot_succeed_rests_for_good():
     before = known(record("a.ndjson", failure=failure(retryable=False)))
     finding = look(facts("a.ndjson"), before=before, now=NOON + timedelta(days=365))
     assert finding.take == ()
-    assert [each.path for each in finding.resting] == ["a.ndjson"]
+    assert finding.resting == 1
+    (one,) = finding.passed
+    assert (one.reason, one.detail, one.until) == (Reason.FAILED, "it went wrong", None)
 
 
 @pytest.mark.parametrize(("attempts", "rest"), [(1, 30), (2, 60), (3, 120), (20, 3600)])
@@ -157,7 +240,7 @@ def test_a_file_that_may_succeed_rests_longer_each_time_and_is_then_taken_again(
     """L04."""
     before = known(record("a.ndjson", failure=failure(retryable=True, attempts=attempts)))
     early = look(facts("a.ndjson"), before=before, now=NOON + timedelta(seconds=rest - 1))
-    assert (early.take, len(early.resting)) == ((), 1)
+    assert (early.take, early.resting) == ((), 1)
     due = look(facts("a.ndjson"), before=before, now=NOON + timedelta(seconds=rest))
     assert taken(due) == ["a.ndjson"]
 
@@ -176,7 +259,7 @@ def test_a_file_that_this_run_has_tried_is_not_tried_again():
         tried={"default:a.ndjson"},
         now=NOON + timedelta(days=1),
     )
-    assert (finding.take, len(finding.resting)) == ((), 1)
+    assert (finding.take, finding.resting) == ((), 1)
 
 
 def test_two_sources_with_equal_names_are_two_files():
@@ -252,4 +335,52 @@ def test_a_misplaced_file_is_recorded_once():
     """W10."""
     (failed,) = look(facts("x.ndjson"), template="date=%Y-%m-%d").misplaced
     again = look(facts("x.ndjson"), template="date=%Y-%m-%d", before=known(replace(failed)))
-    assert (again.misplaced, len(again.resting)) == ((), 1)
+    assert (again.misplaced, again.resting) == ((), 1)
+
+
+def test_misplaced_files_are_bounded_like_those_that_are_taken():
+    source = source_settings(max_files_per_batch=2)
+    listed = [facts(f"{number}.ndjson") for number in range(5)]
+    finding = look(*listed, template="date=%Y-%m-%d", source=source)
+    assert (len(finding.misplaced), finding.left_over) == (2, 3)
+
+
+# ------------------------------------------------------------------------------ age
+
+
+def aged(seconds: float, *, etag: str = "e1") -> ObjectFacts:
+    return replace(facts("a.ndjson", etag=etag), modified=NOON - timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(("age", "is_taken"), [(59, False), (60, True), (-3600, False)])
+def test_a_file_younger_than_asked_for_waits(age, is_taken):
+    finding = look(aged(age), source=source_settings(min_age=60))
+    assert (taken(finding) == ["a.ndjson"]) is is_taken
+    assert finding.count(Reason.TOO_YOUNG) == (not is_taken)
+
+
+def test_a_file_is_old_enough_once_we_have_seen_it_unchanged_for_so_long():
+    """L22: the store's clock is an hour ahead."""
+    source = source_settings(min_age=60)
+    first = sifter(source=source)
+    assert first.consider(aged(-3600), Before()) is Verdict.WAIT
+    at = NOON + timedelta(seconds=60)
+    later = sifter(source=source, first_seen=first.young, now=at)
+    assert later.consider(aged(-3600), Before()) is Verdict.TAKE
+    grown = sifter(source=source, first_seen=first.young, now=at)
+    assert grown.consider(aged(-3600, etag="grown"), Before()) is Verdict.WAIT
+    set_back = sifter(source=source, first_seen=first.young, now=NOON - timedelta(hours=1))
+    assert set_back.consider(aged(-3600), Before()) is Verdict.WAIT
+
+
+def test_folders_older_than_the_filter_allows_are_counted_and_not_taken():
+    """L20."""
+    finding = look(
+        facts("date=2023-12-31/hour=23/a.ndjson"),
+        facts("date=2024-01-01/hour=00/a.ndjson"),
+        facts("root.ndjson"),
+        since=Window.parse("date=%Y-%m-%d", 1),
+        now=NOON + timedelta(days=1),
+    )
+    assert taken(finding) == ["date=2024-01-01/hour=00/a.ndjson", "root.ndjson"]
+    assert finding.count(Reason.TOO_OLD) == 1

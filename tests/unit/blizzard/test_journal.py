@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.history import read_history
+from blizzard.flow import Name
+from blizzard.history import Before, read_history
 from blizzard.journal import Journal
 from blizzard.protocol import agree_on_protocol, latest_protocol
 from lake import layout
@@ -84,10 +85,8 @@ def test_a_later_run_goes_on_where_the_last_one_ended(tmp_path):
     first.append((record("a"),), FILES)
     second = opened(local(tmp_path), run="run-2")
     assert (second.id, second.sequence) == (first.id, 1)
-    found = second.known("default:a")
-    assert found is not None
-    assert found.record.path == "a"
-    assert second.known("default:b") is None
+    assert second.lookup()("default:a").finished == Name(key="default:a", size=10, etag="e1")
+    assert second.lookup()("default:b") == Before()
     assert second.append((), ()).sequence == 2
 
 
@@ -105,9 +104,9 @@ def test_a_success_after_failures_is_a_success(tmp_path):
     journal = opened(local(tmp_path))
     journal.append((record("a", failure=failure(retryable=True)),), ())
     journal.append((record("a"),), ())
-    found = opened(local(tmp_path), run="run-2").known("default:a")
-    assert found is not None
-    assert found.record.failure is None
+    again = opened(local(tmp_path), run="run-2")
+    assert again.lookup()("default:a").finished is not None
+    assert again.unfinished == {}
 
 
 # ------------------------------------------------------------------------------ unknown outcomes
@@ -163,7 +162,7 @@ def test_one_run_never_tries_two_bodies_for_one_entry(tmp_path):
     assert settled.sequence == journal.sequence == 1
     assert len(set(store.bodies)) == 1
     assert journal.settle() is None
-    assert journal.known("default:a") is not None
+    assert journal.lookup()("default:a").finished is not None
 
 
 def test_a_refused_write_stays_in_doubt_until_it_is_settled(tmp_path, monkeypatch):

@@ -4,30 +4,28 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.discovery import decide, is_source_file
-from blizzard.reasons import FEW, IN_WORDS, Reason, passed_over, summed_up
+from blizzard.discovery import Sifter
+from blizzard.flow import Name
+from blizzard.history import Before
+from blizzard.reasons import FEW, IN_WORDS, Reason
 from tests.support.builders import NOON, facts, failure, known, record, source_settings
 
-BOOKS = known(
-    record("done.ndjson"),
-    record("new-content.ndjson", etag="other"),
-    record("bad.ndjson", failure=failure()),
-    record("away.ndjson", failure=failure(retryable=True)),
+FAILED = known(
+    record("bad.ndjson", failure=failure()), record("away.ndjson", failure=failure(retryable=True))
 )
+BOOKS = {
+    **{key: Before(unfinished=each) for key, each in FAILED.items()},
+    "default:done.ndjson": Before(finished=Name(key="", size=10, etag="e1")),
+    "default:new-content.ndjson": Before(finished=Name(key="", size=10, etag="other")),
+}
 
 
 def looked(*paths, now=NOON, **limits):
-    listed = sorted((facts(path) for path in paths), key=lambda one: one.path)
-    found = decide(
-        [one for one in listed if is_source_file(one.path)],
-        source=source_settings(**limits),
-        template=None,
-        partition_fields={},
-        known=BOOKS.get,
-        tried=frozenset(),
-        now=now,
-    )
-    return found, tuple(passed_over(listed, found, source="default", known=BOOKS.get))
+    sifter = Sifter(source=source_settings(**limits), template=None, partition_fields={}, now=now)
+    for one in sorted((facts(path) for path in paths), key=lambda one: one.path):
+        if sifter.is_ours(one):
+            sifter.consider(one, BOOKS.get(f"default:{one.path}", Before()))
+    return sifter.finding(late=frozenset(), swept=True)
 
 
 @pytest.mark.parametrize(
@@ -38,33 +36,32 @@ def looked(*paths, now=NOON, **limits):
         ("bad.ndjson", Reason.FAILED),
         ("away.ndjson", Reason.RESTING),
         ("notes.txt", Reason.NOT_NDJSON),
-        ("_tmp/a.ndjson", Reason.NOT_NDJSON),
+        ("_tmp/a.ndjson", Reason.HIDDEN),
+        ("a.ndjson.tmp", Reason.TEMPORARY),
         ("z.ndjson", Reason.BEYOND_BATCH),
     ],
 )
 def test_each_file_has_its_reason(path, reason):
-    _found, (one,) = looked("a.ndjson", path, max_files_per_batch=1)
-    assert (one.path, one.reason) == (path, reason)
+    (one,) = looked("a.ndjson", path, max_files_per_batch=1).not_taken
+    assert (one.some, one.reason) == ((path,), reason)
 
 
 def test_a_file_that_rests_says_until_when_and_what_was_wrong():
-    _found, (one,) = looked("away.ndjson")
+    (one,) = looked("away.ndjson").passed
     assert one.until == NOON + timedelta(seconds=30)
     assert one.detail == "it went wrong"
-    found, passed = looked("away.ndjson", now=one.until)
+    found = looked("away.ndjson", now=one.until)
     assert [file.path for file in found.take] == ["away.ndjson"]
-    assert passed == ()
+    assert found.passed == ()
 
 
 def test_no_file_is_left_without_a_word():
     paths = [*(f"{number:03}.ndjson" for number in range(40)), "x.txt", "done.ndjson", "bad.ndjson"]
-    found, passed = looked(*paths, max_files_per_batch=10)
-    assert sorted([file.path for file in found.take] + [one.path for one in passed]) == sorted(
-        paths
-    )
-    summed = summed_up(passed)
-    assert sum(one.files for one in summed) == len(passed)
-    (beyond,) = (one for one in summed if one.reason is Reason.BEYOND_BATCH)
+    found = looked(*paths, max_files_per_batch=10)
+    told = [file.path for file in found.take] + [one.path for one in found.passed]
+    assert sorted([*told, "done.ndjson"]) == sorted(paths)
+    assert sum(one.files for one in found.not_taken) + len(found.take) == len(paths)
+    (beyond,) = (one for one in found.not_taken if one.reason is Reason.BEYOND_BATCH)
     assert (beyond.files, len(beyond.some)) == (30, FEW)
 
 

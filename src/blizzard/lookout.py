@@ -1,0 +1,287 @@
+"""One look after the other at a source: list, compare with the journal, decide, remember where.
+
+A listing that breaks off fails the whole look: nothing is taken, and no mark moves.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from blizzard.discovery import Finding, Sifter, Verdict, is_due, is_same
+from blizzard.flow import Known, Name
+from blizzard.history import Before
+from blizzard.reasons import Reason
+from blizzard.settings import SourceSettings
+from blizzard.watch import MOST_RANGES, Range, Watch, Watcher
+from lake.errors import ListingUnordered
+from lake.listing import end_of
+from lake.lookback import Window
+from lake.partition import Template
+from lake.schema import Field
+from lake.storage import ObjectFacts, Reader
+
+MOST_HEADS = 100
+"""Files that are looked at one by one because they are due; beyond that, a sweep is made."""
+SKIPPED = 1000
+"""Names of an old folder that are passed over before the listing goes on behind it."""
+
+
+class Books(Protocol):
+    """What a look asks of the journal."""
+
+    def __call__(self, key: str) -> Before:
+        """Say what is known of a source file; asked in the order of the names."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Lookout:
+    """Looks at one source, and remembers between two looks where the next one may begin."""
+
+    source: SourceSettings
+    template: Template | None
+    partition_fields: Mapping[str, Field]
+    _watch: Watch = field(default_factory=Watch)
+    _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
+    _resting: int = 0
+    _hold_all: bool = False
+    _forgotten: int = 0
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    """One look at a time: one that nobody waits for any more may still be under way."""
+
+    def look(
+        self,
+        store: Reader,
+        books: Books,
+        *,
+        unfinished: Mapping[str, Known],
+        since: datetime | None,
+        tried: frozenset[str],
+        now: datetime,
+    ) -> Finding:
+        """Say what there is to do: by a sweep where one is due, else by a quick look."""
+        with self._lock:
+            return self._look(
+                store, books, unfinished=unfinished, since=since, tried=tried, now=now
+            )
+
+    def _look(
+        self,
+        store: Reader,
+        books: Books,
+        *,
+        unfinished: Mapping[str, Known],
+        since: datetime | None,
+        tried: frozenset[str],
+        now: datetime,
+    ) -> Finding:
+        forgotten = self._forgotten
+        due = self._due(unfinished, tried, now)
+        ranges = self._watch.ranges()
+        sweep = (
+            self._watch.sweep_is_due(
+                now.timestamp(),
+                interval=self.source.sweep_interval,
+                poll_interval=self.source.poll_interval,
+            )
+            or len(due) > MOST_HEADS
+            or len(ranges) > MOST_RANGES
+        )
+        look = _Look(
+            lookout=self,
+            store=store,
+            books=books,
+            unfinished=unfinished,
+            sifter=Sifter(
+                source=self.source,
+                template=self.template,
+                partition_fields=self.partition_fields,
+                tried=tried,
+                first_seen=self._young,
+                since=_widened(self.source.lookback, since or now, now),
+                now=now,
+            ),
+            watcher=Watcher(
+                late_after=now.timestamp() - self.source.late_window,
+                before=self._watch,
+                sweep=sweep,
+            ),
+            now=now,
+        )
+        try:
+            if sweep:
+                look.over(self._sweep(store, now, look))
+            else:
+                for each in ranges:
+                    look.over(self._listed(store, each))
+                look.one_by_one(due)
+        except ListingUnordered:
+            if self._hold_all:
+                raise
+            # Then all names are held and sorted: slower and larger, and as exact.
+            self._hold_all = True
+            return self._look(
+                store, books, unfinished=unfinished, since=since, tried=tried, now=now
+            )
+        finding = look.finding(self._resting)
+        watch = look.watcher.end(now.timestamp())
+        if self._forgotten == forgotten:
+            self._watch = watch
+        if sweep and finding.left_over:
+            self._watch.incomplete = True
+        self._young = look.sifter.young
+        self._resting = finding.resting
+        return finding
+
+    def forget(self) -> None:
+        """Let the next look be a sweep, and one that is under way have no part in it."""
+        self._forgotten += 1
+        self._watch = Watch()
+
+    def seen(self, path: str) -> tuple[Name, float] | None:
+        """Give a name that is done as the last look saw it, and when it arrived."""
+        found = self._watch.seen(path)
+        return None if found is None else (found.name, found.arrived)
+
+    def _due(
+        self, unfinished: Mapping[str, Known], tried: frozenset[str], now: datetime
+    ) -> list[str]:
+        """Name the files that may be tried again by now; no mark waits for them."""
+        return sorted(
+            known.record.path
+            for key, known in unfinished.items()
+            if known.record.source == self.source.name and key not in tried and is_due(known, now)
+        )
+
+    def _sweep(self, store: Reader, now: datetime, look: "_Look") -> Iterator[ObjectFacts]:
+        """List everything that the pattern can mean and the horizon holds."""
+        pattern, horizon = self.source.pattern, self.source.horizon
+        after = pattern.after if pattern else ""
+        while True:
+            behind = None
+            skipped = 0
+            for facts in self._in_order(store, "", after):
+                if pattern and not facts.path.startswith(pattern.start):
+                    return
+                if horizon is None or horizon.holds(facts.path, now):
+                    yield facts
+                    continue
+                look.sifter.leave(Reason.BEYOND_HORIZON, facts)
+                skipped += 1
+                if skipped >= SKIPPED and not self._hold_all:
+                    behind = end_of(_old_folder(facts.path, horizon, now))
+                    break
+            if behind is None:
+                return
+            after = behind
+
+    def _listed(self, store: Reader, each: Range) -> Iterator[ObjectFacts]:
+        for facts in self._in_order(store, each.prefix, each.after):
+            if each.until is not None and facts.path > each.until:
+                return
+            yield facts
+
+    def _in_order(self, store: Reader, prefix: str, after: str) -> Iterator[ObjectFacts]:
+        if self._hold_all:
+            found = store.objects(prefix, after=after or None)
+            return iter(sorted(found, key=lambda facts: facts.path))
+        return store.in_order(prefix, after=after)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Look:
+    """One look under way."""
+
+    lookout: Lookout
+    store: Reader
+    books: Books
+    unfinished: Mapping[str, Known]
+    sifter: Sifter
+    watcher: Watcher
+    now: datetime
+
+    def over(self, listing: Iterator[ObjectFacts]) -> None:
+        """Go over listed files in their order."""
+        for facts in listing:
+            self.watcher.listed()
+            if self.sifter.is_ours(facts):
+                self._consider(facts)
+
+    def one_by_one(self, due: list[str]) -> None:
+        """Look at files that no range need list; one that is gone stays as it was left."""
+        for path in due:
+            facts = self.store.head(path)
+            if facts is not None and self.sifter.is_ours(facts):
+                self.sifter.consider(facts, self.books(self._key(path)))
+
+    def finding(self, resting: int) -> Finding:
+        """Give what came of it."""
+        source = self.lookout.source.name
+        return self.sifter.finding(
+            late=frozenset(f"{source}:{path}" for path in self.watcher.late),
+            swept=self.watcher.sweep,
+            resting=resting,
+        )
+
+    def _consider(self, facts: ObjectFacts) -> None:
+        key = self._key(facts.path)
+        seen = self.lookout.seen(facts.path)
+        if seen is not None and key not in self.unfinished and is_same(seen[0], facts):
+            self.sifter.done(facts)
+            self.watcher.done(seen[0], facts.path, seen[1])
+            return
+        before = self.books(key)
+        verdict = self.sifter.consider(facts, before)
+        if verdict is Verdict.DONE:
+            name = Name(key=key, size=facts.size, etag=facts.etag)
+            self.watcher.done(name, facts.path, self._arrival(facts, seen))
+        else:
+            is_new = verdict is Verdict.TAKE and before == Before()
+            self.watcher.waits(facts.path, is_new=is_new)
+
+    def _arrival(self, facts: ObjectFacts, seen: tuple[Name, float] | None) -> float:
+        """Say when a file came: when we first saw it or, at a sweep, when the store says so.
+
+        A sweep sees files that came long ago. A store's clock that is ahead makes them younger
+        than they are, which costs a little and loses nothing.
+        """
+        if seen is not None:
+            return seen[1]
+        if self.watcher.sweep:
+            return min(facts.modified.timestamp(), self.now.timestamp())
+        return self.now.timestamp()
+
+    def _key(self, path: str) -> str:
+        return f"{self.lookout.source.name}:{path}"
+
+
+def _old_folder(path: str, horizon: Window, now: datetime) -> str:
+    """Give the widest folder of a path that is too old as a whole."""
+    folders = path.split("/")[:-1]
+    for depth in range(1, len(folders)):
+        if not horizon.holds("/".join(folders[:depth]), now):
+            return "/".join(folders[:depth])
+    return "/".join(folders)
+
+
+def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window | None:
+    """Count a first look's window from when the source was first read.
+
+    It reaches from so far before that moment on to now, so it hides nothing that came later, also
+    where a template without the year comes round again.
+    """
+    if lookback is None:
+        return None
+    since, now = since.astimezone(UTC), now.astimezone(UTC)
+    match lookback.units[-1]:
+        case "Y":
+            units = now.year - since.year
+        case "m":
+            units = (now.year - since.year) * 12 + now.month - since.month
+        case "d":
+            units = (now.date() - since.date()).days
+        case _:
+            units = int(now.timestamp() // 3600) - int(since.timestamp() // 3600)
+    return replace(lookback, lookback=lookback.lookback + max(units, 0))

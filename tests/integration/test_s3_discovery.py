@@ -1,0 +1,91 @@
+"""Looking at a source on S3: pages, requests, and a listing that breaks off between two pages."""
+
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from blizzard.flow import Name
+from blizzard.history import History
+from blizzard.lookout import Lookout
+from lake import remote
+from lake.errors import StoreUnavailable
+from lake.storage import Reader
+from tests.support.builders import source_settings
+from tests.support.faulty import Cut, Refuse
+from tests.support.s3 import store
+
+NAMES = [f"date=2024-01-0{1 + number // 600}/{number:05d}.ndjson" for number in range(1300)]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    backoff = {
+        "init_backoff": timedelta(milliseconds=1),
+        "max_backoff": timedelta(milliseconds=5),
+        "base": 2,
+    }
+    monkeypatch.setattr(remote, "RETRY", {**remote.RETRY, "backoff": backoff})
+
+
+def put_all(address: str, bucket: str, names: list[str]) -> None:
+    def put(name: str) -> None:
+        url = f"{address}/{bucket}/in/{name}"
+        urllib.request.urlopen(urllib.request.Request(url, b"{}\n", method="PUT")).close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(put, names))
+
+
+class Site:
+    """A source on S3 behind a proxy, and one who looks at it."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.history = History()
+        self.now = datetime.now(UTC) + timedelta(hours=2)
+        self.lookout = Lookout(source=source_settings("in"), template=None, partition_fields={})
+
+    def look(self) -> list[str]:
+        self.now += timedelta(seconds=1)
+        finding = self.lookout.look(
+            self.reader,
+            self.history.lookup(self.reader, "default"),
+            unfinished={},
+            since=None,
+            tried=frozenset(),
+            now=self.now,
+        )
+        for file in finding.take:
+            self.history.recent[file.key] = Name(key=file.key, size=file.size, etag=file.etag)
+        return [file.path for file in finding.take]
+
+
+@pytest.mark.parametrize("fault", [Refuse(503), Cut(400)], ids=str)
+def test_a_listing_that_breaks_off_between_pages_fails_whole_and_then_costs_one_request_a_poll(
+    s3, bucket, proxy, fault
+):
+    """L10, L08: no mark moves; the poll is retried; an idle one lists from the mark on."""
+    put_all(s3, bucket, NAMES)
+    site = Site(store(proxy.address, f"s3://{bucket}/in"))
+    proxy.rule = lambda request: fault if "continuation-token" in request.query else None
+    before = site.lookout._watch
+    with pytest.raises(StoreUnavailable):
+        site.look()
+    assert site.lookout._watch is before
+    assert site.history.recent == {}
+
+    proxy.rule = lambda _request: None
+    assert site.look() == NAMES
+    site.now += timedelta(hours=2)
+    assert site.look() == []
+    proxy.record.clear()
+    assert site.look() == []
+    (request,) = proxy.record
+    assert request.kind == "list"
+    assert request.query["start-after"] == [f"in/{NAMES[-1]}"]
+
+    late = ["date=2024-01-03/99999.ndjson", "date=2024-02-01/00000.ndjson"]
+    put_all(s3, bucket, late)
+    assert site.look() == late

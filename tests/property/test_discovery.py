@@ -1,0 +1,203 @@
+"""Whatever arrives in whatever order, whatever fails and whenever it restarts: once, and surely."""
+
+from collections import Counter
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from blizzard import keeper, known, watch
+from blizzard.flow import Name, SourceFile
+from blizzard.history import History, read_history
+from blizzard.journal import Journal
+from blizzard.lookout import Lookout
+from blizzard.settings import SourceSettings
+from lake.clock import Clock
+from lake.entry import SourceRecord, decode_entry
+from lake.errors import StoreUnavailable
+from lake.layout import entry_sequence
+from tests.support.bucket import Bucket
+from tests.support.builders import Hands, failure, finished_file, identity, source_settings
+
+FOLDERS = ("", "a/", "b/", "b/c/", "b/d/", "date=1/", "date=2/hour=1/", "date=2/hour=2/")
+NAMES = st.builds(
+    lambda folder, number: f"{folder}{number:02d}.ndjson",
+    st.sampled_from(FOLDERS),
+    st.integers(0, 60),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("arrive"), st.lists(NAMES, max_size=6)),
+        st.tuples(st.just("look"), st.sampled_from(["all", "none", "half", "fail some"])),
+        st.tuples(st.just("broken look"), st.integers(0, 5)),
+        st.tuples(st.just("wait"), st.sampled_from([1, 10, 300, 4000, -3600])),
+        st.tuples(st.just("restart"), st.none()),
+    ),
+    max_size=40,
+)
+
+
+class World:
+    """A source, a journal in a store, and a run that may die at any time."""
+
+    def __init__(self) -> None:
+        self.source = Bucket()
+        self.table = Bucket(uri="s3://bucket/table")
+        self.hands = Hands()
+        self.arrived: set[str] = set()
+        self.settings: SourceSettings = source_settings("s3://bucket/in", max_files_per_batch=7)
+        self.waiting: set[str] = set()
+        self.restart()
+
+    def restart(self) -> None:
+        spill = keeper.Keeper(store=self.table, pipeline="default", clock=Clock()).spill
+        history = read_history(self.table, "default", spill=spill)
+        self.journal = Journal(self.table, identity(), history, self.hands.clock, lambda _: None)
+        self.journal.open_with(lambda: False)
+        self.lookout = Lookout(source=self.settings, template=None, partition_fields={})
+        self.waiting = set()
+
+    def arrive(self, names: list[str]) -> None:
+        for name in names:
+            if name not in self.arrived:
+                self.arrived.add(name)
+                self.source.add(name, modified=self.hands.clock.now())
+
+    def look(self) -> tuple[SourceFile, ...]:
+        finding = self.lookout.look(
+            self.source,
+            self.journal.lookup(),
+            unfinished=self.journal.unfinished,
+            since=self.journal.since("default"),
+            tried=frozenset(),
+            now=self.hands.clock.now(),
+        )
+        self.waiting |= {file.path for file in finding.take}
+        self.check_marks()
+        return finding.take
+
+    def check_marks(self) -> None:
+        """No mark has passed a file that was seen and is not done: the next look lists it."""
+        found = self.lookout._watch
+        if found.incomplete or found.swept_at is None:
+            return
+        ranges = found.ranges()
+        resting = {each.record.path for each in self.journal.unfinished.values()}
+        for path in self.waiting - resting:
+            assert any(
+                path.startswith(f"{each.prefix}/" if each.prefix else "")
+                and each.after < path
+                and (each.until is None or path <= each.until)
+                for each in ranges
+            ), f"{path} is waiting, and no range lists it"
+
+    def ingest(self, files: tuple[SourceFile, ...], how: str) -> None:
+        if how == "none" or not files:
+            return
+        some = files[::2] if how == "half" else files
+        records = []
+        for place, file in enumerate(some):
+            failed = failure(retryable=True) if how == "fail some" and place % 3 == 0 else None
+            records.append(
+                SourceRecord(
+                    source="default",
+                    path=file.path,
+                    size=file.size,
+                    etag=file.etag,
+                    failure=failed,
+                )
+            )
+        self.journal.append(tuple(records), (finished_file(),))
+        self.waiting -= {record.path for record in records}
+        if self.journal.snapshot_is_due:
+            self.journal.keep_snapshot()
+
+    def ingested(self) -> Counter[str]:
+        entries = (
+            decode_entry(self.table.bodies[name], name)
+            for name in self.table.names
+            if entry_sequence(name) is not None
+        )
+        return Counter(
+            record.path for entry in entries for record in entry.sources if record.failure is None
+        )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_every_file_is_ingested_once_after_a_sweep_and_no_mark_passes_one_that_waits(steps):
+    """L07, L08, L10, L11, L22, D01."""
+    with pytest.MonkeyPatch.context() as patch:
+        # A few files count as many, so that quick looks, merges and snapshots are made.
+        patch.setattr(watch, "PAGE", 1)
+        patch.setattr(watch, "MOST_NAMES", 12)
+        patch.setattr(keeper, "EVERY_ENTRIES", 4)
+        patch.setattr(keeper, "EVERY_NAMES", 8)
+        patch.setattr(known, "BLOCK", 3)
+        world = World()
+        for step, given_ in steps:
+            match step:
+                case "arrive":
+                    world.arrive(given_)
+                case "look":
+                    world.ingest(world.look(), given_)
+                case "broken look":
+                    world.source.breaks_after = given_
+                    before = world.lookout._watch
+                    try:
+                        world.look()
+                    except StoreUnavailable:
+                        assert world.lookout._watch is before
+                    world.source.breaks_after = None
+                case "wait":
+                    world.hands.at += given_
+                case "restart":
+                    world.restart()
+            assert max(world.ingested().values(), default=0) <= 1
+        for _ in range(30):
+            world.hands.at += 4000
+            world.ingest(world.look(), "all")
+        assert world.ingested() == dict.fromkeys(world.arrived, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.dictionaries(st.text(max_size=6), st.integers(0, 9), min_size=1, max_size=20),
+        max_size=12,
+    )
+)
+def test_segments_answer_as_a_dictionary_does(writes):
+    """D01: the newest word on a name counts, in whichever segments it stands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known, "BLOCK", 3)
+        patch.setattr(known, "AHEAD", 2)
+        patch.setattr(known, "CACHED", 1)
+        store = Bucket()
+        book = keeper.Keeper(store=store, pipeline="p", clock=Clock())
+        history = History()
+        truth: dict[str, int] = {}
+        for write in writes:
+            for key, size in write.items():
+                history.recent[key] = Name(key=key, size=size, etag=None)
+            truth |= write
+            book._write_names(history)
+        lookup = history.lookup(store, "p")
+        asked = sorted({*truth, "", "zz", "m"})
+        for keys in (asked, list(reversed(asked))):
+            for key in keys:
+                found = lookup(key).finished
+                assert (found.size if found else None) == truth.get(key), key
+        sizes = [each.names for each in history.segments]
+        assert all(one >= 2 * other for one, other in pairwise(sizes))
+
+
+@given(st.integers(0, 3 * 24), st.integers(1, 5))
+def test_a_sweep_is_never_further_away_than_its_interval(hours, interval):
+    found = watch.Watch(swept_at=0.0, pages=10**9, folders={"": watch.Folder()})
+    due = found.sweep_is_due(
+        timedelta(hours=hours).total_seconds(), interval=interval * 3600.0, poll_interval=10
+    )
+    assert due is (hours >= interval)

@@ -1,0 +1,376 @@
+"""A start reads a snapshot and a tail; what is derived can be built again, entries cannot."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blizzard import events, keeper, known, snapshot
+from blizzard.flow import Name
+from blizzard.history import Before, History, read_history
+from blizzard.journal import Journal
+from lake import layout
+from lake.clock import Clock
+from lake.entry import Entry, Handoff, Receipt, digest, encode
+from lake.errors import DocumentUnreadable, JournalLost, StoreUnavailable
+from lake.storage import Store
+from tests.support.bucket import Bucket
+from tests.support.builders import (
+    Bench,
+    Hands,
+    failure,
+    finished_file,
+    identity,
+    ndjson,
+    pipeline_settings,
+    put,
+    record,
+    rows,
+)
+
+GARBAGE = [b"", b"{", b"\0" * 64, b'{"sequence": 3}']
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Let a snapshot be due after ten entries or twenty names."""
+    monkeypatch.setattr(keeper, "EVERY_ENTRIES", 10)
+    monkeypatch.setattr(keeper, "EVERY_NAMES", 20)
+
+
+def opened(store: Store, *, run: str = "run-1") -> Journal:
+    spill = keeper.Keeper(store=store, pipeline="default", clock=Clock()).spill
+    history = read_history(store, "default", spill=spill)
+    journal = Journal(store, identity(run=run), history, Hands().clock, lambda _secs: None)
+    journal.open_with(lambda: False)
+    return journal
+
+
+def grow(journal: Journal, batches: int, *, files: int = 3) -> None:
+    """Append batches as the pipeline does, with a snapshot whenever one is due."""
+    for _ in range(batches):
+        number = journal.sequence + 1
+        done = [record(f"{number:06d}-{file}.ndjson") for file in range(files)]
+        bad = record(f"bad-{number:06d}.ndjson", failure=failure(retryable=True))
+        journal.append((*done, bad) if number % 7 == 0 else tuple(done), (finished_file(),))
+        if journal.snapshot_is_due:
+            journal.keep_snapshot()
+
+
+def state(history: History, store: Store) -> dict[str, Any]:
+    """Give all that a history knows, however it came to know it."""
+    lookup = history.lookup(store, "default")
+    every = [f"default:{n:06d}-{f}.ndjson" for n in range(80) for f in range(3)]
+    return {
+        "journal": history.journal,
+        "sequence": history.sequence,
+        "digest": history.digest,
+        "names": history.source_names,
+        "since": history.since,
+        "last": history.last,
+        "unfinished": history.unfinished,
+        "finished": {key: lookup(key).finished for key in every},
+    }
+
+
+def from_entries(store: Bucket) -> dict[str, Any]:
+    """Give what the entries alone say."""
+    bare = Bucket()
+    for name in store.names:
+        if layout.entry_sequence(name) is not None:
+            bare.replace(name, store.bodies[name])
+    return state(read_history(bare, "default"), bare)
+
+
+def entry_reads(store: Bucket, monkeypatch) -> Counter[int]:
+    """Count which entries are read from now on."""
+    read: Counter[int] = Counter()
+    real = store.get
+
+    def get(path: str) -> bytes | None:
+        number = layout.entry_sequence(path)
+        if number is not None:
+            read[number] += 1
+        return real(path)
+
+    monkeypatch.setattr(store, "get", get)
+    return read
+
+
+# ------------------------------------------------------------------------------ reading
+
+
+@pytest.mark.parametrize("batches", [1, 9, 10, 11, 25, 60])
+def test_a_start_from_a_snapshot_knows_what_the_entries_say(often, batches):
+    """D01."""
+    store = Bucket()
+    grow(opened(store), batches)
+    assert state(read_history(store, "default"), store) == from_entries(store)
+
+
+def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history(often, monkeypatch):
+    """No more requests after 335 entries than after 35 can be."""
+    store = Bucket()
+    journal = opened(store)
+    grow(journal, 35)
+    requests = []
+    for _ in range(2):
+        store.requests.clear()
+        read_history(store, "default")
+        requests.append({kind: store.requests[kind] for kind in ("get", "list")})
+        grow(journal, 300)
+    assert requests[0]["list"] == requests[1]["list"] == 1
+    # Receipt, note, snapshot, up to ten entries, one that is not there, and a few segments.
+    assert max(each["get"] for each in requests) <= 14 + 8
+    read = entry_reads(store, monkeypatch)
+    history = read_history(store, "default")
+    assert min(read) >= history.sequence - 10
+
+
+def hundred_thousand(tail: int) -> tuple[Bucket, int]:
+    """Make a journal whose entries before a snapshot cannot be read: they are not there."""
+    store = Bucket()
+    number, previous = 100_000, "0" * 64
+    usual = Entry(
+        kind="batch",
+        pipeline="default",
+        journal="j",
+        sequence=number,
+        run="r",
+        created="2024-01-01T00:00:00+00:00",
+        previous=previous,
+        handoff=Handoff.JOURNAL,
+        source_uris={"default": "/in"},
+        table_schema={},
+        partition_columns=(),
+        files=(finished_file(),),
+    )
+    names = (Name(key=f"default:{n:08d}", size=1, etag="e") for n in range(100_000))
+    segment = known.write_segment(store, "default", names, Clock().fresh_id())
+    body = encode(usual)
+    store.replace(layout.journal_entry("default", number), body)
+    snapshot.write(
+        store,
+        "default",
+        snapshot.Snapshot(
+            journal="j",
+            sequence=number,
+            digest=digest(body),
+            last=number,
+            segments=(known.SegmentRef(id=segment.id, names=100_000, digest=segment.digest),),
+        ),
+    )
+    for step in range(1, tail + 1):
+        body = encode(replace(usual, sequence=number + step, previous=digest(body)))
+        store.replace(layout.journal_entry("default", number + step), body)
+    return store, number + tail
+
+
+def test_a_start_with_a_hundred_thousand_entries_reads_the_tail_alone():
+    store, last = hundred_thousand(tail=5)
+    store.requests.clear()
+    history = read_history(store, "default")
+    assert history.sequence == last
+    assert history.lookup(store, "default")("default:00099999").finished is not None
+    # Receipt, note, snapshot, index, its entry, five more, one that is not there, one block.
+    assert store.requests == {"get": 12, "list": 1}
+
+
+def test_names_are_written_seldom_and_stand_in_few_segments(often):
+    """The cost of writing grows as n log n."""
+    store = Bucket()
+    journal = opened(store)
+    grow(journal, 400)
+    segments = journal._history.segments
+    assert len(segments) <= 8
+    counts = [each.names for each in segments]
+    assert counts == sorted(counts, reverse=True)
+    assert sum(counts) + len(journal._history.recent) == 1200
+    assert len([name for name in store.names if "/known/" in name]) == 2 * len(segments)
+    assert len([name for name in store.names if ".snapshot." in name]) == 1
+
+
+def test_the_receipt_is_held_against_the_entry_that_it_names(often):
+    """L21: also where that entry is older than the snapshot."""
+    store = Bucket()
+    journal = opened(store)
+    grow(journal, 30)
+    entry = store.bodies[layout.journal_entry("default", 4)]
+    good = Receipt(journal=journal.id, sequence=4, digest=digest(entry))
+    store.replace(layout.receipt("default"), encode(good))
+    assert opened(store, run="run-2").sequence == 30
+    store.replace(layout.receipt("default"), encode(replace(good, digest="ab")))
+    with pytest.raises(JournalLost, match="entry 4"):
+        opened(store, run="run-2")
+
+
+# ------------------------------------------------------------------------------ damage
+
+
+def derived(store: Bucket) -> list[str]:
+    return [name for name in store.names if "snapshot" in name or "/known/" in name]
+
+
+@pytest.mark.parametrize("body", GARBAGE)
+def test_whatever_is_derived_and_damaged_is_built_again_from_the_entries(often, body):
+    """D05: the snapshot, the note, a segment, its index."""
+    store = Bucket()
+    grow(opened(store), 25)
+    truth = from_entries(store)
+    for name in derived(store):
+        kept = store.bodies[name]
+        store.bodies[name] = body
+        assert _known_after_all(store) == truth, name
+        store.bodies[name] = kept
+
+
+def test_whatever_is_derived_and_missing_is_built_again_from_the_entries(often):
+    """D05."""
+    store = Bucket()
+    grow(opened(store), 25)
+    truth = from_entries(store)
+    for name in derived(store):
+        kept = store.bodies.pop(name)
+        assert _known_after_all(store) == truth, name
+        store.bodies[name] = kept
+
+
+def test_a_single_wrong_byte_in_what_is_derived_is_noticed(often):
+    """D05."""
+    store = Bucket()
+    grow(opened(store), 25)
+    truth = from_entries(store)
+    for name in derived(store):
+        kept = store.bodies[name]
+        for place in range(0, len(kept), 97):
+            store.bodies[name] = kept[:place] + bytes([kept[place] ^ 1]) + kept[place + 1 :]
+            assert _known_after_all(store) == truth, (name, place)
+        store.bodies[name] = kept
+
+
+def _known_after_all(store: Bucket) -> dict[str, Any]:
+    """Give what a run knows: it reads the entries again when names turn out to be damaged."""
+    journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    try:
+        return state(journal._history, store)
+    except known.KnownBroken as broken:
+        journal.rebuild(str(broken))
+        assert journal.rebuilt
+        return state(journal._history, store)
+
+
+@pytest.mark.parametrize("body", GARBAGE)
+def test_a_damaged_entry_of_the_tail_stops_the_run_by_name(often, body):
+    """D05."""
+    store = Bucket()
+    grow(opened(store), 25)
+    path = layout.journal_entry("default", 23)
+    store.bodies[path] = body
+    with pytest.raises(DocumentUnreadable, match=f"{23:020d}"):
+        read_history(store, "default")
+
+
+def test_a_damaged_entry_is_named_when_everything_has_to_be_read(often):
+    """D05: a lost snapshot does not make anything start fresh."""
+    store = Bucket()
+    grow(opened(store), 25)
+    store.bodies[layout.journal_entry("default", 3)] = b"{"
+    assert read_history(store, "default").sequence == 25
+    store.bodies[layout.latest_snapshot("default")] = b"{"
+    with pytest.raises(DocumentUnreadable, match=f"{3:020d}"):
+        read_history(store, "default")
+
+
+def test_a_missing_entry_of_the_tail_is_a_gap(often):
+    """L21."""
+    store = Bucket()
+    grow(opened(store), 25)
+    store.delete(layout.journal_entry("default", 23))
+    with pytest.raises(DocumentUnreadable, match="entry 23 is missing"):
+        read_history(store, "default")
+
+
+def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries(often):
+    """L21: the snapshot is not believed, and nothing of what it alone knows is."""
+    store = Bucket()
+    grow(opened(store), 25)
+    for number in range(18, 26):
+        store.delete(layout.journal_entry("default", number))
+    history = read_history(store, "default")
+    assert (history.sequence, history.kept) == (17, None)
+    assert history.lookup(store, "default")("default:000019-0.ndjson") == Before()
+
+
+def test_a_snapshot_of_another_entry_is_not_believed(often):
+    """L21: the entry was replaced, with those after it."""
+    store = Bucket()
+    grow(opened(store), 20)
+    other = Bucket()
+    grow(opened(other, run="another"), 20, files=1)
+    for name in other.names:
+        if layout.entry_sequence(name) is not None:
+            store.bodies[name] = other.bodies[name]
+    assert state(read_history(store, "default"), store) == from_entries(other)
+
+
+# ------------------------------------------------------------------------------ in a run
+
+
+class NoSnapshots(Store):
+    """Whatever is derived from the journal cannot be written."""
+
+    def replace(self, path: str, body: bytes) -> None:
+        if "snapshot" in path:
+            raise StoreUnavailable("no answer", path=path)
+        super().replace(path, body)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    (tmp_path / "in").mkdir()
+    return Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
+
+
+def ingest(bench: Bench, number: int) -> None:
+    source = Path(bench.settings.sources[0].uri)
+    pipeline = bench.pipeline()
+    for _ in range(number):
+        place = len(list(source.iterdir()))
+        put(source, f"{place:04d}.ndjson", ndjson(rows(1, place)))
+        assert pipeline.step()
+    assert not pipeline.step()
+
+
+def test_a_run_writes_snapshots_and_the_next_ones_ingest_nothing_twice(bench, often):
+    """D01."""
+    ingest(bench, 12)
+    assert (bench.table / layout.latest_snapshot("default")).exists()
+    ingest(bench.again(run_id="run-2"), 12)
+    found = [each.path for entry in bench.entries() for each in entry.sources]
+    assert sorted(found) == [f"{number:04d}.ndjson" for number in range(24)]
+    assert bench.said(events.HistoryRebuilt) == []
+
+
+def test_a_snapshot_that_cannot_be_written_fails_no_batch(bench, often):
+    failing = replace(bench, store=NoSnapshots)
+    ingest(failing, 13)
+    assert len(bench.entries()) == 14
+    (told, *_more) = bench.said(events.SnapshotFailed)
+    assert "no answer" in told.sentence()
+    ingest(bench.again(run_id="run-2"), 1)
+    assert len(bench.entries()) == 15
+
+
+@pytest.mark.parametrize("kind", ["*.names", "*.index.json"])
+def test_damaged_names_are_told_and_nothing_is_ingested_twice(bench, often, kind):
+    """D05, D01."""
+    ingest(bench, 12)
+    for damaged in (bench.table / layout.known_folder("default")).glob(kind):
+        damaged.write_bytes(b"{" + damaged.read_bytes()[1:])
+    later = bench.again(run_id="run-2")
+    ingest(later, 1)
+    assert len(later.said(events.HistoryRebuilt)) == 1
+    found = [each.path for entry in bench.entries() for each in entry.sources]
+    assert sorted(found) == [f"{number:04d}.ndjson" for number in range(13)]
