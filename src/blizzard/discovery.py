@@ -134,11 +134,7 @@ class Sifter:
             known is not None and is_in_table(known.record) and not same_object(known.record, facts)
         )
         if is_other and self.source.on_change is not OnChange.REINGEST:
-            if self.source.on_change is OnChange.ERROR:
-                self.leave(Reason.CHANGED, facts)
-                self._changed += [facts] if len(self._changed) < MOST_CHANGED else []
-                return Verdict.DONE
-            return self.done(facts)
+            return self._pass_over(facts)
         if known is not None and (
             key in self.tried or (same_object(known.record, facts) and not is_due(known, self.now))
         ):
@@ -148,6 +144,14 @@ class Sifter:
             self.leave(Reason.TOO_YOUNG, facts)
             return Verdict.WAIT
         return self._enter(key, facts, known, is_other=is_other)
+
+    def _pass_over(self, facts: ObjectFacts) -> Verdict:
+        """Leave a file that is another object now, and say so unless nobody wants to hear it."""
+        if self.source.on_change is OnChange.IGNORE:
+            return self.done(facts)
+        self.leave(Reason.CHANGED, facts)
+        self._changed += [facts] if len(self._changed) < MOST_CHANGED else []
+        return Verdict.DONE
 
     def done(self, facts: ObjectFacts) -> Verdict:
         """Count a file of which nothing more is to be done."""

@@ -46,6 +46,17 @@ def template_keys(text: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
+def source_location(text: str) -> str:
+    """Give a location that may hold `*`, `?` and `[…]`, which stand for names."""
+    for after in text.split("?")[1:]:
+        if "=" in after.partition("/")[0] and "://" in text:
+            # This is what a signature looks like, and no pattern of names.
+            return location(text)
+    # A letter stands in for each `?` while the rest is checked; no path holds the letter itself.
+    stand_in = "\ue000"
+    return location(text.replace("?", stand_in)).replace(stand_in, "?")
+
+
 def location(text: str) -> str:
     """Give a URI or local path without trailing slashes and with `~` expanded."""
     scheme, separator, rest = text.partition("://")
@@ -139,6 +150,7 @@ Megabytes = Annotated[
     AfterValidator(_a_byte_at_least),
 ]
 Location = Annotated[Text, AfterValidator(location)]
+SourceLocation = Annotated[Text, AfterValidator(source_location)]
 Address = Annotated[str, AfterValidator(_address)]
 
 
@@ -187,7 +199,7 @@ class Discovering(Section):
 class Source(Discovering):
     """One place where NDJSON files land."""
 
-    path: Location
+    path: SourceLocation
     storage_options: dict[str, SecretStr] = {}
     compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
     max_concurrent_files: Count = 16

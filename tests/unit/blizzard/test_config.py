@@ -12,6 +12,7 @@ from blizzard.settings import (
     Codec,
     Commit,
     Compression,
+    OnChange,
     PipelineSettings,
     RollingPolicy,
     SinkSettings,
@@ -33,6 +34,7 @@ from lake.config.models import (
 )
 from lake.entry import Handoff
 from lake.errors import ConfigInvalid
+from lake.lookback import Window
 from lake.partition import Template
 from lake.schema import Field, FieldType, Schema
 
@@ -63,6 +65,20 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "source.poll_interval_secs": (0.5, lambda s: source(s).poll_interval, 0.5),
     "source.max_files_per_batch": (7, lambda s: source(s).max_files_per_batch, 7),
     "source.max_bytes_per_batch": (9, lambda s: source(s).max_bytes_per_batch, 9),
+    "source.min_age_secs": (5, lambda s: source(s).min_age, 5.0),
+    "source.on_change": ("reingest", lambda s: source(s).on_change, OnChange.REINGEST),
+    "source.partition_filter": (
+        {"prefix_template": "date=%Y-%m-%d", "lookback": 7},
+        lambda s: source(s).lookback,
+        Window.parse("date=%Y-%m-%d", 7),
+    ),
+    "source.late_window_secs": (60, lambda s: source(s).late_window, 60.0),
+    "source.sweep_interval_secs": (61, lambda s: source(s).sweep_interval, 61.0),
+    "source.sweep_horizon": (
+        3,
+        lambda s: source(s).horizon,
+        Window.parse("date=%Y-%m-%d/hour=%H", 3),
+    ),
     "sink.path": ("gs://b/t/", lambda s: sink(s).table_uri, "gs://b/t"),
     "sink.table_uri": ("file:///table", lambda s: sink(s).table_uri, "file:///table"),
     "sink.storage_options": (
@@ -121,12 +137,6 @@ INSIDE = {
 REFUSED: dict[str, Any] = {**NOT_AVAILABLE}
 
 IGNORED: dict[str, Any] = {
-    "source.min_age_secs": 5,
-    "source.on_change": "ignore",
-    "source.partition_filter": {"prefix_template": "date=%Y-%m-%d", "lookback": 7},
-    "source.late_window_secs": 60,
-    "source.sweep_interval_secs": 60,
-    "source.sweep_horizon": 3,
     "schema.unknown_fields": "rescue",
 }
 
@@ -157,6 +167,8 @@ def changed(key: str, value: Any) -> dict[str, Any]:
     document = minimal()
     if key == "sink.table_uri":
         del document["sink"]["path"]
+    if key == "source.sweep_horizon":
+        document["sink"]["partition_by"] = {"prefix_template": "date=%Y-%m-%d/hour=%H"}
     if key.startswith("sink.partition_by."):
         document["sink"]["partition_by"] = {"prefix_template": "date=%Y-%m-%d"}
         document["schema"]["fields"].append({"name": "at", "type": "timestamp"})
@@ -274,11 +286,11 @@ def test_a_key_at_its_default_gives_no_warning(tmp_path: Path) -> None:
     assert settings_of(tmp_path, document).warnings == ()
 
 
-def test_a_warning_names_the_pipeline_and_the_source(tmp_path: Path) -> None:
+def test_a_warning_names_the_pipeline(tmp_path: Path) -> None:
     document = {
         "pipelines": {
             "p": {
-                "sources": {"web": {"path": "/in", "min_age_secs": 5}},
+                "sources": {"web": {"path": "/in"}},
                 "sink": {"path": "/t"},
                 "schema": {
                     "fields": [{"name": "id", "type": "string"}],
@@ -289,7 +301,6 @@ def test_a_warning_names_the_pipeline_and_the_source(tmp_path: Path) -> None:
     }
 
     assert [line.partition(":")[0] for line in settings_of(tmp_path, document).warnings] == [
-        "pipelines.p.sources.web.min_age_secs",
         "pipelines.p.schema.unknown_fields",
     ]
 
@@ -561,3 +572,85 @@ def test_sources_that_hold_the_same_files_are_refused(
     with pytest.raises(ConfigInvalid) as caught:
         settings_of(tmp_path, document)
     assert any("would be ingested twice" in fault for fault in caught.value.faults)
+
+
+# ------------------------------------------------------------------------------ source paths
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "pattern"),
+    [
+        ("s3://b/in", "s3://b/in", None),
+        ("s3://b/logs/app-*", "s3://b/logs", "app-*"),
+        ("s3://b/*.ndjson", "s3://b", "*.ndjson"),
+        ("/data/*/events-*.ndjson.gz", "/data", "*/events-*.ndjson.gz"),
+        ("/data/day=0?/x.ndjson", "/data", "day=0?/x.ndjson"),
+        ("s3://b/day=0?/hour=*/x.ndjson", "s3://b", "day=0?/hour=*/x.ndjson"),
+        ("gs://b/in/[a-c]*/**", "gs://b/in", "[a-c]*/**"),
+        ("file:///data/*.json", "file:///data", "*.json"),
+        ("*.json", ".", "*.json"),
+        ("/*.json", "/", "*.json"),
+    ],
+)
+def test_a_path_is_a_folder_or_names_below_the_last_folder_that_is_written_out(
+    tmp_path: Path, path: str, folder: str, pattern: str | None
+) -> None:
+    found = source(settings_of(tmp_path, minimal(source__path=path)))
+
+    assert (found.uri, found.pattern and found.pattern.text) == (folder, pattern)
+
+
+def test_a_folder_that_is_there_is_a_folder_whatever_its_name(tmp_path: Path) -> None:
+    (tmp_path / "in [2024]*").mkdir()
+
+    found = source(settings_of(tmp_path, minimal(source__path=str(tmp_path / "in [2024]*"))))
+
+    assert (found.uri, found.pattern) == (str(tmp_path / "in [2024]*"), None)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("source.path", "/data/[ab", "source.path: has a [ without its ]"),
+        (
+            "source.partition_filter",
+            {"prefix_template": "region=%s", "lookback": 1},
+            "source.partition_filter.prefix_template: 'region=%s' names no time",
+        ),
+        (
+            "source.path",
+            "s3://b/in?sv=2024&sig=x",
+            "source.path: must not hold ? or #",
+        ),
+    ],
+)
+def test_a_source_that_cannot_be_looked_at_as_asked_is_refused(
+    tmp_path: Path, key: str, value: Any, says: str
+) -> None:
+    (fault,) = faults_of(tmp_path, changed(key, value))
+
+    assert fault.startswith(says)
+
+
+def test_a_horizon_needs_a_template_that_tells_a_time(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, minimal(source__sweep_horizon=3))
+    assert fault.startswith("source.sweep_horizon: counts folders of partition_filter")
+
+    by = {"prefix_template": "region=%s"}
+    (fault,) = faults_of(tmp_path, minimal(source__sweep_horizon=3, sink__partition_by=by))
+    assert fault.startswith("source.sweep_horizon: counts the folders of a template")
+
+
+def test_sources_with_patterns_below_one_folder_are_refused(tmp_path: Path) -> None:
+    """D13: a file belongs to one source."""
+    document = {
+        "pipelines": {
+            "p": {
+                "sources": {"a": {"path": "/in/a-*"}, "b": {"path": "/in/b-*"}},
+                "sink": {"path": "/t"},
+                "schema": {"fields": [{"name": "id", "type": "string"}]},
+            }
+        }
+    }
+    (fault,) = faults_of(tmp_path, document)
+    assert fault.startswith("pipelines.p.sources.a.path: holds the files of source b")

@@ -1,6 +1,7 @@
 """One batch from discovery to hand-off, in one process."""
 
 import itertools
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 
 from blizzard import events, journal
 from blizzard.handoff import CommitInline
+from blizzard.pattern import Pattern
 from blizzard.pipeline import TooManyFailures
-from blizzard.settings import SinkSettings
+from blizzard.settings import OnChange, SinkSettings
 from blizzard.sight import explain
 from lake.clock import Clock
 from lake.entry import Stage
@@ -23,6 +25,7 @@ from lake.errors import (
     ObjectMissing,
     StoreUnavailable,
 )
+from lake.lookback import Window
 from lake.partition import Template
 from lake.retry import Backoff
 from lake.storage import Reader, Store
@@ -363,6 +366,93 @@ def test_fields_that_nobody_declared_are_told(bench, source):
     drain(bench)
     (told,) = bench.said(events.FieldsDropped)
     assert "surprise (1)" in told.sentence()
+
+
+# ------------------------------------------------------------------------------ sources
+
+
+def with_source(bench: Bench, **given: Any) -> Bench:
+    """Give the same pipeline with another setting of its source."""
+    (one,) = bench.settings.sources
+    return replace(bench, settings=replace(bench.settings, sources=(replace(one, **given),)))
+
+
+def test_an_overwritten_file_is_ingested_again_where_that_is_asked_for_and_the_entry_says_so(
+    bench, source
+):
+    """D15: the old rows stay."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    put(source, "a.ndjson", ndjson(rows(4, 10)))
+    again = with_source(bench.again(run_id="run-2"), on_change=OnChange.REINGEST)
+    assert drain(again) == [True, False]
+    assert ids(bench) == [0, 1, 2, 10, 11, 12, 13]
+    assert [each.reingested for entry in bench.entries() for each in entry.sources] == [False, True]
+    assert again.said(events.SourceFileOverwritten) == []
+
+
+def test_an_overwritten_file_is_passed_over_without_a_word_where_that_is_asked_for(bench, source):
+    """D15."""
+    put(source, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    put(source, "a.ndjson", ndjson(rows(4, 10)))
+    again = with_source(bench.again(run_id="run-2"), on_change=OnChange.IGNORE)
+    assert drain(again) == [False]
+    assert (again.said(events.SourceFileOverwritten), ids(bench)) == ([], [0, 1, 2])
+
+
+def test_a_file_that_may_still_be_written_waits_and_is_taken_when_it_is_old_enough(bench, source):
+    put(source, "a.ndjson", ndjson(rows(3)))
+    put(source, "b.ndjson.tmp", ndjson(rows(3, 3)))
+    os.utime(source / "a.ndjson", (bench.hands.at, bench.hands.at))
+    pipeline = with_source(bench, min_age=60).pipeline()
+    bench.hands.at += 59
+    assert not pipeline.step()
+    bench.hands.at += 1
+    assert pipeline.step()
+    assert ids(bench) == [0, 1, 2]
+
+
+def test_a_late_file_is_told_and_counted_once(bench, source):
+    """L07: a bare watermark would have missed it."""
+    put(source, "b.ndjson", ndjson(rows(1)))
+    pipeline = bench.pipeline()
+    pipeline.step()
+    put(source, "a.ndjson", ndjson(rows(1, 1)))
+    put(source, "c.ndjson", ndjson(rows(1, 2)))
+    while pipeline.step():
+        pass
+    (told,) = bench.said(events.LateFiles)
+    assert (told.files, told.example) == (1, "a.ndjson")
+    assert ids(bench) == [0, 1, 2]
+
+
+def test_names_with_stars_are_ingested_and_the_same_files_are_known_by_a_wider_pattern(
+    bench, source
+):
+    """D01: files are known by their names below the folder that is written out."""
+    for number, name in enumerate(["x/app-1.ndjson", "x/web-1.ndjson", "y/app-2.ndjson"]):
+        put(source, name, ndjson(rows(1, number)))
+    assert drain(with_source(bench, pattern=Pattern("*/app-*.ndjson"))) == [True, False]
+    assert ids(bench) == [0, 2]
+    assert drain(with_source(bench.again(run_id="run-2"), pattern=None)) == [True, False]
+    assert ids(bench) == [0, 1, 2]
+
+
+def test_a_filter_bounds_the_first_run_and_the_runs_after_it(bench, source):
+    """L12: what the first run left is not taken by the second; what is new is."""
+    for number, day in enumerate(["2023-12-25", "2023-12-31", "2024-01-01"]):
+        put(source, f"date={day}/a.ndjson", ndjson(rows(1, number)))
+    recent = with_source(bench, lookback=Window.parse("date=%Y-%m-%d", 1))
+    drain(recent)
+    assert ids(bench) == [1, 2]
+    bench.hands.at += 10 * 24 * 3600
+    put(source, "date=2024-01-03/a.ndjson", ndjson(rows(1, 3)))
+    drain(recent.again(run_id="run-2"))
+    assert ids(bench) == [1, 2, 3]
+    wider = with_source(bench, lookback=Window.parse("date=%Y-%m-%d", 30))
+    drain(wider.again(run_id="run-3"))
+    assert ids(bench) == [0, 1, 2, 3]
 
 
 # ------------------------------------------------------------------------------ explain
