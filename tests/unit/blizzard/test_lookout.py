@@ -338,6 +338,22 @@ def test_a_failed_file_that_is_due_is_taken_though_no_range_lists_it(quick):
     assert site.bucket.requests == {"list": 1, "head": 1}
 
 
+def test_a_file_that_rests_keeps_no_mark_from_moving(quick, monkeypatch):
+    """L04: one file that fails for days does not make every look a sweep."""
+    monkeypatch.setattr(watch, "MOST_NAMES", 10)
+    site = Site(flat(50))
+    site.finish(*site.bucket.names[1:])
+    bad = record("00000000.ndjson", etag="e-00000000.ndjson", failure=failure(retryable=True))
+    site.fail(bad)
+    site.look()
+    for number in range(50, 90):
+        site.arrive(f"{number:08d}.ndjson")
+        finding = site.look(later=SECOND)
+        assert (finding.swept, taken(finding)[-1:]) == (False, [f"{number:08d}.ndjson"])
+        site.finish(f"{number:08d}.ndjson")
+        site.fail(bad)
+
+
 def test_a_sweep_is_made_in_time_and_at_once_when_the_clock_was_set_back(quick):
     """L22."""
     site = Site(flat(100), sweep_interval=300, poll_interval=10)
