@@ -129,8 +129,6 @@ class Lookout:
         watch = look.watcher.end(now.timestamp())
         if self._forgotten == forgotten:
             self._watch = watch
-        if sweep and finding.left_over:
-            self._watch.incomplete = True
         self._young = look.sifter.young
         self._resting = finding.resting
         return finding
