@@ -137,7 +137,7 @@ def test_a_second_look_reads_only_what_is_new(desk):
     open_reader = lambda place: Counting(place.uri, place.options)  # noqa: E731
     for _look in range(2):
         found = pipeline_status(desk.settings(), open_reader, clock=Hands().clock, books=books)
-    numbers = [number for path in read if (number := entry_sequence(path)) is not None]
+    numbers = [found_ for path in read if (found_ := entry_sequence(path)) is not None]
     assert [number for number in numbers if number <= 3] == [0, 1, 2, 3]
     assert found.totals.rows == 3
 
