@@ -104,14 +104,15 @@ class Lookup:
 
     def __init__(self, history: History, store: Reader, pipeline: str) -> None:
         self._history = history
-        # The newest segment is asked first: what it says was said later.
-        self._cursors = [
-            Cursor(store, pipeline, segment, history.blocks)
-            for segment in reversed(history.segments)
-        ]
+        self._store = store
+        self._pipeline = pipeline
+        self._segments: list[Segment] = []
+        self._cursors: list[Cursor] = []
 
     def __call__(self, key: str) -> Before:
         """Say what is known of a source file."""
+        if self._segments is not self._history.segments:
+            self._open(self._history.segments)
         finished = self._history.recent.get(key)
         if finished is None:
             answers = (cursor.find(key) for cursor in self._cursors)
@@ -120,6 +121,15 @@ class Lookup:
         if finished is None and unfinished is None:
             return UNKNOWN
         return Before(unfinished=unfinished, finished=finished)
+
+    def _open(self, segments: list[Segment]) -> None:
+        """Begin with other segments: names have moved there from memory since the last answer."""
+        self._segments = segments
+        # The newest segment is asked first: what it says was said later.
+        self._cursors = [
+            Cursor(self._store, self._pipeline, segment, self._history.blocks)
+            for segment in reversed(segments)
+        ]
 
 
 Spill = Callable[[History], None]

@@ -105,8 +105,6 @@ class Lookout:
             return self.look(store, books, unfinished=unfinished, since=since, tried=tried, now=now)
         finding = look.finding(self._resting)
         self._watch = look.watcher.end(now.timestamp())
-        if sweep and finding.left_over:
-            self._watch.incomplete = True
         self._young = look.sifter.young
         self._resting = finding.resting
         return finding

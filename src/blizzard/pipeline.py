@@ -228,8 +228,7 @@ class Pipeline:
         try:
             findings = self._outlook.findings(journal, tried)
         except KnownBroken as broken:
-            self._tell_rebuilt(str(broken))
-            journal.rebuild(str(broken))
+            self._rebuild(journal, str(broken))
             findings = self._outlook.findings(journal, tried)
         uris = {source.name: source.uri for source in self.settings.sources}
         for name, finding in findings.items():
@@ -270,8 +269,12 @@ class Pipeline:
                 )
             )
             if isinstance(error, KnownBroken):
-                self._tell_rebuilt(str(error))
-                journal.rebuild(str(error))
+                self._rebuild(journal, str(error))
+
+    def _rebuild(self, journal: Journal, why: str) -> None:
+        self._tell_rebuilt(why)
+        with self._outlook.journal_lock:
+            journal.rebuild(why)
 
     def _tell_rebuilt(self, why: str) -> None:
         self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
