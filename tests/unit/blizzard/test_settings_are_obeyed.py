@@ -35,9 +35,10 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     slept: list[float] = []
 
     def wait(stop: Stop, seconds: float) -> bool:
-        slept.append(seconds)
-        stop.request()
-        return True
+        if seconds:  # A jittered start waits before the first look; here it waits for nothing.
+            slept.append(seconds)
+            stop.request()
+        return stop.requested
 
     monkeypatch.setattr(Stop, "wait", wait)
     monkeypatch.setattr("blizzard.cli.stop_on_signals", lambda *_: None)
