@@ -27,3 +27,11 @@ def test_an_empty_row_group_is_never_closed():
 def test_a_file_within_a_tenth_of_the_target_is_full():
     assert file_is_full(holding(encoded=900), POLICY)
     assert not file_is_full(holding(encoded=899, buffered=5000), POLICY)
+
+
+def test_a_file_that_has_been_open_for_too_long_is_full():
+    policy = RollingPolicy(file_size=1000, row_group_size=400, rollover=5)
+    assert not file_is_full(OpenFile(encoded=1, buffered=1, ratio=1.0, age=4.9), policy)
+    assert file_is_full(OpenFile(encoded=1, buffered=1, ratio=1.0, age=5.0), policy)
+    assert not row_group_is_full(OpenFile(encoded=1, buffered=1, ratio=1.0, age=4.9), policy)
+    assert row_group_is_full(OpenFile(encoded=1, buffered=1, ratio=1.0, age=5.0), policy)

@@ -16,6 +16,8 @@ from blizzard.settings import (
     share_of,
 )
 from blizzard.spark.session import capped_master, local_cores
+from lake.entry import Handoff
+from lake.options import StorageOptions
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.runner import InProcessRunner
 
@@ -104,3 +106,23 @@ def test_no_more_tasks_run_than_may_transfer(
 
     assert capped_master(settings) == capped
     assert local_cores(settings) == cores
+
+
+def test_the_options_of_the_stores_reach_the_executors(tmp_path: Path) -> None:
+    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
+    source = source_settings(tmp_path / "in", storage_options=StorageOptions({"KEY": "in"}))
+    sink = replace(settings.sink, storage_options=StorageOptions({"KEY": "out"}))
+    work = told(tmp_path, replace(settings, sources=(source,), sink=sink))
+
+    assert [place.options.plain() for place in work.sources.values()] == [{"KEY": "in"}]
+    assert work.sink.options.plain() == {"KEY": "out"}
+
+
+@pytest.mark.parametrize("handoff", list(Handoff))
+def test_every_entry_says_how_its_files_are_handed_off(tmp_path: Path, handoff: Handoff) -> None:
+    settings = pipeline_settings(tmp_path / "in", tmp_path / "table")
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    bench = Bench(replace(settings, sink=replace(settings.sink, handoff=handoff)))
+    bench.pipeline().step()
+
+    assert {entry.handoff for entry in bench.entries()} == {handoff}

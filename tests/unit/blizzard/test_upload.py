@@ -3,7 +3,7 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -146,3 +146,19 @@ def test_only_a_large_file_goes_in_parts(tmp_path):
         hand_in(uploads, closed_file(tmp_path, body=b"1234", number=1)).result(LONG)
         hand_in(uploads, closed_file(tmp_path, body=b"12345", number=2)).result(LONG)
     assert store.multipart == [False, True]
+
+
+def test_the_store_is_told_how_large_and_how_many_parts_may_be(tmp_path):
+    class Listens(Store):
+        told: ClassVar[dict[str, object]] = {}
+
+        def upload(self, path, file, **how):
+            self.told.update(how)
+            return super().upload(path, file, **how)
+
+    settings = UploadSettings(part_size=5, min_multipart_size=5, max_concurrent_parts=3)
+    store = Listens(str(tmp_path / "table"), no_options(), make_folder=True)
+    with Uploads(store, settings, Progress()) as uploads:
+        hand_in(uploads, closed_file(tmp_path, body=b"0123456789")).result(LONG)
+    assert (store.told["part_size"], store.told["max_parts"]) == (5, 3)
+    assert store.told["multipart"] is True
