@@ -114,6 +114,8 @@ class EntriesCommitted(Event):
         yield Count("penguin_rows_committed_total", self.rows, labels)
         yield Count("penguin_columns_added_total", len(self.columns_added), labels)
         yield Count("penguin_files_released_total", self.released, labels)
+        if self.columns_added or self.columns_dropped or self.columns_widened:
+            yield Count("penguin_schema_changes_total", 1, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

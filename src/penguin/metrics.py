@@ -27,6 +27,7 @@ METRICS = (
     _counter("penguin_rows_committed_total", "Rows committed."),
     _counter("penguin_files_held_total", "Files set aside.", "code"),
     _counter("penguin_files_released_total", "Files committed after they had been set aside."),
+    _counter("penguin_schema_changes_total", "Commits that changed the table's schema."),
     _counter("penguin_columns_added_total", "Columns added to the table."),
     _counter("penguin_conflicts_total", "Commits that somebody else made or made void.", "outcome"),
     _counter("penguin_step_failures_total", "Steps of a table that failed.", "code"),

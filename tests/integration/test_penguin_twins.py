@@ -46,13 +46,14 @@ def race(table, penguins):
     return commits
 
 
-def test_penguins_at_once_commit_each_file_once(table):
+@pytest.mark.parametrize("penguins", [2, 5])
+def test_penguins_at_once_commit_each_file_once(table, penguins):
     """D08, W12: they also race to create the table."""
     for name in ("one", "two"):
         journal = table.journal(name)
         for number in range(6):
             journal.batch(rows_of(number if name == "one" else 100 + number))
-    commits = race(table, 3)
+    commits = race(table, penguins)
     paths = Counter(pa.table(table.delta().get_add_actions())["path"].to_pylist())
     assert len(paths) == 12
     assert set(paths.values()) == {1}

@@ -97,6 +97,7 @@ def test_commits_are_counted_with_what_they_made_visible(watched):
     assert watched.value("penguin_files_committed_total") == 3
     assert watched.value("penguin_rows_committed_total") == 4
     assert watched.value("penguin_columns_added_total") == 1
+    assert watched.value("penguin_schema_changes_total") == 1
     assert watched.value("penguin_table_version") == watched.table.delta().version()
 
 
