@@ -9,7 +9,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help setup java demo check test test-quick test-spark interop format lock clean
+.PHONY: help setup java demo check test test-quick test-spark interop bench-growth format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ test-spark: setup java ## the tests on a real local Spark
 
 interop: setup java ## Spark with Delta on the same tables; fetches the Delta package
 	$(BIN)/pytest -q -m interop tests/interop
+
+bench-growth: setup ## measure what grows with the history; writes docs/performance.md
+	$(BIN)/python -m bench.growth --most 1000000 --write
 
 format: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff format

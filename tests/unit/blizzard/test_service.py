@@ -39,6 +39,9 @@ class Inside(InProcessRunner):
     def stop(self) -> None:
         pass
 
+    def make_next_start_faster(self) -> bool:
+        return False
+
 
 class Panic(BaseException):
     """What a library does that is beyond itself."""

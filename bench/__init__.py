@@ -1,0 +1,1 @@
+"""Measurements that are kept: what a part costs as its history grows."""

@@ -1,0 +1,271 @@
+"""What discovery, planning, a start and penguin's commit cost as the history grows.
+
+Each measure runs in a process of its own, over a store in memory that counts its requests as S3
+would be asked (a page of 1,000 names a listing), or over a local disk for penguin. CPU seconds and
+memory are of that process. Run it from the root of the checkout:
+
+    .venv/bin/python -m bench.growth [--most 1000000] [--write]
+
+`--write` puts the table into docs/performance.md and the figures into bench/growth.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from blizzard import keeper, known
+from blizzard.compression import Codec
+from blizzard.flow import Name, SourceFile
+from blizzard.history import History, read_history
+from blizzard.lookout import Lookout
+from blizzard.plan import plan
+from lake.clock import Clock
+from lake.entry import SourceRecord
+from lake.layout import data_file
+from tests.support.bucket import LONG_AGO, Bucket
+from tests.support.builders import NOON, source_settings
+from tests.support.tables import Penguin, TableDirectory, rows_of
+
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+FIGURES = Path(__file__).parent / "growth.json"
+BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+FILES_PER_ENTRY = 100
+
+Figures = dict[str, Any]
+
+
+def names(count: int) -> list[str]:
+    """Name source files as a day's folders hold them."""
+    return [f"date=2024-{n // 25_000:04d}/{n:08d}.ndjson.gz" for n in range(count)]
+
+
+class Source:
+    """A source of so many files, all of them done or all of them new."""
+
+    def __init__(self, count: int, *, done: bool) -> None:
+        self.bucket = Bucket(names(count))
+        self.table = Bucket(uri="s3://bucket/table")
+        self.history = History()
+        self.lookout = Lookout(
+            source=source_settings("s3://bucket/in"), template=None, partition_fields={}
+        )
+        if done:
+            listed = (
+                Name(key=f"default:{name}", size=10, etag=f"e-{name}") for name in self.bucket.names
+            )
+            segment = known.write_segment(self.table, "default", listed, Clock().fresh_id())
+            self.history = History(segments=[segment])
+
+    def look(self, *, seconds: float = 0.0) -> int:
+        """Look at the source; give how many files a batch would take."""
+        finding = self.lookout.look(
+            self.bucket,
+            self.history.lookup(self.table, "default"),
+            unfinished=self.history.unfinished,
+            since=NOON,
+            tried=frozenset(),
+            now=NOON.fromtimestamp(NOON.timestamp() + seconds, NOON.tzinfo),
+        )
+        return len(finding.take)
+
+    def requests(self) -> int:
+        """Count what was asked of source and table since the last time."""
+        asked = sum(self.bucket.requests.values()) + sum(self.table.requests.values())
+        self.bucket.requests.clear()
+        self.table.requests.clear()
+        return asked
+
+
+@contextmanager
+def measured(into: Figures) -> Iterator[None]:
+    """Take the CPU seconds of what is done inside, without tracing memory, which would slow it."""
+    began = time.process_time()
+    yield
+    into["cpu_seconds"] = round(time.process_time() - began, 3)
+
+
+def peak_of(act: Callable[[], object]) -> int:
+    """Give the most memory that an act has allocated at a time, in bytes."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def idle_poll(count: int) -> Figures:
+    """Measure a poll that finds nothing new."""
+    source = Source(count, done=True)
+    source.look()
+    source.requests()
+    found: Figures = {}
+    with measured(found):
+        source.look(seconds=10)
+    found["requests"] = source.requests()
+    found["bytes"] = peak_of(lambda: source.look(seconds=20))
+    return found
+
+
+def first_look(count: int) -> Figures:
+    """Measure a first look at files that are all new, of which a batch takes 10,000 at most."""
+    source = Source(count, done=False)
+    found: Figures = {}
+    with measured(found):
+        source.look()
+    found["requests"] = source.requests()
+    found["bytes"] = peak_of(Source(count, done=False).look) if count <= SIZES[2] else None
+    return found
+
+
+def sweep(count: int) -> Figures:
+    """Measure a comparison of the whole source with all that is known, as each start makes one."""
+    source = Source(count, done=True)
+    source.requests()
+    found: Figures = {}
+    with measured(found):
+        source.look()
+    found["requests"] = source.requests()
+    found["bytes"] = peak_of(Source(count, done=True).look) if count <= SIZES[2] else None
+    return found
+
+
+def planning(count: int) -> Figures:
+    """Measure the plan of a batch of so many files."""
+    files = [
+        SourceFile(
+            source="default",
+            path=name,
+            size=2_000,
+            etag=None,
+            codec=Codec.GZIP,
+            partition_values={},
+            modified=LONG_AGO,
+        )
+        for name in names(count)
+    ]
+    found: Figures = {"requests": 0}
+    with measured(found):
+        plan(files, parallelism=2)
+    found["bytes"] = peak_of(lambda: plan(files, parallelism=2)) if count <= SIZES[2] else None
+    return found
+
+
+def start(count: int) -> Figures:
+    """Measure a start with so many entries of one file each, from a snapshot and its tail."""
+    from tests.unit.blizzard.test_recovery import opened  # noqa: PLC0415
+
+    store = Bucket(uri="s3://bucket/table")
+    journal = opened(store)
+    for number in range(count):
+        record = SourceRecord(
+            source="default", path=f"{number:08d}.ndjson", size=1, etag=None, lines=1, rows=1
+        )
+        journal.append((record,), ())
+        if journal.snapshot_is_due:
+            journal.keep_snapshot()
+    store.requests.clear()
+    found: Figures = {}
+    with measured(found):
+        read_history(store, "default")
+    found["requests"] = sum(store.requests.values())
+    found["bytes"] = peak_of(lambda: read_history(store, "default"))
+    found["entries_per_snapshot"] = keeper.EVERY_ENTRIES
+    return found
+
+
+def commit(count: int) -> Figures:
+    """Measure penguin's commits of so many files that wait, on a local disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = TableDirectory(Path(folder) / "table")
+        journal = table.journal()
+        one = journal.file(rows_of(1))
+        body = (table.root / one.filename).read_bytes()
+        clock = Clock()
+        for _ in range(count // FILES_PER_ENTRY):
+            paths = [
+                data_file(one.partition_values, clock.fresh_id()) for _ in range(FILES_PER_ENTRY)
+            ]
+            for path in paths:
+                (table.root / path).write_bytes(body)
+            rows = FILES_PER_ENTRY
+            source = SourceRecord(source="in", path="a", size=1, etag=None, lines=rows, rows=rows)
+            files = tuple(replace(one, filename=path) for path in paths)
+            journal.write(journal.entry(files=files, sources=(source,)))
+            journal.bodies[:-1] = [b""] * (len(journal.bodies) - 1)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found: Figures = {"requests": None}
+        with measured(found):
+            done = Penguin(table).drain()
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        found["bytes"] = grown * 1024
+        found["commits"] = done.run.totals.commits
+        return found
+
+
+MEASURES: dict[str, tuple[Callable[[int], Figures], int, str]] = {
+    "idle_poll": (idle_poll, SIZES[3], "a poll that finds nothing new; n files are ingested"),
+    "first_look": (first_look, SIZES[3], "the first look at n new files"),
+    "sweep": (sweep, SIZES[3], "a sweep over n ingested files"),
+    "planning": (planning, SIZES[2], "the plan of a batch of n files"),
+    "start": (start, SIZES[2], "a start after n entries"),
+    "commit": (commit, SIZES[2], "penguin commits n waiting files"),
+}
+
+
+def main() -> None:
+    """Measure everything up to a size, each in a process of its own, and show it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--most", type=int, default=SIZES[2])
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--one", nargs=2, metavar=("MEASURE", "SIZE"))
+    given = parser.parse_args()
+    if given.one:
+        act, _most, _words = MEASURES[given.one[0]]
+        print(json.dumps(act(int(given.one[1]))))
+        return
+    found = []
+    for name, (_act, most, _words) in MEASURES.items():
+        for size in (size for size in SIZES if size <= min(most, given.most)):
+            command = [sys.executable, "-m", "bench.growth", "--one", name, str(size)]
+            told = subprocess.run(command, check=True, capture_output=True, text=True)
+            found.append({"measure": name, "n": size, **json.loads(told.stdout)})
+            print(found[-1], flush=True)
+    if given.write:
+        where = {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "cores": os.cpu_count(),
+        }
+        FIGURES.write_text(json.dumps({"where": where, "figures": found}, indent=1) + "\n")
+        text = PAGE.read_text()
+        head, rest = text.split(BEGIN)
+        PAGE.write_text(f"{head}{BEGIN}\n{table_of(found)}\n{END}{rest.split(END)[1]}")
+
+
+def table_of(found: list[Figures]) -> str:
+    """Write the figures as a table."""
+    lines = ["| what | n | requests | CPU s | memory MiB |", "|---|---:|---:|---:|---:|"]
+    for one in found:
+        memory = "" if one["bytes"] is None else f"{one['bytes'] / 2**20:.1f}"
+        asked = "" if one["requests"] is None else f"{one['requests']:,}"
+        words = MEASURES[one["measure"]][2]
+        lines.append(f"| {words} | {one['n']:,} | {asked} | {one['cpu_seconds']:.2f} | {memory} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
