@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from blizzard import watch
 from blizzard.events import SourceFileOverwritten
 from blizzard.flow import Location, UnitOutcome, Work, WorkUnit
 from blizzard.outlook import THINK_AGAIN_SECS, Pace
@@ -239,8 +240,15 @@ def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) 
     assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(3)]
 
 
-def test_after_a_batch_that_failed_its_files_are_found_again(tmp_path: Path) -> None:
-    """What a look ahead left out because it was being read is not left out for good."""
+@pytest.mark.parametrize("page", [1, watch.PAGE], ids=["quick", "swept"])
+def test_after_a_batch_that_failed_its_files_are_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    """L11: what a look ahead left out because it was being read is not left out for good.
+
+    With pages of one name the source counts as large, so that marks say where to look.
+    """
+    monkeypatch.setattr(watch, "PAGE", page)
     sources = sources_of(tmp_path, a=3600)
     limited(sources, 1)
     for number in range(2):
@@ -318,8 +326,12 @@ class Busy:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_lands_whenever_every_file_is_ingested_once(tmp_path: Path, seed: int) -> None:
+def test_whatever_lands_whenever_every_file_is_ingested_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     """Before, during and between batches, with limits, failures and two paces (HOLES D01)."""
+    if seed % 2:
+        monkeypatch.setattr(watch, "PAGE", 1)
     chance = random.Random(seed)
     sources = sources_of(tmp_path, a=10, b=25)
     limited(sources, chance.randrange(1, 4))

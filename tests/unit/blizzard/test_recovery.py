@@ -206,6 +206,20 @@ def test_the_receipt_is_held_against_the_entry_that_it_names(often):
         opened(store, run="run-2")
 
 
+def test_names_that_move_to_a_segment_while_they_are_asked_for_stay_known(often):
+    """D01: a look ahead asks while the batch before it is written down."""
+    store = Bucket()
+    journal = opened(store)
+    grow(journal, 4)
+    asks = journal.lookup()
+    assert asks("default:000001-0.ndjson").finished is not None
+    journal.keep_snapshot()
+    assert asks("default:000001-0.ndjson").finished is not None
+    grow(journal, 30)
+    for number in range(1, 35):
+        assert asks(f"default:{number:06d}-0.ndjson").finished is not None, number
+
+
 # ------------------------------------------------------------------------------ damage
 
 
