@@ -14,6 +14,7 @@ from blizzard import config, demo, show
 from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
+from blizzard.commands.redo import redo
 from blizzard.commands.status import status
 from blizzard.metrics import METRICS
 from blizzard.progress import Display
@@ -115,6 +116,7 @@ def demo_command(
 app.command()(status)
 app.command()(journal)
 app.command()(gc)
+app.command()(redo)
 
 
 @app.command(name="warm")

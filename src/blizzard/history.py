@@ -118,6 +118,8 @@ class Lookup:
             answers = (cursor.find(key) for cursor in self._cursors)
             finished = next((name for name in answers if name is not None), None)
         unfinished = self._history.unfinished.get(key)
+        if unfinished is not None and unfinished.record.redo:
+            finished = None  # The files with its rows are gone: it is to be read again.
         if finished is None and unfinished is None:
             return UNKNOWN
         return Before(unfinished=unfinished, finished=finished)

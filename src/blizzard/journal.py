@@ -40,6 +40,8 @@ from lake.retry import Backoff
 from lake.storage import AlreadyThere, Store
 
 TRIES = 6
+MAINTENANCE = ("gc", "redo")
+"""Entries of an operator's hand, which a batch goes after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +229,11 @@ class Journal:
         if record.failure is None or before is None or before.record.failure is None:
             return record
         attempts = before.record.failure.attempts + 1
-        return replace(record, failure=replace(record.failure, attempts=attempts))
+        return replace(
+            record,
+            failure=replace(record.failure, attempts=attempts),
+            redo=before.record.redo,
+        )
 
     def _write(self, entry: Entry, body: bytes) -> Entry:
         """Write the entry until its fate is known: ours, or somebody else's.
@@ -274,7 +280,7 @@ class Journal:
         if stored is None:
             raise StoreUnavailable("an entry that exists cannot be read", path=path)
         other = decode_entry(stored, path)
-        if other.kind == "gc":
+        if other.kind in MAINTENANCE:
             return other, stored
         raise JournalConflict(
             f"another blizzard (run {other.run}, {other.created}) has appended entry "

@@ -261,7 +261,10 @@ class Pipeline:
         if not journal.snapshot_is_due:
             return
         try:
-            journal.keep_snapshot()
+            # A look ahead that nobody waits for may still be asking: between memory and segment a
+            # name would be in neither, and its file would be taken for new.
+            with self._outlook.journal_lock:
+                journal.keep_snapshot()
         except LakeError as error:
             self.emit(
                 events.SnapshotFailed(

@@ -76,6 +76,8 @@ class SourceRecord:
     """Fields the schema does not declare, with how many values of each were left out."""
     unit: str | None = None
     failure: Failure | None = None
+    redo: bool = False
+    """Whether files with its rows were given up, so that its being done before does not count."""
     reingested: bool = False
     """Whether it was ingested before as another object, whose rows are in the table, too."""
 
@@ -90,10 +92,11 @@ class SourceRecord:
         return self.skipped + self.lines
 
 
-Kind = Literal["open", "batch", "gc", "inherited", "closed"]
+Kind = Literal["open", "batch", "gc", "redo", "inherited", "closed"]
 """What an entry is: only a batch has data files.
 
-`open` begins a journal. `gc` names what is deleted after it. `inherited` repeats what an earlier
+`open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
+gone, so that their source files are read again. `inherited` repeats what an earlier
 journal knew of source files. `closed` ends a journal that another pipeline has taken over.
 """
 
@@ -136,6 +139,8 @@ class Entry:
     """The dead letter queue's objects of this batch, as URIs; one that no entry names is none."""
     deleted: tuple[str, ...] = ()
     """What a `gc` entry deletes, by its path below the table: no later entry may name it."""
+    redone: tuple[str, ...] = ()
+    """The held files that a `redo` entry gives up, by their names."""
     inherits: Lineage | None = None
     """Where the knowledge of a journal that replaces another comes from; in entry 0."""
     heir: str | None = None

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lake.datafile import FinishedFile
 from lake.entry import Entry
+from lake.layout import held_transaction
 from lake.partition import Template
 from lake.storage import Reader
 from penguin import evolution, stats
@@ -23,6 +24,7 @@ from penguin.flow import (
     Refused,
     Releasable,
     TableFacts,
+    Transactions,
     Waiting,
 )
 from penguin.joining import Joined, Terms, join
@@ -46,6 +48,7 @@ def draft_commit(
     store: Reader,
     releasable: tuple[Releasable, ...] = (),
     *,
+    transactions: Transactions = lambda _app_id: None,
     asked: bool = False,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> Planned:
@@ -59,6 +62,7 @@ def draft_commit(
         statistics=file_statistics,
         partition_columns=settings.partition_columns,
         max_files=settings.max_files_per_commit,
+        fate=lambda name: transactions(held_transaction(name)),
         may_release=lambda decision: may_release(decision, settings, asked=asked),
     )
     lacking: dict[str, str] = {}

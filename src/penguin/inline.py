@@ -1,6 +1,6 @@
 """Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,18 @@ def retention(uri: str, options: StorageOptions) -> timedelta:
     there = folder is None or folder.exists()
     table = LogReader(Reader(uri, options)).look() if there else None
     return patience.retention({} if table is None else table.facts.configuration)
+
+
+def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:
+    """Say what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+    from lake.layout import held_transaction  # noqa: PLC0415
+    from lake.storage import Reader  # noqa: PLC0415
+    from penguin.table import LogReader  # noqa: PLC0415
+
+    table = LogReader(Reader(uri, options)).look()
+    return {
+        name: None if table is None else table.transaction(held_transaction(name)) for name in names
+    }
 
 
 def named_files(uri: str, options: StorageOptions) -> frozenset[str]:

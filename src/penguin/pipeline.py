@@ -144,7 +144,12 @@ def explain(
     )
     facts = None if sight.table is None else sight.table.facts
     planned = draft_commit(
-        settings, facts, sight.backlogs, store, releasable(store, sight.aside.held)
+        settings,
+        facts,
+        sight.backlogs,
+        store,
+        releasable(store, sight.aside.held),
+        transactions=sight.transactions,
     )
     joined = join_others(settings, facts, planned.commit, sight.others, store)
     return Explanation(
@@ -217,7 +222,13 @@ class TableRun:
         untried = releasable(store, self._untried(sight))
         facts = None if table is None else table.facts
         planned = draft_commit(
-            self.settings, facts, sight.backlogs, store, untried, looked=self._tell_looked
+            self.settings,
+            facts,
+            sight.backlogs,
+            store,
+            untried,
+            transactions=sight.transactions,
+            looked=self._tell_looked,
         )
         self._name_stopped((*sight.stopped, *planned.stopped))
         self._name_waiting((*sight.waiting, *planned.waiting))

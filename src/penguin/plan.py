@@ -26,6 +26,7 @@ from penguin.flow import (
     CommitPlan,
     Decision,
     Evolves,
+    Fate,
     Fits,
     Hold,
     HoldCode,
@@ -56,6 +57,8 @@ class Rules:
     partition_columns: tuple[str, ...] | None
     """What the configuration says of them; None where it says nothing."""
     max_files: int
+    fate: Callable[[str], int | None] = lambda _name: None
+    """What the log says of a held file."""
     may_release: Callable[[Decision], bool] = lambda decision: not isinstance(decision, Refused)
     """Whether a file that was set aside goes in, as the table now decides on it."""
 
@@ -111,6 +114,7 @@ class _Draft:
         self.adds: dict[str, Add] = {}
         self.holds: list[Hold] = []
         self.released: list[str] = []
+        self.discarded: list[str] = []
         self.taken: dict[str, list[ReadyEntry]] = {}
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
@@ -124,6 +128,7 @@ class _Draft:
         after = self.after or table
         _check_books(ready)
         _check_names(ready, self.adds)
+        given_up = _given_up(ready, self.rules.fate)
         decision = self.rules.decide(after, entry)
         match decision:
             case Fits():
@@ -135,6 +140,7 @@ class _Draft:
                     # Without a table there is no log to write down that they are held.
                     raise SchemaRefused(entry.sequence, reasons, path=ready.path)
                 self.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, reasons)
+                self.discarded += given_up
                 self.taken.setdefault(entry.pipeline, []).append(ready)
                 return
             case _:
@@ -151,6 +157,7 @@ class _Draft:
         self.table, self.after = table, after
         self.changes = self.changes.then(changes)
         self.adds |= adds
+        self.discarded += given_up
         # What one unit wrote stands or falls together: its sources are read again as a whole.
         told = tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
         broken = tuple(file for file in entry.files if file.unit in units)
@@ -166,6 +173,8 @@ class _Draft:
             return
         names = [file.filename for file in held.files]
         if any(name in self.lacking or name in self.adds for name in names):
+            return
+        if any(file_name(name) in self.discarded for name in names):
             return
         if self.adds and len(self.adds) + len(names) > self.rules.max_files:
             return
@@ -197,6 +206,7 @@ class _Draft:
             adds=tuple(self.adds.values()),
             holds=tuple(self.holds),
             released=tuple(self.released),
+            discarded=tuple(self.discarded),
             advances=tuple(
                 Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
                 for backlog in backlogs
@@ -249,6 +259,22 @@ def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
         if file.filename in seen or file.filename in others:
             raise _invalid(ready, "this file is named twice", file)
         seen.add(file.filename)
+
+
+def _given_up(ready: ReadyEntry, fate: Callable[[str], int | None]) -> list[str]:
+    """Name the held files that an entry gives up, because their sources are read again.
+
+    One that was released meanwhile is in the table; its rows would come a second time.
+    """
+    fates = {name: fate(name) for name in ready.entry.redone}
+    for name, found in fates.items():
+        if found not in (Fate.HELD, Fate.GONE):
+            raise EntryInvalid(
+                f"entry {ready.entry.sequence} reads the sources of {name} again, and that file is "
+                "not held: its rows may be in the table",
+                path=ready.path,
+            )
+    return [name for name, found in fates.items() if found == Fate.HELD]
 
 
 def _hold(

@@ -31,6 +31,11 @@ class Sight:
     aside: Aside = field(default_factory=Aside)
     """Files that are held."""
     held_metas: HeldMetas = field(default_factory=dict)
+
+    def transactions(self, app_id: str) -> int | None:
+        """Give the version of an app transaction in the snapshot that was looked at."""
+        return None if self.table is None else self.table.transaction(app_id)
+
     others: Found = field(default_factory=Found)
     """Files that other programs wrote."""
 

@@ -367,6 +367,23 @@ def test_a_run_writes_snapshots_and_the_next_ones_ingest_nothing_twice(bench, of
     assert bench.said(events.HistoryRebuilt) == []
 
 
+def test_names_move_only_while_no_look_ahead_can_ask_for_them(bench, often, monkeypatch):
+    """D01: between memory and segment a name would be in neither."""
+    ingest(bench, 11)
+    held: list[bool] = []
+    pipeline = bench.again(run_id="run-2").pipeline()
+    real = Journal.keep_snapshot
+
+    def keep(journal: Journal) -> None:
+        held.append(pipeline._outlook.journal_lock.locked())
+        real(journal)
+
+    monkeypatch.setattr(Journal, "keep_snapshot", keep)
+    monkeypatch.setattr(Journal, "snapshot_is_due", True)
+    pipeline.step()
+    assert held == [True]
+
+
 def test_a_snapshot_that_cannot_be_written_fails_no_batch(bench, often):
     failing = replace(bench, store=NoSnapshots)
     ingest(failing, 13)
