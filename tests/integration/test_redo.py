@@ -177,7 +177,7 @@ def test_a_file_that_fails_again_is_not_forgotten(desk):
     desk.redo()
     source = desk.landing.folder / "b.ndjson"
     body = source.read_bytes()
-    source.unlink()
+    source.write_bytes(b"no record\n")
     desk.blizzard(later=60)
     source.write_bytes(body)
     desk.blizzard(later=86_400)
