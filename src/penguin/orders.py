@@ -144,20 +144,27 @@ def _settle_lost(
     """Settle every table, and say what was done or would be; an order that did nothing fails."""
     from penguin.pipeline import open_store  # noqa: PLC0415
     from penguin.replay import Replay  # noqa: PLC0415
+    from penguin.undone import NoRestore  # noqa: PLC0415
 
     code, said_any = DONE, False
+    untouched: list[tuple[TableSettings, NoRestore]] = []
     for table in tables:
         try:
             store = open_store(table)
             if store is None:
                 continue
             said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
+        except NoRestore as error:
+            untouched.append((table, error))
+            continue
         except LakeError as error:
             code = _complain(table, error)
             continue
         for sentence in said:
             typer.echo(f"{table.name}: {sentence}")
         said_any = said_any or bool(said)
+    if untouched and not said_any:
+        return max(_complain(table, error) for table, error in untouched)
     if not said_any and code == DONE:
         typer.echo("nothing to do: no log is behind its receipts")
     elif said_any and not sure:

@@ -34,7 +34,7 @@ from penguin.flow import (
 from penguin.held import read_entry
 from penguin.settings import Evolution, TableSettings
 from penguin.table import Log, Table
-from penguin.undone import NothingToReplay, Undone, find_undone
+from penguin.undone import NoRestore, NothingToReplay, Undone, find_undone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,11 @@ class Replay:
     open_log: Callable[[Store], Log] = field(default=Log)
 
     def setbacks(self) -> tuple[Setback, ...]:
-        """Give the pipelines whose receipt is ahead of the log."""
+        """Give the pipelines whose receipt is ahead of the log; one that is torn is an error."""
         table = self.open_log(self.store).open()
         found = survey(self.store, self.settings.discovery)
+        for unreadable in found.stopped:
+            raise unreadable.error
         behind = []
         for pipeline, receipt in found.receipts.items():
             if receipt is None:
@@ -75,19 +77,16 @@ class Replay:
     def replay_lost(self, setback: Setback) -> None:
         """Let the entries that the log has lost be committed again: the next poll does."""
         position = setback.position
-        path = receipt_path(position.pipeline)
-        if position.sequence is None:
-            self.store.delete(path)
-            return
-        committed = self._entry(position.pipeline, position.journal, position.sequence)
-        if digest_number(committed.digest) != position.digest:
+        # With entry 0 the receipt still says that this journal is wanted, and no earlier one.
+        committed = self._entry(position.pipeline, position.journal, position.sequence or 0)
+        if position.sequence is not None and digest_number(committed.digest) != position.digest:
             raise JournalBroken(
                 f"entry {position.sequence} is not the one that is committed: its digest is "
                 "another; put the journal back from a backup",
                 pipeline=position.pipeline,
                 path=committed.path,
             )
-        self.store.replace(path, encode(committed.receipt()))
+        self.store.replace(receipt_path(position.pipeline), encode(committed.receipt()))
 
     def forget_lost(self, setback: Setback) -> int:
         """Go on after the entries that the log has lost, without their rows; give the version."""
@@ -167,7 +166,7 @@ class Replay:
     def _table(self) -> Table:
         table = self.open_log(self.store).open()
         if table is None:
-            raise NothingToReplay("there is no Delta table here", table=self.store.uri)
+            raise NoRestore("there is no Delta table here", table=self.store.uri)
         return table
 
     def _committer(self) -> Committer:
