@@ -102,7 +102,14 @@ def replay(
                 f"pipeline {one.position.pipeline}: entries {_span(one)} "
                 + ("are committed again by the next poll" if sure else "would be committed again")
             )
-        if behind or pipeline is not None:
+        if unlisted := order.unlisted():
+            if sure:
+                order.list_again(unlisted)
+            said.append(
+                f"{len(unlisted)} files whose release the log has lost "
+                + ("are held again" if sure else "would be held again")
+            )
+        if said or pipeline is not None:
             return said
         undone, adds = order.undone()
         what = f"{len(adds)} files that version {undone.restored_by} (RESTORE) took out"

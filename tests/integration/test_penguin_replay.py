@@ -13,6 +13,7 @@ from lake.layout import receipt
 from lake.schema import Field, FieldType, Schema
 from penguin.cli import app
 from penguin.replay import Replay
+from penguin.settings import Evolution
 from penguin.table import Log
 from penguin.undone import NothingToReplay
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
@@ -127,6 +128,26 @@ def test_a_renewed_journal_of_which_the_log_has_nothing_left_is_replayed(table, 
     assert cli("replay", "--yes").exit_code == 0
     assert Penguin(table).drain().codes == {}
     assert table.ids() == [1, 2, 3]
+
+
+def test_a_release_that_the_log_has_lost_is_made_again(table, cli):
+    """D16: its meta is gone, its mark says held; no row is lost between the two."""
+    commit(table, 1)
+    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    table.journal().batch(rows_of(2))
+    strict, merge = ({"evolution": mode} for mode in (Evolution.STRICT, Evolution.MERGE))
+    Penguin(table, options=strict).drain()
+    log, backup = table.root / "_delta_log", table.root.parent / "backup"
+    shutil.copytree(log, backup)
+    Penguin(table, options=merge).drain()
+    shutil.rmtree(log)
+    shutil.copytree(backup, log)
+    assert Penguin(table, options=merge).drain().held == {}
+    assert "1 files whose release the log has lost would be held again" in cli("replay").stdout
+    assert cli("replay", "--yes").exit_code == 0
+    Penguin(table, options=merge).drain()
+    assert table.ids() == [1, 2]
+    assert "the log has no RESTORE" in cli("replay", "--yes").stderr
 
 
 def test_an_unreadable_receipt_is_not_taken_for_nothing_to_do(table, cli):
