@@ -42,8 +42,9 @@ def release(
     if bool(ids) == every:
         sys.stderr.write("error: name files by their ids, or say --all\n")
         raise typer.Exit(USAGE)
-    rows, code = [], DONE
-    for table, order, names in _chosen(given.tables(context, files, folders), ids):
+    rows = []
+    chosen, code = _chosen(given.tables(context, files, folders), ids)
+    for table, order, names in chosen:
         try:
             settled = order.release(names)
         except LakeError as error:
@@ -65,8 +66,9 @@ def discard(
     output: Shape = Output.TEXT,
 ) -> None:
     """Give held files up for good: their rows never will be in the table."""
-    rows, code = [], DONE
-    for table, order, names in _chosen(given.tables(context, files, folders), ids):
+    rows = []
+    chosen, code = _chosen(given.tables(context, files, folders), ids)
+    for table, order, names in chosen:
         if not sure:
             count = len(names or ())
             sys.stderr.write(f"{table.name}: would discard {count} files; say --yes to do it\n")
@@ -190,12 +192,15 @@ def _span(setback: "Setback") -> str:
 
 def _chosen(
     tables: tuple[TableSettings, ...], ids: list[str] | None
-) -> "list[tuple[TableSettings, Order, frozenset[str] | None]]":
-    """Find the tables that hold the files that are named; a name that none has is an error."""
+) -> "tuple[list[tuple[TableSettings, Order, frozenset[str] | None]], int]":
+    """Find the tables that hold the files that are named; a name that none has is an error.
+
+    A table that cannot be looked at fails the order, and keeps nobody from the others.
+    """
     from penguin.mend import Order  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 
-    unknown = set(ids or ())
+    unknown, code = set(ids or ()), DONE
     found: list[tuple[TableSettings, Order, frozenset[str] | None]] = []
     for table in tables:
         try:
@@ -205,7 +210,8 @@ def _chosen(
             order = Order(settings=table, store=store, clock=Clock(), pause=time.sleep)
             here = order.held() & frozenset(ids) if ids else None
         except LakeError as error:
-            raise typer.Exit(_complain(table, error)) from error
+            code = _complain(table, error)
+            continue
         if here is None or here:
             found.append((table, order, here))
         unknown -= here or set()
@@ -213,7 +219,7 @@ def _chosen(
         names = ", ".join(sorted(unknown))
         sys.stderr.write(f"error: not held: {names}; `penguin held` shows what is\n")
         raise typer.Exit(FAILED)
-    return found
+    return found, code
 
 
 def _complain(table: TableSettings, error: LakeError) -> int:

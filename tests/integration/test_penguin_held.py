@@ -377,6 +377,22 @@ def cli(table, tmp_path):
     return invoke
 
 
+def test_a_table_that_cannot_be_read_keeps_nobody_from_releasing_in_another(table, tmp_path):
+    """W01: the exit code says that not all was well."""
+    (name,) = with_held(table, 2)
+    torn = tmp_path / "torn/_delta_log/00000000000000000000.json"
+    torn.parent.mkdir(parents=True)
+    torn.write_text("{torn")
+    file = tmp_path / "penguin.yaml"
+    file.write_text(
+        f"tables:\n  torn:\n    table_uri: {tmp_path / 'torn'}\n"
+        f"  events:\n    table_uri: {table.root}\n    schema_evolution: merge\n"
+    )
+    done = CliRunner().invoke(app, ["release", name, "-c", str(file)])
+    assert (done.exit_code, table.ids()) == (1, [1, 2])
+    assert "error: torn:" in done.stderr
+
+
 def test_release_and_discard_as_a_user_gives_them(cli, table):
     first, second = with_held(table, 2, 3)
     assert cli("release").exit_code == 2
