@@ -208,11 +208,12 @@ def pipeline_transaction(pipeline: str) -> str:
 
 def held_transaction(name: str) -> str:
     """Name the app transaction that says what became of a file that was set aside."""
-    return f"penguin/held/{name}"
+    return f"{HELD_TRANSACTIONS}{name}"
 
 
 OUR_TRANSACTIONS = "penguin/"
 """What the app transactions of files that other programs wrote begin with."""
+HELD_TRANSACTIONS = f"{OUR_TRANSACTIONS}held/"
 SCAN_TRANSACTION = f"{OUR_TRANSACTIONS}scan"
 """Counts the commits that hold such files, so that of two penguins one looks again."""
 

@@ -21,7 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lake.errors import StoreUnavailable
-from lake.layout import DELTA_LOG, OUR_TRANSACTIONS, SCAN_TRANSACTION, log_version
+from lake.layout import (
+    DELTA_LOG,
+    OUR_TRANSACTIONS,
+    SCAN_TRANSACTION,
+    log_version,
+    stranger_transaction,
+)
 from lake.storage import ObjectFacts, Reader
 from penguin.errors import TableUnreadable
 from penguin.flow import TableFacts
@@ -77,6 +83,8 @@ class Known:
     snapshot: Snapshot | None = field(default=None)
     deep: bool = False
     """Whether the versions from before the checkpoint have been read."""
+    _named: dict[str, str] | None = None
+    """The paths by their transactions, where somebody has asked."""
 
     @property
     def scan(self) -> int | None:
@@ -89,10 +97,23 @@ class Known:
             return self.transactions.get(app_id)
         return self.snapshot.transaction(app_id)
 
+    def namesake(self, path: str) -> str | None:
+        """Give another file that the log knows, and whose transaction has the same name."""
+        if path in self.paths:
+            return None
+        if self._named is None:
+            self._named = {stranger_transaction(known): known for known in self.paths}
+        return self._named.get(stranger_transaction(path))
+
     def take(self, actions: Actions) -> None:
         """Go on by one version."""
-        self.paths |= actions.paths
+        self.see(actions.paths)
         self.transactions |= actions.transactions
+
+    def see(self, paths: frozenset[str]) -> None:
+        """Know of more files."""
+        self.paths |= paths
+        self._named = None
 
 
 NOTHING = Known(version=-1, paths=set(), transactions={}, since=None)
@@ -198,7 +219,7 @@ def read_back(store: Reader, known: Known) -> None:
     if not older:
         return
     for actions in older:
-        known.paths |= actions.paths
+        known.see(actions.paths)
     reaches = versions[first].modified + CLOCKS_DIFFER
     known.since = None if first == 0 else min(known.since, reaches)
 

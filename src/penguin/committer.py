@@ -14,7 +14,8 @@ from typing import Protocol, assert_never
 from lake.clock import Clock
 from lake.entry import encode
 from lake.errors import LakeError
-from lake.layout import log_version, receipt
+from lake.layout import file_name, log_version, receipt
+from lake.meta import EntryName
 from lake.retry import Backoff
 from lake.storage import Reader, Store
 from penguin.errors import CommitFailed, TableExists
@@ -103,19 +104,32 @@ def missing_files(
     plan: CommitPlan,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> Lacking:
-    """Look at every file of a plan. What an entry that is not moved yet lacks may still come."""
+    """Look at every file of a plan. What an entry that is not moved yet lacks may still come.
+
+    An entry whose files are set aside is waited for, too: blizzard moves nothing of one that is
+    settled. For what was set aside before there is nothing to wait for.
+    """
     found = []
+    released = set(plan.released)
+    aside = [hold for hold in plan.holds if hold.outbox is not None]
     with ThreadPoolExecutor(CONCURRENT_HEADS, thread_name_prefix="head") as pool:
-        answers = pool.map(lambda add: _trouble(store, add), plan.adds)
+        held = pool.map(
+            lambda hold: _trouble(store, hold.file.filename, hold.file.size, hold.outbox), aside
+        )
+        answers = pool.map(lambda add: _trouble(store, add.path, add.size, add.outbox), plan.adds)
         for done, (add, why) in enumerate(zip(plan.adds, answers, strict=True), start=1):
             if why:
                 found.append((add, why))
             if done % TELL_EVERY == 0 or done == len(plan.adds):
                 looked(done, len(plan.adds))
+    waited_for: list[tuple[EntryName | Add, str | None]] = [
+        *((hold.entry, why) for hold, why in zip(aside, held, strict=True)),
+        *((add, why) for add, why in found if file_name(add.path) not in released),
+    ]
     unmoved: dict[str, int] = {}
-    for add, why in found:
+    for one, why in waited_for:
         if why == NOT_MOVED:
-            unmoved[add.pipeline] = min(add.sequence, unmoved.get(add.pipeline, add.sequence))
+            unmoved[one.pipeline] = min(one.sequence, unmoved.get(one.pipeline, one.sequence))
     return Lacking(
         gone={
             str(add.path): why
@@ -129,16 +143,16 @@ def missing_files(
     )
 
 
-def _trouble(store: Reader, add: Add) -> str | None:
-    facts = store.head(add.path)
-    if facts is None and add.outbox is not None:
-        if store.head(add.outbox) is not None:
+def _trouble(store: Reader, path: str, size: int, waits_in: str | None) -> str | None:
+    facts = store.head(path)
+    if facts is None and waits_in is not None:
+        if store.head(waits_in) is not None:
             return NOT_MOVED
-        facts = store.head(add.path)  # It may have been moved between the two looks.
+        facts = store.head(path)  # It may have been moved between the two looks.
     if facts is None:
         return "the file is gone"
-    if facts.size != add.size:
-        return f"the file has {facts.size} bytes, and was written with {add.size}"
+    if facts.size != size:
+        return f"the file has {facts.size} bytes, and was written with {size}"
     return None
 
 

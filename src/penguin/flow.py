@@ -92,6 +92,11 @@ class ReadyEntry:
             digest=digest_number(self.digest),
         )
 
+    def outbox(self, file: FinishedFile) -> TablePath | None:
+        """Say where a file of it waits until it is moved; None where it never is."""
+        direct = self.entry.handoff is Handoff.DIRECT
+        return outbox(self.entry.pipeline, file.filename) if direct else None
+
     def receipt(self) -> Receipt:
         """Write down that it is committed."""
         return Receipt(journal=self.entry.journal, sequence=self.entry.sequence, digest=self.digest)
@@ -232,6 +237,8 @@ class Hold:
     entry: EntryName
     code: HoldCode
     reasons: tuple[str, ...]
+    outbox: TablePath | None = None
+    """Where the file waits until it is moved; None where it had its final name from the start."""
 
     @property
     def name(self) -> str:
@@ -278,11 +285,7 @@ class Add:
             stats=stats,
             pipeline=ready.entry.pipeline,
             sequence=ready.entry.sequence,
-            outbox=(
-                outbox(ready.entry.pipeline, file.filename)
-                if ready.entry.handoff is Handoff.DIRECT
-                else None
-            ),
+            outbox=ready.outbox(file),
         )
 
 

@@ -28,7 +28,7 @@ from penguin.flow import (
 )
 from penguin.foreign import LeftOut, Stranger
 from penguin.plan import FIELD_TYPES
-from penguin.strangers import REFUSED, UNFIT, new_columns, partition_values
+from penguin.strangers import REFUSED, UNFIT, name_taken, new_columns, partition_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,15 @@ class _Draft:
         self.changes = Changes() if commit is None else commit.changes
         self.adds = {} if commit is None else {str(add.path): add for add in commit.adds}
         self.taken: list[Stranger] = []
+        self.names: dict[str, str] = {}
+        """The files that are taken, by their transactions."""
         self.left_out: list[LeftOut] = []
 
     def take(self, one: Stranger) -> None:
+        transaction = one.found.transaction
+        if transaction in self.names:
+            self.left_out.append(name_taken(one.found, self.names[transaction]))
+            return
         try:
             self._take(one)
         except _Unfit as reason:
@@ -117,6 +123,7 @@ class _Draft:
         self.changes = self.changes.then(changes)
         self.adds[file.filename] = _add(file, self.terms.statistics(file, inside, after))
         self.taken.append(one)
+        self.names[one.found.transaction] = one.found.path
 
     def _new_table(self, one: Stranger) -> TableFacts:
         try:

@@ -42,8 +42,9 @@ def release(
     if bool(ids) == every:
         sys.stderr.write("error: name files by their ids, or say --all\n")
         raise typer.Exit(USAGE)
-    rows, code = [], DONE
-    for table, order, names in _chosen(given.tables(context, files, folders), ids):
+    rows = []
+    chosen, code = _chosen(given.tables(context, files, folders), ids)
+    for table, order, names in chosen:
         try:
             settled = order.release(names)
         except LakeError as error:
@@ -65,8 +66,9 @@ def discard(
     output: Shape = Output.TEXT,
 ) -> None:
     """Give held files up for good: their rows never will be in the table."""
-    rows, code = [], DONE
-    for table, order, names in _chosen(given.tables(context, files, folders), ids):
+    rows = []
+    chosen, code = _chosen(given.tables(context, files, folders), ids)
+    for table, order, names in chosen:
         if not sure:
             count = len(names or ())
             sys.stderr.write(f"{table.name}: would discard {count} files; say --yes to do it\n")
@@ -102,7 +104,14 @@ def replay(
                 f"pipeline {one.position.pipeline}: entries {_span(one)} "
                 + ("are committed again by the next poll" if sure else "would be committed again")
             )
-        if behind or pipeline is not None:
+        if unlisted := order.unlisted():
+            if sure:
+                order.list_again(unlisted)
+            said.append(
+                f"{len(unlisted)} files whose release the log has lost "
+                + ("are held again" if sure else "would be held again")
+            )
+        if said or pipeline is not None:
             return said
         undone, adds = order.undone()
         what = f"{len(adds)} files that version {undone.restored_by} (RESTORE) took out"
@@ -144,20 +153,27 @@ def _settle_lost(
     """Settle every table, and say what was done or would be; an order that did nothing fails."""
     from penguin.pipeline import open_store  # noqa: PLC0415
     from penguin.replay import Replay  # noqa: PLC0415
+    from penguin.undone import NoRestore  # noqa: PLC0415
 
     code, said_any = DONE, False
+    untouched: list[tuple[TableSettings, NoRestore]] = []
     for table in tables:
         try:
             store = open_store(table)
             if store is None:
                 continue
             said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
+        except NoRestore as error:
+            untouched.append((table, error))
+            continue
         except LakeError as error:
             code = _complain(table, error)
             continue
         for sentence in said:
             typer.echo(f"{table.name}: {sentence}")
         said_any = said_any or bool(said)
+    if untouched and not said_any:
+        return max(_complain(table, error) for table, error in untouched)
     if not said_any and code == DONE:
         typer.echo("nothing to do: no log is behind its receipts")
     elif said_any and not sure:
@@ -176,12 +192,15 @@ def _span(setback: "Setback") -> str:
 
 def _chosen(
     tables: tuple[TableSettings, ...], ids: list[str] | None
-) -> "list[tuple[TableSettings, Order, frozenset[str] | None]]":
-    """Find the tables that hold the files that are named; a name that none has is an error."""
+) -> "tuple[list[tuple[TableSettings, Order, frozenset[str] | None]], int]":
+    """Find the tables that hold the files that are named; a name that none has is an error.
+
+    A table that cannot be looked at fails the order, and keeps nobody from the others.
+    """
     from penguin.mend import Order  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 
-    unknown = set(ids or ())
+    unknown, code = set(ids or ()), DONE
     found: list[tuple[TableSettings, Order, frozenset[str] | None]] = []
     for table in tables:
         try:
@@ -191,7 +210,8 @@ def _chosen(
             order = Order(settings=table, store=store, clock=Clock(), pause=time.sleep)
             here = order.held() & frozenset(ids) if ids else None
         except LakeError as error:
-            raise typer.Exit(_complain(table, error)) from error
+            code = _complain(table, error)
+            continue
         if here is None or here:
             found.append((table, order, here))
         unknown -= here or set()
@@ -199,7 +219,7 @@ def _chosen(
         names = ", ".join(sorted(unknown))
         sys.stderr.write(f"error: not held: {names}; `penguin held` shows what is\n")
         raise typer.Exit(FAILED)
-    return found
+    return found, code
 
 
 def _complain(table: TableSettings, error: LakeError) -> int:

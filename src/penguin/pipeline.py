@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import assert_never
 
 from lake.clock import Clock
@@ -47,6 +47,7 @@ from penguin.flow import (
     CommitPlan,
     HoldCode,
     Planned,
+    Releasable,
     Stopped,
     Waiting,
 )
@@ -235,14 +236,14 @@ class TableRun:
         joined = join_others(self.settings, facts, planned.commit, sight.others, store)
         search.refuse(joined.left_out, facts)
         self._name_left_out((*sight.others.left_out, *joined.left_out))
+        if _is_unsettled(planned.commit, untried, self.settings.max_files_per_commit):
+            self._judged = (None, frozenset())
         if joined.commit is not None:
             self._probe(store, table)
         worked = joined.commit is not None and self._commit(joined.commit, log, store)
         # Files that do not fit have used up a commit's worth of reading: others come next.
         worked = worked or bool(joined.left_out and sight.others.more)
         self._checkpoint(log, store)
-        if planned.commit is not None and planned.commit.released:
-            self._judged = (None, frozenset())  # A full commit may have left some for the next.
         if not worked:
             self._watch(sight)
             for stopped in self.stopped.values():
@@ -270,9 +271,9 @@ class TableRun:
         """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
         since = [
             *(ready.entry.created for each in sight.backlogs for ready in each.entries[:1]),
-            *(one.meta.held_at for one in sight.aside.held if one.meta.held_at),
+            *(one.meta.held_at for one in sight.aside.held),
         ]
-        oldest = min((datetime.fromisoformat(at) for at in since), default=None)
+        oldest = min((at for text in since if (at := _instant(text)) is not None), default=None)
         configuration = {} if sight.table is None else sight.table.facts.configuration
         found = danger(oldest, configuration, self.clock.now())
         table = self.settings.name
@@ -284,9 +285,11 @@ class TableRun:
                     retention_secs=found.retention.total_seconds(),
                 )
             )
-        elif found is None and self._alarmed:
+        # What waits behind a pipeline that stopped, or a bell that is not rung, is not in sight.
+        unseen = self._alarmed and bool(sight.stopped or sight.waiting)
+        if found is None and self._alarmed and not unseen:
             self.emit(FilesWaitNoLonger(table=table))
-        self._alarmed = found is not None
+        self._alarmed = found is not None or unseen
 
     def _tell_looked(self, done: int, files: int) -> None:
         self.emit(FilesLookedAt(table=self.settings.name, done=done, files=files))
@@ -469,9 +472,26 @@ class TableRun:
             self.emit(CheckpointWritten(table=name, version=table.version))
 
 
+def _is_unsettled(commit: CommitPlan | None, tried: tuple[Releasable, ...], max_files: int) -> bool:
+    """Say whether held files must be tried again: a commit may fail, or be too full for some."""
+    return commit is not None and (
+        bool(commit.released)
+        or any(len(commit.adds) + len(unit.files) > max_files for unit in tried)
+    )
+
+
 def _is_there(settings: TableSettings) -> bool:
     folder = local_path(settings.table_uri)
     return folder is None or folder.exists()
+
+
+def _instant(text: str) -> datetime | None:
+    """Read a time; None for one that nobody can read, such as of a meta that was edited."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def _last_checkpoint(store: Reader) -> int:

@@ -282,7 +282,10 @@ def _hold(
 ) -> list[Hold]:
     entry = ready.entry
     name = EntryName(entry.pipeline, entry.journal, entry.sequence)
-    return [Hold(file=file, entry=name, code=code, reasons=reasons) for file in files]
+    return [
+        Hold(file=file, entry=name, code=code, reasons=reasons, outbox=ready.outbox(file))
+        for file in files
+    ]
 
 
 def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:

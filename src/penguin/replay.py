@@ -5,16 +5,18 @@ takes out what was committed after some version. In both cases the rows can be c
 be left out for good; which of them is wanted nobody but the operator can say.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from lake.clock import Clock
 from lake.entry import Receipt, digest_number, encode
 from lake.errors import JournalLost
+from lake.layout import HELD_TRANSACTIONS, file_name, held_meta
 from lake.layout import receipt as receipt_path
 from lake.meta import EntryName
 from lake.storage import Store
 from penguin import evolution
+from penguin.actions import read_log
 from penguin.committer import Committer, Superseded, missing_files
 from penguin.discovery import survey
 from penguin.drafting import new_table
@@ -25,16 +27,19 @@ from penguin.flow import (
     Changes,
     CommitPlan,
     Evolves,
+    Fate,
     Fits,
+    Hold,
+    HoldCode,
     Mark,
     Position,
     ReadyEntry,
     Refused,
 )
-from penguin.held import read_entry
+from penguin.held import read_entry, set_aside
 from penguin.settings import Evolution, TableSettings
 from penguin.table import Log, Table
-from penguin.undone import NothingToReplay, Undone, find_undone
+from penguin.undone import NoRestore, NothingToReplay, Undone, find_undone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +63,11 @@ class Replay:
     open_log: Callable[[Store], Log] = field(default=Log)
 
     def setbacks(self) -> tuple[Setback, ...]:
-        """Give the pipelines whose receipt is ahead of the log."""
+        """Give the pipelines whose receipt is ahead of the log; one that is torn is an error."""
         table = self.open_log(self.store).open()
         found = survey(self.store, self.settings.discovery)
+        for unreadable in found.stopped:
+            raise unreadable.error
         behind = []
         for pipeline, receipt in found.receipts.items():
             if receipt is None:
@@ -75,19 +82,49 @@ class Replay:
     def replay_lost(self, setback: Setback) -> None:
         """Let the entries that the log has lost be committed again: the next poll does."""
         position = setback.position
-        path = receipt_path(position.pipeline)
-        if position.sequence is None:
-            self.store.delete(path)
-            return
-        committed = self._entry(position.pipeline, position.journal, position.sequence)
-        if digest_number(committed.digest) != position.digest:
+        # With entry 0 the receipt still says that this journal is wanted, and no earlier one.
+        committed = self._entry(position.pipeline, position.journal, position.sequence or 0)
+        if position.sequence is not None and digest_number(committed.digest) != position.digest:
             raise JournalBroken(
                 f"entry {position.sequence} is not the one that is committed: its digest is "
                 "another; put the journal back from a backup",
                 pipeline=position.pipeline,
                 path=committed.path,
             )
-        self.store.replace(path, encode(committed.receipt()))
+        self.store.replace(receipt_path(position.pipeline), encode(committed.receipt()))
+
+    def unlisted(self) -> tuple[Hold, ...]:
+        """Give the files that are held and of which no meta says so: the log lost their release."""
+        table = self.open_log(self.store).open()
+        if table is None:
+            return ()
+        known = read_log(self.store, table)
+        names = [
+            app_id.removeprefix(HELD_TRANSACTIONS)
+            for app_id, fate in known.transactions.items()
+            if app_id.startswith(HELD_TRANSACTIONS) and fate == Fate.HELD
+        ]
+        lost = {name for name in names if self.store.head(held_meta(name)) is None}
+        return tuple(self._holds(lost, table)) if lost else ()
+
+    def _holds(self, names: set[str], table: Table) -> Iterator[Hold]:
+        """Find files in the journals, by their names."""
+        for pipeline, receipt in survey(self.store, self.settings.discovery).receipts.items():
+            journal = "" if receipt is None else receipt.journal
+            position = Position.read(pipeline, journal, table.transaction)
+            for sequence in range(1, (position.sequence or 0) + 1):
+                for file in self._entry(pipeline, journal, sequence).entry.files:
+                    if file_name(file.filename) in names:
+                        yield Hold(
+                            file=file,
+                            entry=EntryName(pipeline, journal, sequence),
+                            code=HoldCode.DOCUMENT_UNREADABLE,
+                            reasons=("the log has lost what became of it",),
+                        )
+
+    def list_again(self, holds: tuple[Hold, ...]) -> None:
+        """Write the metas of held files anew: the next poll looks at them as at all others."""
+        set_aside(self.store, holds, self.clock.now())
 
     def forget_lost(self, setback: Setback) -> int:
         """Go on after the entries that the log has lost, without their rows; give the version."""
@@ -167,7 +204,7 @@ class Replay:
     def _table(self) -> Table:
         table = self.open_log(self.store).open()
         if table is None:
-            raise NothingToReplay("there is no Delta table here", table=self.store.uri)
+            raise NoRestore("there is no Delta table here", table=self.store.uri)
         return table
 
     def _committer(self) -> Committer:

@@ -16,6 +16,7 @@ from lake.entry import decode_entry
 from lake.layout import OURS, journal_entry, pipelines
 from lake.storage import ObjectFacts, Reader
 from lake.watermark import Marks, is_hot, look_from, newest, place
+from penguin.strangers import is_reserved
 
 Wanted = Callable[[str], bool]
 """Whether a path, or what may be below a folder, is to be looked at."""
@@ -89,7 +90,7 @@ def _listed_after(
 
 
 def _holds_data(folder: str) -> bool:
-    return not folder.rpartition("/")[2].startswith(("_", "."))
+    return not is_reserved(folder.rpartition("/")[2])
 
 
 def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lake.clock import Clock
-from lake.errors import ObjectChanged, ObjectMissing
-from lake.layout import TablePath, file_id, stranger_transaction
+from lake.errors import ObjectChanged, ObjectMissing, StoreDenied
+from lake.layout import TablePath, file_id
 from lake.meta import Meta
 from lake.pattern import matcher
 from lake.storage import ObjectFacts, Reader
@@ -25,6 +25,7 @@ from penguin.foreign import Candidate, LeftOut, Stranger
 from penguin.scan import Windows, poll, sweep
 from penguin.settings import TableSettings
 from penguin.strangers import (
+    DENIED,
     MISSING,
     OF_BLIZZARD,
     REFUSED,
@@ -32,6 +33,8 @@ from penguin.strangers import (
     Horizon,
     Sorted,
     is_reserved,
+    is_settled,
+    name_taken,
     sort_out,
     too_old,
 )
@@ -157,7 +160,7 @@ class Search:
         """
         known = NOTHING if table is None else read_log(store, table, self._known)
         self._known = None if table is None else known
-        done = tuple(path for path, meta in asked.items() if _is_settled(meta.filename, known))
+        done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
         waiting = {path: meta for path, meta in asked.items() if path not in set(done)}
         claimed, missing = _look_at(store, waiting)
         candidates = {
@@ -176,7 +179,12 @@ class Search:
         return Found(
             files=files,
             more=self._unread,
-            left_out=(*missing, *old, *(one for one in judged if isinstance(one, LeftOut))),
+            left_out=(
+                *missing,
+                *old,
+                *(name_taken(one, by) for one, by in found.taken),
+                *(one for one in judged if isinstance(one, LeftOut)),
+            ),
             settled=done,
             ours=tuple(one.path for one in found.new if self._is_ours(one)),
             scan=known.scan,
@@ -211,15 +219,19 @@ class Search:
         with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
             verdicts = list(pool.map(lambda one: _verdict(store, one), unread[:limit]))
         self._fresh = [one.path for one in unread[:limit]]
+        denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
-            if verdict is not None:
+            if isinstance(verdict, LeftOut) and verdict.code == DENIED:
+                denied.append(verdict)  # It is allowed without a sign on the file, so asked again.
+            elif verdict is not None:
                 self._verdicts[one.path] = (one, verdict)
         self._unread = max(0, len(unread) - limit)
         known = (self._verdicts[one.path][1] for one in order if self._is_read(one))
         judged = [one for one in known if not isinstance(one, Ours)]
         good = [one for one in judged if isinstance(one, Stranger)]
         self._unread += max(0, len(good) - limit)
-        return [*good[:limit], *refused, *(one for one in judged if isinstance(one, LeftOut))]
+        left_out = (one for one in judged if isinstance(one, LeftOut))
+        return [*good[:limit], *refused, *denied, *left_out]
 
     def _is_read(self, one: Candidate) -> bool:
         known = self._verdicts.get(one.path)
@@ -295,10 +307,6 @@ def _candidate(facts: ObjectFacts, *, late: bool) -> Candidate:
     )
 
 
-def _is_settled(path: str, known: Known) -> bool:
-    return path in known.paths or known.transaction(stranger_transaction(path)) is not None
-
-
 def _look_at(
     store: Reader, asked: Mapping[str, Meta]
 ) -> tuple[dict[str, Candidate], list[LeftOut]]:
@@ -340,6 +348,8 @@ def _verdict(store: Reader, one: Candidate) -> Verdict | None:
         return _left_out(one, UNFIT, unfit.message)
     except (ObjectChanged, ObjectMissing):
         return None
+    except StoreDenied as denied:
+        return _left_out(one, DENIED, denied.message)
     return _judged(one, footer)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
 
-from lake.layout import META_SUFFIX
+from lake.layout import META_SUFFIX, stranger_transaction
 from lake.lookback import Window
 from lake.meta import Meta
 from lake.partition import Template, unescape
@@ -23,6 +23,8 @@ UNFIT = "file_unfit"
 REFUSED = "schema_refused"
 TOO_OLD = "file_too_old"
 OF_BLIZZARD = "file_of_blizzard"
+TAKEN = "file_name_taken"
+DENIED = "store_denied"
 
 
 def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
@@ -114,6 +116,8 @@ class Sorted:
     """Those that were committed, by whomever, or removed."""
     forgotten: tuple[Candidate, ...] = ()
     """Those that are older than what the log remembers: they may have been removed from it."""
+    taken: tuple[tuple[Candidate, str], ...] = ()
+    """Those whose UUID another file has, with that file, which was committed."""
 
 
 def sort_out(candidates: Iterable[Candidate], known: Known) -> Sorted:
@@ -126,14 +130,44 @@ def sort_out(candidates: Iterable[Candidate], known: Known) -> Sorted:
     new: list[Candidate] = []
     settled: list[Candidate] = []
     forgotten: list[Candidate] = []
+    taken: list[tuple[Candidate, str]] = []
     for one in candidates:
-        if one.path in known.paths or known.transaction(one.transaction) is not None:
+        if is_settled(one.path, known):
             settled.append(one)
+        elif known.transaction(one.transaction) is not None:
+            taken.append((one, known.namesake(one.path) or ""))
         elif one.claim is None and known.since is not None and one.modified < known.since:
             forgotten.append(one)
         else:
             new.append(one)
-    return Sorted(new=tuple(new), settled=tuple(settled), forgotten=tuple(forgotten))
+    return Sorted(
+        new=tuple(new),
+        settled=tuple(settled),
+        forgotten=tuple(forgotten),
+        taken=tuple(taken),
+    )
+
+
+def is_settled(path: str, known: Known) -> bool:
+    """Say whether a file was committed, by whomever, or removed.
+
+    The transaction says so where the log has forgotten the path; where the log knows another file
+    of that name, the transaction is that one's.
+    """
+    if path in known.paths:
+        return True
+    done = known.transaction(stranger_transaction(path)) is not None
+    return done and known.namesake(path) is None
+
+
+def name_taken(one: Candidate, by: str) -> LeftOut:
+    """Say that a file's UUID is that of another file: a UUID is committed once."""
+    return LeftOut(
+        path=one.path,
+        code=TAKEN,
+        reason=f"its UUID is that of {by}, and a UUID is committed once; give it another name",
+        asked_by=one.asked_by,
+    )
 
 
 def too_old(one: Candidate, since: datetime) -> LeftOut:

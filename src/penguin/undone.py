@@ -26,6 +26,10 @@ class NothingToReplay(LakeError):
     whose = Whose.USER
 
 
+class NoRestore(NothingToReplay):
+    """There is no table, or none that was ever restored."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
     """A RESTORE, and the files of penguin's commits that it took out, by version."""
@@ -43,15 +47,17 @@ class Undone:
 
 def find_undone(store: Reader, newest: int) -> Undone:
     """Find the last RESTORE of a log and what it took out; whatever is unclear is an error."""
+    back: set[str] = set()
     for version in range(newest, -1, -1):
         actions = _read(store, version)
         told = _commit_info(actions)
         if told.get("operation") == "RESTORE":
-            return _undone(store, version, told)
-    raise NothingToReplay("the log has no RESTORE", table=store.uri)
+            return _undone(store, version, told, back)
+        back |= {add.path for add in _adds(actions, version)}
+    raise NoRestore("the log has no RESTORE", table=store.uri)
 
 
-def _undone(store: Reader, restored_by: int, told: dict[str, Any]) -> Undone:
+def _undone(store: Reader, restored_by: int, told: dict[str, Any], back: set[str]) -> Undone:
     parameters = told.get("operationParameters")
     wanted = parameters.get("version") if isinstance(parameters, dict) else None
     if wanted is None or not str(wanted).isdigit():
@@ -70,7 +76,9 @@ def _undone(store: Reader, restored_by: int, told: dict[str, Any]) -> Undone:
                 table=store.uri,
             )
         if _is_ours(info):
-            commits.append((version, tuple(_adds(actions, version))))
+            # What somebody has added since then was in the table again, whatever became of it.
+            lost = (add for add in _adds(actions, version) if add.path not in back)
+            commits.append((version, tuple(lost)))
     return Undone(restored_by=restored_by, restored_to=int(wanted), commits=tuple(commits))
 
 

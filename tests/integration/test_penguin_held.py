@@ -1,5 +1,6 @@
 """Files that are set aside: once, whoever dies when, and whatever an operator orders."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,11 +10,14 @@ from deltalake.schema import PrimitiveType
 from typer.testing import CliRunner
 
 from lake.clock import Clock
-from lake.layout import held_meta, held_transaction
+from lake.entry import Handoff
+from lake.layout import TablePath, held_meta, held_transaction, outbox
 from lake.options import StorageOptions
 from lake.schema import Field, FieldType, Schema
 from lake.storage import Store
 from penguin.cli import app
+from penguin.committer import NOT_MOVED
+from penguin.errors import CommitFailed
 from penguin.events import FilesWaitTooLong
 from penguin.mend import NotHeld, Order
 from penguin.pipeline import TableRun
@@ -230,6 +234,114 @@ def test_held_files_of_several_units_go_in_over_several_commits(table):
     assert table.ids() == [1, 2, 3, 4]
 
 
+def test_an_entry_is_not_set_aside_before_blizzard_has_moved_its_files(tmp_path):
+    """W15: blizzard moves nothing of a settled entry, so what is held must have its final name."""
+    table = TableDirectory(tmp_path / "table", handoff=Handoff.DIRECT)
+    (name, moved) = with_unmoved(table)
+    waiting = penguin(table).drain()
+    assert [(one.sequence, one.reason) for one in waiting.run.waiting] == [(2, NOT_MOVED)]
+    assert waiting.held == {}
+    moved()
+    assert list(penguin(table).drain().held.values()) == ["schema_refused"]
+    assert order(table, MERGE).release(frozenset({name})).left == ()
+    assert table.ids() == [1, 2]
+
+
+def test_a_held_file_that_was_never_moved_does_not_wedge_its_table(tmp_path):
+    """W01: it stays held; what comes after it is committed."""
+    table = TableDirectory(tmp_path / "table", handoff=Handoff.DIRECT)
+    (name, moved) = with_unmoved(table)
+    moved()
+    penguin(table).drain()
+    file = next(table.root.glob(f"date=*/{name}.parquet"))
+    unmoved = table.root / outbox("events", TablePath(str(file.relative_to(table.root))))
+    file.rename(unmoved)
+    table.journal().batch(rows_of(3))
+    running = penguin(table, MERGE)
+    assert running.step()
+    assert not running.step()
+    assert (table.ids(), len(running.held)) == ([1, 3], 1)
+
+
+def with_unmoved(table):
+    """Commit one row, then journal an entry the table refuses; give its file and how to move it."""
+    table.journal().batch(rows_of(1))
+    penguin(table).drain()
+    table.journal().schema = WIDER
+    (file,) = table.journal().batch(rows_of(2)).files
+    waiting = table.root / outbox("events", file.filename)
+    waiting.parent.mkdir(parents=True)
+    (table.root / file.filename).rename(waiting)
+    name = file.filename.rpartition("/")[2].removesuffix(".parquet")
+    return name, lambda: waiting.rename(table.root / file.filename)
+
+
+def widen(table):
+    table.delta().alter.add_columns([DeltaField("extra", PrimitiveType("string"), nullable=True)])
+
+
+def test_held_files_that_a_full_commit_had_no_room_for_go_in_with_the_next(table):
+    with_held(table, 2)
+    running = Penguin(table, options={"evolution": STRICT, "max_files_per_commit": 1}).drain()
+    widen(table)
+    table.journal().schema = WIDER
+    table.journal().batch(rows_of(3))
+    running.drain()
+    assert table.ids() == [1, 2, 3]
+
+
+def test_held_files_whose_commit_failed_are_tried_again(table):
+    """L06."""
+    with_held(table, 2)
+
+    class Failing(Log):
+        fails = False
+
+        def open(self):
+            if Failing.fails:
+                raise CommitFailed("the store is away", table="events")
+            return super().open()
+
+    class Planned(Failing):
+        """Fails once the plan is made: its first look at the log is a good one."""
+
+        looks = 0
+
+        def open(self):
+            Planned.looks += 1
+            Failing.fails = Failing.fails or Planned.looks == 2
+            return super().open()
+
+    running = Penguin(table, options={"evolution": STRICT}, log=Planned)
+    widen(table)
+    with pytest.raises(CommitFailed):
+        running.step()
+    Failing.fails = False
+    running.drain()
+    assert table.ids() == [1, 2]
+
+
+def test_a_held_meta_with_a_time_that_nobody_can_read_stops_nobody(table):
+    for told in ("yesterday", "", "2026-01-01T00:00:00"):
+        (name,) = with_held(table, 2)
+        meta = json.loads(table.store.get(held_meta(name)))
+        table.store.replace(held_meta(name), json.dumps({**meta, "held_at": told}).encode())
+        assert not penguin(table).step()
+
+
+def test_the_alarm_stays_while_a_pipeline_that_stopped_hides_what_waits(table):
+    """W15."""
+    table.journal().batch(rows_of(1))
+    running = Penguin(table, options={"partition_columns": ("name",)})
+    running.run.clock = Later()
+    running.step()
+    table.journal().write(table.journal().entry(previous="0" * 64))
+    running.step()
+    kinds = [type(event).__name__ for event in running.events]
+    assert (running.codes, kinds.count("FilesWaitTooLong")) == ({"events": "journal_broken"}, 1)
+    assert "FilesWaitNoLonger" not in kinds
+
+
 def test_files_that_wait_too_long_raise_one_alarm_until_they_are_in(table):
     """W15: held files are not named by the log, so a VACUUM FULL would take them."""
     with_held(table, 2)
@@ -263,6 +375,22 @@ def cli(table, tmp_path):
         return CliRunner().invoke(app, [*arguments, "-c", str(file)])
 
     return invoke
+
+
+def test_a_table_that_cannot_be_read_keeps_nobody_from_releasing_in_another(table, tmp_path):
+    """W01: the exit code says that not all was well."""
+    (name,) = with_held(table, 2)
+    torn = tmp_path / "torn/_delta_log/00000000000000000000.json"
+    torn.parent.mkdir(parents=True)
+    torn.write_text("{torn")
+    file = tmp_path / "penguin.yaml"
+    file.write_text(
+        f"tables:\n  torn:\n    table_uri: {tmp_path / 'torn'}\n"
+        f"  events:\n    table_uri: {table.root}\n    schema_evolution: merge\n"
+    )
+    done = CliRunner().invoke(app, ["release", name, "-c", str(file)])
+    assert (done.exit_code, table.ids()) == (1, [1, 2])
+    assert "error: torn:" in done.stderr
 
 
 def test_release_and_discard_as_a_user_gives_them(cli, table):

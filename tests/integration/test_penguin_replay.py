@@ -1,14 +1,19 @@
 """What the log has lost, or a RESTORE took out, is settled as an operator says."""
 
+import json
 import shutil
 
 import pytest
+from deltalake.transaction import AddAction
 from typer.testing import CliRunner
 
 from lake.clock import Clock
+from lake.entry import Receipt, digest, encode
+from lake.layout import receipt
 from lake.schema import Field, FieldType, Schema
 from penguin.cli import app
 from penguin.replay import Replay
+from penguin.settings import Evolution
 from penguin.table import Log
 from penguin.undone import NothingToReplay
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
@@ -104,6 +109,93 @@ def test_a_journal_that_is_not_the_committed_one_is_not_replayed(table, cli):
     last = table.root / "_blizzard/events/journal/00000000000000000004.json"
     last.unlink()
     assert "entry 4 of journal" in cli("forget", "--yes").stderr
+
+
+def test_a_renewed_journal_of_which_the_log_has_nothing_left_is_replayed(table, cli):
+    """D16, L21: the receipt goes on saying that the new journal is wanted."""
+    commit(table, 1)
+    log, backup = table.root / "_delta_log", table.root.parent / "backup"
+    shutil.copytree(log, backup)
+    shutil.rmtree(table.root / "_blizzard/events")
+    table.journals.clear()
+    journal = table.journal()
+    wanted = Receipt(journal=journal.id, sequence=0, digest=digest(journal.bodies[0]))
+    table.store.replace(receipt("events"), encode(wanted))
+    commit(table, 2, 3)
+    shutil.rmtree(log)
+    shutil.copytree(backup, log)
+    assert Penguin(table).drain().codes == {"events": "log_rolled_back"}
+    assert cli("replay", "--yes").exit_code == 0
+    assert Penguin(table).drain().codes == {}
+    assert table.ids() == [1, 2, 3]
+
+
+def test_a_release_that_the_log_has_lost_is_made_again(table, cli):
+    """D16: its meta is gone, its mark says held; no row is lost between the two."""
+    commit(table, 1)
+    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    table.journal().batch(rows_of(2))
+    strict, merge = ({"evolution": mode} for mode in (Evolution.STRICT, Evolution.MERGE))
+    Penguin(table, options=strict).drain()
+    log, backup = table.root / "_delta_log", table.root.parent / "backup"
+    shutil.copytree(log, backup)
+    Penguin(table, options=merge).drain()
+    shutil.rmtree(log)
+    shutil.copytree(backup, log)
+    assert Penguin(table, options=merge).drain().held == {}
+    assert "1 files whose release the log has lost would be held again" in cli("replay").stdout
+    assert cli("replay", "--yes").exit_code == 0
+    Penguin(table, options=merge).drain()
+    assert table.ids() == [1, 2]
+    assert "the log has no RESTORE" in cli("replay", "--yes").stderr
+
+
+def test_an_unreadable_receipt_is_not_taken_for_nothing_to_do(table, cli):
+    """D05."""
+    restored_from_a_backup(table)
+    table.store.replace(receipt("events"), b"{")
+    for order in ("replay", "forget"):
+        done = cli(order, "--yes")
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "receipt.json" in done.stderr
+
+
+def test_of_several_tables_one_that_was_never_restored_is_no_failure(table, tmp_path):
+    commit(table, 1, 2)
+    table.delta().restore(1)
+    other = TableDirectory(tmp_path / "other")
+    commit(other, 1)
+    file = tmp_path / "penguin.yaml"
+    uris = {"events": table.root, "other": other.root, "none": tmp_path / "none"}
+    file.write_text(
+        "tables:\n" + "".join(f"  {name}:\n    table_uri: {uri}\n" for name, uri in uris.items())
+    )
+    done = CliRunner().invoke(app, ["replay", "--yes", "-c", str(file)])
+    assert (done.exit_code, done.stderr, table.ids()) == (0, "", [1, 2])
+
+
+def test_a_file_that_somebody_has_put_back_does_not_come_back_twice(table, cli):
+    """D14: also when it was compacted since."""
+    commit(table, 1, 2, 3)
+    told = (json.loads(line) for line in table.commit_text(2).splitlines())
+    add = next(action["add"] for action in told if "add" in action)
+    table.delta().restore(1)
+    delta = table.delta()
+    by_hand = AddAction(
+        path=add["path"],
+        size=add["size"],
+        partition_values=add["partitionValues"],
+        modification_time=add["modificationTime"],
+        data_change=True,
+        stats=add["stats"],
+    )
+    delta.create_write_transaction(
+        [by_hand], mode="append", schema=delta.schema(), partition_by=["date"]
+    )
+    table.delta().optimize.compact()
+    assert table.ids() == [1, 2]
+    assert "1 files that version" in cli("replay", "--yes").stdout
+    assert table.ids() == [1, 2, 3]
 
 
 def test_what_a_restore_took_out_comes_back_once_when_asked(table, cli):
