@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from blizzard import renewal
 from blizzard.renewal import begin_empty, take_over
 from blizzard.sight import identity_of
+from blizzard.writers import this_machine
 from lake.clock import Clock
 from lake.entry import decode_receipt
 from lake.errors import JournalConflict, JournalLost, LakeError
@@ -31,6 +32,7 @@ from tests.support.builders import (
     tree,
 )
 from tests.support.commands import Desk, told
+from tests.support.writers import claim
 
 DRAWN = count()
 """Ids are drawn from one counter by all runs: no two of them give files the same name."""
@@ -337,3 +339,22 @@ def test_a_crash_at_any_step_doubles_nothing_and_the_same_command_finishes(
         (desk.table / f"_blizzard/{name}/receipt.json").read_bytes(), "receipt"
     ).sequence == 0  # fmt: skip
     assert (desk.table / journal_entry(name, 0)).exists()
+
+
+@pytest.mark.parametrize("writes", ["default", "later"])
+def test_a_journal_is_not_replaced_while_a_blizzard_writes_it(desk, writes):
+    """HOLES D07, L21: `--yes` or not; the old one, too, if it is another."""
+    a_past(desk)
+    turn = claim("run-7", pipeline=writes, on=this_machine())
+    turn.take(Store(str(desk.table), no_options()))
+    config = renamed(desk)
+    before = tree(desk.table)
+    for more in ((), ("--yes",)):
+        shown = desk.run("journal", "new", "--from", "default", *more, config=config)
+        assert shown.exit_code == 1
+        assert f"a blizzard writes pipeline {writes} and is alive: run run-7" in shown.stderr
+        assert tree(desk.table) == before
+
+    turn.give_back(keep=True)
+    done = desk.run("journal", "new", "--from", "default", "--yes", config=config)
+    assert done.exit_code == 0
