@@ -37,7 +37,7 @@ from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord
 from lake.errors import LakeError, ObjectChanged, Whose
 from lake.storage import Store
-from lake.telemetry.events import Emit
+from lake.telemetry.events import Emit, code_of
 
 DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
 
@@ -265,10 +265,10 @@ class Pipeline:
             # name would be in neither, and its file would be taken for new.
             with self._outlook.journal_lock:
                 journal.keep_snapshot()
-        except LakeError as error:
+        except (LakeError, OSError) as error:  # Names are spooled to the local disk.
             self.emit(
                 events.SnapshotFailed(
-                    pipeline=self.settings.name, code=error.code, error=str(error)
+                    pipeline=self.settings.name, code=code_of(error), error=str(error)
                 )
             )
             if isinstance(error, KnownBroken):
