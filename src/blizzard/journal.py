@@ -188,6 +188,24 @@ class Journal:
             self._store.replace(path, encode(note))
             self._noted = self.sequence + 1
 
+    def forget_start(self) -> None:
+        """Take this process's start of the next batch back: it has not died with it, but stopped.
+
+        A start that stays counted makes later ones take fewer files, and loses nothing by itself.
+        """
+        if self._noted != self.sequence + 1:
+            return
+        with contextlib.suppress(LakeError):
+            found = self.started_before()
+            note = replace(
+                found,
+                starts=max(0, found.starts - 1),
+                alone_starts=max(0, found.alone_starts - 1),
+            )
+            path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
+            self._store.replace(path, encode(note))
+            self._noted = -1
+
     def settle(self) -> Entry | None:
         """Find out what became of an entry whose write had no answer, by writing it again.
 

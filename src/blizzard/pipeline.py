@@ -175,6 +175,7 @@ class Pipeline:
         self._effort = settled.effort
         if not settled.sources and not failed_before:
             self._outlook.drop_ahead()
+            journal.forget_start()
             return False  # A stop was asked for before anything was read.
         sources = tuple(
             self._as_ingested_again(journal.with_attempts(each))
