@@ -15,7 +15,7 @@ from blizzard.history import Before, History, read_history
 from blizzard.journal import Journal
 from lake import layout
 from lake.clock import Clock
-from lake.entry import Entry, Handoff, Receipt, digest, encode
+from lake.entry import Entry, Handoff, Receipt, decode_entry, digest, encode
 from lake.errors import DocumentUnreadable, JournalLost, StoreUnavailable
 from lake.storage import Store
 from tests.support.bucket import Bucket
@@ -433,6 +433,27 @@ def test_a_block_may_be_evicted_while_another_look_asks_for_it():
     assert blocks.get(("segment", 0)) == {}
     other.join(60)
     assert len(blocks.kept) == known.CACHED
+
+
+@pytest.mark.parametrize("kind", ["gc", "batch"])
+def test_names_are_built_again_beside_a_clean_up_and_not_beside_another_run(kind):
+    """D05, D07, W20."""
+    store = Bucket()
+    journal = opened(store)
+    grow(journal, 2)
+    path = layout.journal_entry("default", 2)
+    last = store.get(path)
+    assert last is not None
+    other = replace(
+        decode_entry(last, path), kind=kind, sequence=3, previous=digest(last), sources=(), files=()
+    )
+    store.create(layout.journal_entry("default", 3), encode(other))
+    if kind == "gc":
+        journal.rebuild("damaged")
+        assert journal.sequence == 3
+    else:
+        with pytest.raises(JournalLost):
+            journal.rebuild("damaged")
 
 
 @pytest.mark.parametrize("kind", ["*.names", "*.index.json"])
