@@ -295,6 +295,7 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
 
     pipeline._outlook._open_source = after_the_change
     pipeline.step()
+    pipeline.runner = InProcessRunner()
     pipeline.step()
     assert not sources.bench.said(SourceFileOverwritten)
 
