@@ -9,18 +9,20 @@ from dataclasses import replace
 
 from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
 from blizzard.writers import (
+    Life,
     Machine,
     Standing,
     Writer,
     encode_writer,
     is_gone,
+    life_of,
     read_writer,
     standing,
 )
 from lake import layout
 from lake.clock import Clock
 from lake.errors import JournalConflict, LakeError
-from lake.storage import AlreadyThere, Store
+from lake.storage import AlreadyThere, Reader, Store
 from lake.telemetry.events import Emit
 
 BEAT_SECS = 10.0
@@ -181,6 +183,46 @@ class Claim:
         if where is Standing.LOST:
             self._lost_to = found
         return where
+
+
+def refuse_while_written(
+    store: Reader,
+    pipeline: str,
+    *,
+    machine: Machine,
+    wait: Callable[[float], object],
+    watching: Callable[[Writer], object],
+) -> None:
+    """Let nothing be done to a pipeline that a run writes: a JournalConflict says which run.
+
+    One on this machine is known to live; the beat of one elsewhere is watched, and whoever waits
+    is told. It reads only.
+    """
+    found = read_writer(store, pipeline)
+    if found is None:
+        return
+    match life_of(found, machine):
+        case Life.ENDED | Life.GONE:
+            return
+        case Life.ALIVE:
+            raise _is_written(store, pipeline, found)
+        case Life.UNKNOWN:
+            watching(found)
+    for _ in range(LOOKS):
+        wait(min(found.every, LONGEST_BEAT_SECS) / 2)
+        now = read_writer(store, pipeline)
+        if now is None or now.ended:
+            return
+        if (now.run, now.beat) != (found.run, found.beat):
+            raise _is_written(store, pipeline, now)
+
+
+def _is_written(store: Reader, pipeline: str, writer: Writer) -> JournalConflict:
+    return JournalConflict(
+        f"a blizzard writes pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
+        "Nothing was done",
+        path=store.describe(layout.writer(pipeline)),
+    )
 
 
 @contextmanager

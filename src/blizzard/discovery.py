@@ -133,7 +133,9 @@ class Sifter:
         is_other = before.finished is not None or (
             known is not None and is_in_table(known.record) and not same_object(known.record, facts)
         )
-        if is_other and self.source.on_change is not OnChange.REINGEST:
+        # The rest of an object whose first lines are in the table is read whatever came before it.
+        is_begun = known is not None and bool(_read_before(known, facts))
+        if is_other and not is_begun and self.source.on_change is not OnChange.REINGEST:
             return self._pass_over(facts)
         if known is not None and (
             key in self.tried or (same_object(known.record, facts) and not is_due(known, self.now))
@@ -238,7 +240,7 @@ class Sifter:
             codec=codec_for(facts.path, source.compression),
             partition_values=values,
             modified=facts.modified,
-            skip=known.record.records_read if known is not None and not is_other else 0,
+            skip=_read_before(known, facts) if known is not None else 0,
         )
         return Verdict.TAKE
 
@@ -261,6 +263,11 @@ def is_in_table(record: SourceRecord) -> bool:
 def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
     """Say whether a listed object is the one that was read: size and e-tag."""
     return (record.size, record.etag) == (facts.size, facts.etag)
+
+
+def _read_before(known: Known, facts: ObjectFacts) -> int:
+    """Count the lines of this very object that are in the table already."""
+    return known.record.records_read if same_object(known.record, facts) else 0
 
 
 def is_same(name: Name, facts: ObjectFacts) -> bool:

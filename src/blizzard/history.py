@@ -79,6 +79,8 @@ class History:
         self.sequence = entry.sequence
         self.digest = digest(body)
         at = datetime.fromisoformat(entry.created)
+        for name, first in (entry.inherits.since if entry.inherits else {}).items():
+            self.since.setdefault(name, datetime.fromisoformat(first))
         for name, uri in entry.source_uris.items():
             self.source_names[uri] = name
             self.since.setdefault(name, at)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from blizzard.admission import admit
 from blizzard.flow import Known
-from blizzard.history import History, Lookup, rebuild
+from blizzard.history import History, Lookup, read_entries, rebuild
 from blizzard.keeper import Keeper
 from blizzard.protocol import agree_on_protocol, require_handoff
 from lake import layout
@@ -138,13 +138,27 @@ class Journal:
             why=why,
             spill=self._keeper.spill,
         )
-        if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest):
+        if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest) and not (
+            self._only_cleaned_up_since()
+        ):
             raise JournalLost(
                 "the journal is not the one that this run has written to; put it back from a "
                 "backup, and run one blizzard per pipeline",
                 path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
             )
         self._history = fresh
+
+    def _only_cleaned_up_since(self) -> bool:
+        """Say whether nobody but clean-ups has appended to what this run has written."""
+        since = [
+            entry
+            for entry, _body in read_entries(self._store, self._identity.pipeline, self.sequence)
+        ]
+        return (
+            bool(since)
+            and since[0].previous == self._history.digest
+            and all(entry.kind == "gc" for entry in since)
+        )
 
     def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
         """Make the journal ready: write the protocol and entry 0 where they are missing.
@@ -187,6 +201,24 @@ class Journal:
             path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
             self._store.replace(path, encode(note))
             self._noted = self.sequence + 1
+
+    def forget_start(self) -> None:
+        """Take this process's start of the next batch back: it has not died with it, but stopped.
+
+        A start that stays counted makes later ones take fewer files, and loses nothing by itself.
+        """
+        if self._noted != self.sequence + 1:
+            return
+        with contextlib.suppress(LakeError):
+            found = self.started_before()
+            note = replace(
+                found,
+                starts=max(0, found.starts - 1),
+                alone_starts=max(0, found.alone_starts - 1),
+            )
+            path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
+            self._store.replace(path, encode(note))
+            self._noted = -1
 
     def settle(self) -> Entry | None:
         """Find out what became of an entry whose write had no answer, by writing it again.

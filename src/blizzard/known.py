@@ -11,6 +11,7 @@ import hashlib
 import heapq
 import json
 import tempfile
+import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -150,22 +151,28 @@ def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[Name]
 
 @dataclass(slots=True)
 class Blocks:
-    """The decoded blocks that are kept between two looks, the last used ones."""
+    """The decoded blocks that are kept between two looks, the last used ones.
+
+    A look ahead that nobody wants any more may go on beside the look that takes its place.
+    """
 
     kept: OrderedDict[tuple[str, int], dict[str, Name]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, place: tuple[str, int]) -> dict[str, Name] | None:
         """Give a block that is still there."""
-        found = self.kept.get(place)
-        if found is not None:
-            self.kept.move_to_end(place)
-        return found
+        with self._lock:
+            found = self.kept.get(place)
+            if found is not None:
+                self.kept.move_to_end(place)
+            return found
 
     def put(self, place: tuple[str, int], names: dict[str, Name]) -> None:
         """Keep a block, and let go of the one that was used longest ago."""
-        self.kept[place] = names
-        while len(self.kept) > CACHED:
-            self.kept.popitem(last=False)
+        with self._lock:
+            self.kept[place] = names
+            while len(self.kept) > CACHED:
+                self.kept.popitem(last=False)
 
 
 class Cursor:

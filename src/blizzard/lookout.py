@@ -46,6 +46,8 @@ class Lookout:
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _resting: int = 0
     _hold_all: bool = False
+    _began: datetime | None = None
+    """When this one first looked: before a batch is journaled, nothing else says since when."""
 
     def look(
         self,
@@ -58,6 +60,7 @@ class Lookout:
         now: datetime,
     ) -> Finding:
         """Say what there is to do: by a sweep where one is due, else by a quick look."""
+        began = min((at for at in (since, self._began) if at is not None), default=now)
         due = self._due(unfinished, tried, now)
         ranges = self._watch.ranges()
         sweep = (
@@ -80,7 +83,7 @@ class Lookout:
                 partition_fields=self.partition_fields,
                 tried=tried,
                 first_seen=self._young,
-                since=_widened(self.source.lookback, since or now, now),
+                since=_widened(self.source.lookback, began, now),
                 now=now,
             ),
             watcher=Watcher(
@@ -107,6 +110,7 @@ class Lookout:
         self._watch = look.watcher.end(now.timestamp())
         self._young = look.sifter.young
         self._resting = finding.resting
+        self._began = began
         return finding
 
     def forget(self) -> None:
@@ -208,7 +212,8 @@ class _Look:
         before = self.books(key)
         verdict = self.sifter.consider(facts, before)
         if verdict is Verdict.DONE:
-            name = Name(key=key, size=facts.size, etag=facts.etag)
+            # One that is another object now is compared with what is in the table each time.
+            name = before.finished or Name(key=key, size=facts.size, etag=facts.etag)
             self.watcher.done(name, facts.path, self._arrival(facts, seen))
         else:
             is_new = verdict is Verdict.TAKE and before == Before()

@@ -121,11 +121,10 @@ class Outlook:
 
     def wait(self) -> float:
         """Say how many seconds to wait before the next step has anything to do."""
-        now = self._clock.seconds()
-        holds = [seen.at + seen.holds - now for seen in self._seen.values()]
+        until_due = self._until_due()
         if any(seen.finding.take for seen in self._seen.values()):
-            holds.append(THINK_AGAIN_SECS)
-        return max(0.0, min(holds, default=0.0))
+            return min(until_due, THINK_AGAIN_SECS)
+        return until_due
 
     def look_ahead(
         self,
@@ -144,7 +143,7 @@ class Outlook:
         more = frozenset(name for name, seen in self._seen.items() if seen.finding.left_over)
         if self._pace.drain and not more:
             return
-        delay = 0.0 if more else self.wait()
+        delay = 0.0 if more else self._until_due()
         begun = self._clock.seconds() + delay
         due = tuple(
             source
@@ -199,6 +198,11 @@ class Outlook:
             return
         self._saw(found, ahead.begun)
         self.journaled(ahead.journaled)
+
+    def _until_due(self) -> float:
+        now = self._clock.seconds()
+        holds = (seen.at + seen.holds - now for seen in self._seen.values())
+        return max(0.0, min(holds, default=0.0))
 
     def _due(self, now: float) -> tuple[SourceSettings, ...]:
         return tuple(

@@ -26,6 +26,8 @@ class Past:
     records: Mapping[str, SourceRecord]
     """By key, what it says of each source file, as an inherited entry repeats it."""
     source_uris: Mapping[str, str]
+    since: Mapping[str, str]
+    """When each source was first read, by its name."""
     heir: str | None = None
     """The pipeline that has taken it over already."""
 
@@ -101,6 +103,7 @@ def _refuse_held(store: Reader, past: Past) -> None:
 def _past(store: Reader, folder: str) -> Past:
     records: dict[str, SourceRecord] = {}
     uris: dict[str, str] = {}
+    since: dict[str, str] = {}
     last: tuple[Entry, str] | None = None
     heir = None
     for entry, body in entries_in(store, folder):
@@ -109,10 +112,14 @@ def _past(store: Reader, folder: str) -> Past:
             continue
         last = (entry, digest(body))
         uris |= entry.source_uris
+        earlier = entry.inherits.since if entry.inherits is not None else {}
+        since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
         records |= {record.key: inherited(record) for record in entry.sources}
     if last is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
-    return Past(last=last[0], digest=last[1], records=records, source_uris=uris, heir=heir)
+    return Past(
+        last=last[0], digest=last[1], records=records, source_uris=uris, since=since, heir=heir
+    )
 
 
 def inherited(record: SourceRecord) -> SourceRecord:

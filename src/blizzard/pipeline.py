@@ -37,7 +37,7 @@ from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord
 from lake.errors import LakeError, ObjectChanged, Whose
 from lake.storage import Store
-from lake.telemetry.events import Emit
+from lake.telemetry.events import Emit, code_of
 
 DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
 
@@ -175,6 +175,7 @@ class Pipeline:
         self._effort = settled.effort
         if not settled.sources and not failed_before:
             self._outlook.drop_ahead()
+            journal.forget_start()
             return False  # A stop was asked for before anything was read.
         sources = tuple(
             self._as_ingested_again(journal.with_attempts(each))
@@ -265,10 +266,10 @@ class Pipeline:
             # name would be in neither, and its file would be taken for new.
             with self._outlook.journal_lock:
                 journal.keep_snapshot()
-        except LakeError as error:
+        except (LakeError, OSError) as error:  # Names are spooled to the local disk.
             self.emit(
                 events.SnapshotFailed(
-                    pipeline=self.settings.name, code=error.code, error=str(error)
+                    pipeline=self.settings.name, code=code_of(error), error=str(error)
                 )
             )
             if isinstance(error, KnownBroken):

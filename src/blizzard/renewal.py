@@ -82,6 +82,7 @@ def take_over(
             sequence=past.last.sequence,
             digest=past.digest,
             entries=len(chunks),
+            since=past.since,
         )
         uris = {**past.source_uris, **identity.source_uris}
         opening = _open(identity, clock, source_uris=uris, lineage=lineage)

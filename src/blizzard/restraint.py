@@ -51,13 +51,19 @@ def check_commits(
 
 
 def waiting_since(store: Reader, pipeline: str, *, last: int) -> datetime | None:
-    """Say when the oldest entry was journaled that is not committed; None where all are."""
+    """Say when the oldest entry with files was journaled that is not committed; None if all are.
+
+    One without files (a clean-up, failures, what a new journal inherits) waits for nothing.
+    """
     path = layout.receipt(pipeline)
     body = store.get(path)
     committed = 0 if body is None else decode_receipt(body, path).sequence
-    if committed >= last:
-        return None
-    path = layout.journal_entry(pipeline, committed + 1)
-    body = store.get(path)
-    # What the receipt says of a journal that does not fit it is told elsewhere.
-    return None if body is None else datetime.fromisoformat(decode_entry(body, path).created)
+    for number in range(committed + 1, last + 1):
+        path = layout.journal_entry(pipeline, number)
+        body = store.get(path)
+        if body is None:
+            return None  # What the receipt says of a journal that does not fit is told elsewhere.
+        entry = decode_entry(body, path)
+        if entry.files:
+            return datetime.fromisoformat(entry.created)
+    return None

@@ -15,6 +15,7 @@ from blizzard.protocol import latest_protocol
 from blizzard.reasons import Reason
 from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.sight import OpenReader, look_at, sink_location
+from blizzard.writers import Machine, WriterStatus, this_machine, writer_status
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, Receipt, digest
 from lake.errors import LakeError, ObjectMissing
@@ -144,6 +145,7 @@ class PipelineStatus:
     last_batch: Batch | None
     last_written: Batch | None
     """The last entry of any kind: who wrote, and when."""
+    writer: WriterStatus | None
     sources: tuple[SourceStatus, ...]
     totals: Totals
     parquet_files: int
@@ -186,11 +188,17 @@ class Books:
 
 
 def pipeline_status(
-    settings: PipelineSettings, open_reader: OpenReader, *, clock: Clock, books: Books
+    settings: PipelineSettings,
+    open_reader: OpenReader,
+    *,
+    clock: Clock,
+    books: Books,
+    machine: Machine | None = None,
 ) -> PipelineStatus:
     """Say how a pipeline stands. It is handed readers only, so it cannot write."""
     handoff = None
     store = None
+    writer = None
     try:
         store = open_reader(sink_location(settings))
     except ObjectMissing:
@@ -199,6 +207,7 @@ def pipeline_status(
         protocol = latest_protocol(store)
         handoff = None if protocol is None else protocol.handoff
         books.read(store, settings.name)
+        writer = writer_status(store, settings.name, machine or this_machine())
     history = books.history
     committed, fits = committed_entry(history, books.digests)
     return PipelineStatus(
@@ -212,6 +221,7 @@ def pipeline_status(
         receipt_fits=fits,
         last_batch=books.last_batch,
         last_written=books.last_written,
+        writer=writer,
         sources=tuple(
             _source(settings, source, open_reader, store, clock=clock, books=books)
             for source in settings.sources

@@ -9,7 +9,7 @@ never by the clocks of two machines.
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -51,6 +51,19 @@ class Machine:
     id: str | None
     born: Callable[[int], str | None]
     """Says when a process that lives began; None for one that does not."""
+
+
+class Life(StrEnum):
+    """What is known of the run of a note without waiting for its beat."""
+
+    ENDED = "ended"
+    """It has said so."""
+    GONE = "gone"
+    """It ran on this machine, and its process is no more."""
+    ALIVE = "alive"
+    """Its process runs on this machine."""
+    UNKNOWN = "unknown"
+    """It ran elsewhere and has not ended: only its beat tells."""
 
 
 class Standing(Enum):
@@ -98,11 +111,48 @@ def is_gone(writer: Writer, machine: Machine) -> bool:
 
     Of another machine, another boot or another container nothing is known.
     """
+    return _is_here(writer, machine) and machine.born(writer.process) != writer.born
+
+
+def life_of(writer: Writer, machine: Machine) -> Life:
+    """Say what is known of a run right now."""
+    if writer.ended:
+        return Life.ENDED
+    if not _is_here(writer, machine):
+        return Life.UNKNOWN
+    return Life.GONE if is_gone(writer, machine) else Life.ALIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterStatus:
+    """The run that writes a pipeline, or has written it last, as an operator is told."""
+
+    run: str
+    host: str
+    process: int
+    since: str
+    state: Life
+
+
+def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatus | None:
+    """Say who writes a pipeline; None where nobody ever has."""
+    found = read_writer(store, pipeline)
+    if found is None:
+        return None
+    return WriterStatus(
+        run=found.run,
+        host=found.host,
+        process=found.process,
+        since=found.since,
+        state=life_of(found, machine),
+    )
+
+
+def _is_here(writer: Writer, machine: Machine) -> bool:
     return (
         writer.machine is not None
         and writer.born is not None
         and (writer.machine, writer.host) == (machine.id, machine.host)
-        and machine.born(writer.process) != writer.born
     )
 
 

@@ -112,6 +112,8 @@ class Lineage:
     digest: str
     entries: int
     """How many `inherited` entries follow entry 0; without them all the journal is not begun."""
+    since: Mapping[str, str] = field(default_factory=dict)
+    """When each source was first read, by its name: a lookback counts from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

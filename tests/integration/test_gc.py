@@ -377,3 +377,4 @@ def test_where_there_is_nothing_it_says_so(desk):
     assert (done.exit_code, done.stdout) == (0, "pipeline default: no garbage\n")
     assert not desk.table.exists()
     assert desk.run("gc", "--older-than", "soon").exit_code == 2
+    assert desk.run("gc", "--older-than", "9999999999d").exit_code == 2

@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Callable
-from itertools import count
+from datetime import datetime
+from itertools import count, pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard import renewal
+from blizzard.history import read_history
 from blizzard.renewal import begin_empty, take_over
 from blizzard.sight import identity_of
+from blizzard.writers import this_machine
 from lake.clock import Clock
 from lake.entry import decode_receipt
 from lake.errors import JournalConflict, JournalLost, LakeError
@@ -31,6 +34,7 @@ from tests.support.builders import (
     tree,
 )
 from tests.support.commands import Desk, told
+from tests.support.writers import claim
 
 DRAWN = count()
 """Ids are drawn from one counter by all runs: no two of them give files the same name."""
@@ -337,3 +341,39 @@ def test_a_crash_at_any_step_doubles_nothing_and_the_same_command_finishes(
         (desk.table / f"_blizzard/{name}/receipt.json").read_bytes(), "receipt"
     ).sequence == 0  # fmt: skip
     assert (desk.table / journal_entry(name, 0)).exists()
+
+
+def test_a_new_journal_hides_nothing_that_came_after_the_old_one_was_begun(desk):
+    """HOLES L12, L21: a lookback counts from when the source was first read, by whichever."""
+
+    def first_read(name: str) -> datetime:
+        return read_history(Store(str(desk.table), no_options()), name).since["default"]
+
+    a_past(desk)
+    begun = first_read("default")
+    assert begun == datetime.fromisoformat(entries(desk.table)[0].created)
+    names = ["default", "later", "latest"]
+    for old, new in pairwise(names):
+        done = desk.run("journal", "new", "--from", old, "--yes", config=renamed(desk, new))
+        assert done.exit_code == 0, done.output
+        commit(desk)
+        assert first_read(new) == begun
+
+
+@pytest.mark.parametrize("writes", ["default", "later"])
+def test_a_journal_is_not_replaced_while_a_blizzard_writes_it(desk, writes):
+    """HOLES D07, L21: `--yes` or not; the old one, too, if it is another."""
+    a_past(desk)
+    turn = claim("run-7", pipeline=writes, on=this_machine())
+    turn.take(Store(str(desk.table), no_options()))
+    config = renamed(desk)
+    before = tree(desk.table)
+    for more in ((), ("--yes",)):
+        shown = desk.run("journal", "new", "--from", "default", *more, config=config)
+        assert shown.exit_code == 1
+        assert f"a blizzard writes pipeline {writes} and is alive: run run-7" in shown.stderr
+        assert tree(desk.table) == before
+
+    turn.give_back(keep=True)
+    done = desk.run("journal", "new", "--from", "default", "--yes", config=config)
+    assert done.exit_code == 0

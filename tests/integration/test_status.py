@@ -1,6 +1,7 @@
 """`blizzard status`, as an operator runs it: beside a blizzard, before one, and after trouble."""
 
 import json
+import os
 import signal
 import time
 from datetime import timedelta
@@ -10,15 +11,17 @@ import pytest
 
 from blizzard.discovery import is_due, next_try
 from blizzard.status import Books, pipeline_status
+from blizzard.writers import this_machine
 from lake.entry import Receipt, digest, encode
 from lake.layout import entry_sequence, journal_entry, receipt
-from lake.storage import Reader
+from lake.storage import Reader, Store
 from tests.support.builders import (
     NOON,
     Hands,
     failure,
     known,
     ndjson,
+    no_options,
     put,
     record,
     rows,
@@ -26,6 +29,7 @@ from tests.support.builders import (
 )
 from tests.support.commands import WIDTH, Desk, told
 from tests.support.processes import finish, start
+from tests.support.writers import claim, machine
 
 
 @pytest.fixture
@@ -88,6 +92,36 @@ def test_it_says_what_waits_what_failed_what_was_done_and_what_is_committed(desk
     assert "last batch 2:" in shown.stdout
     assert "committed up to entry 1 of 2, 1 entry waits for penguin" in shown.stdout
     assert "bad.ndjson: not_json (parse, line 1); not tried again: fix the file" in shown.stdout
+
+
+def test_it_says_who_writes_or_has_written_last(desk):
+    desk.bench().pipeline().step()
+    assert told(desk.run("status", "--output", "json"))[0]["writer"] is None
+
+    turn = claim("run-7", on=this_machine())
+    turn.take(Store(str(desk.table), no_options()))
+    (one,) = told(desk.run("status", "--output", "json"))
+    assert one["writer"] == {
+        "run": "run-7",
+        "host": this_machine().host,
+        "process": os.getpid(),
+        "since": "2024-01-01T12:00:00+00:00",
+        "state": "alive",
+    }
+    assert "  written now by run run-7 on " in desk.run("status").stdout
+
+    turn.give_back(keep=True)
+    assert told(desk.run("status", "--output", "json"))[0]["writer"]["state"] == "ended"
+    assert "  not written now; the last was run run-7 on " in desk.run("status").stdout
+
+
+def test_of_a_writer_elsewhere_it_says_only_who_it_is(desk):
+    claim("run-7", on=machine("db7")).take(Store(str(desk.table), no_options(), make_folder=True))
+    shown = desk.run("status")
+    assert shown.exit_code == 0
+    assert "nothing is journaled yet" in shown.stdout
+    assert "written by run run-7 on db7" in shown.stdout
+    assert "whether it lives is not known here" in shown.stdout
 
 
 def test_it_writes_nothing_and_fits_80_columns(desk):

@@ -71,7 +71,10 @@ def gc(
 def parse_span(text: str) -> timedelta | None:
     """Read a time span; None for what is none."""
     found = SPAN.fullmatch(text)
-    return None if found is None else timedelta(seconds=float(found[1]) * UNITS[found[2]])
+    try:
+        return None if found is None else timedelta(seconds=float(found[1]) * UNITS[found[2]])
+    except OverflowError:
+        return None  # Longer than the calendar.
 
 
 def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: Output) -> None:

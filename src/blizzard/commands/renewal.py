@@ -1,8 +1,12 @@
 """`blizzard journal new`: what it would do, and the doing where that is asked for."""
 
+import time
 from dataclasses import dataclass
 
+import typer
+
 from blizzard.admission import admit
+from blizzard.claim import refuse_while_written
 from blizzard.commands.common import console as terminal
 from blizzard.commands.common import open_reader, plain, plural, print_line, say
 from blizzard.history import History, read_history, read_receipt
@@ -11,6 +15,7 @@ from blizzard.past import LastCommitted, check_past, past_of
 from blizzard.renewal import Renewed, begin_empty, take_over
 from blizzard.settings import PipelineSettings
 from blizzard.sight import identity_of, sink_location
+from blizzard.writers import Writer, this_machine
 from lake.arguments import DONE, FAILED, Output, complain
 from lake.clock import Clock
 from lake.errors import DocumentUnreadable, JournalLost, LakeError
@@ -39,6 +44,10 @@ def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output
     place = sink_location(settings)
     try:
         reader = open_reader(place)
+        for name in dict.fromkeys((settings.name, old or settings.name)):
+            refuse_while_written(
+                reader, name, machine=this_machine(), wait=time.sleep, watching=_tell_watching
+            )
         _refuse_whole(reader, settings, identity, old)
         ahead = prospect(reader, identity, old, _last_committed(settings))
         if not yes:
@@ -128,6 +137,10 @@ def _last_committed(settings: PipelineSettings) -> LastCommitted:
     return lambda pipeline, journal: inline.last_committed(
         sink.table_uri, sink.storage_options, pipeline, journal
     )
+
+
+def _tell_watching(writer: Writer) -> None:
+    typer.echo(f"watching whether another blizzard is alive: {writer.who()}", err=True)
 
 
 def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:

@@ -23,12 +23,19 @@ from blizzard.commands.common import (
 )
 from blizzard.settings import PipelineSettings
 from blizzard.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
+from blizzard.writers import Life
 from lake.arguments import DONE, FAILED, Files, Folders, Output, Shape
 from lake.clock import Clock
 from lake.errors import LakeError, StoreUnavailable
 from lake.telemetry.events import code_of
 from lake.units import in_words
 
+IN_WORDS = {
+    Life.ALIVE: "written now by",
+    Life.UNKNOWN: "written by",
+    Life.ENDED: "not written now; the last was",
+    Life.GONE: "not written now; died without an end:",
+}
 FOR_GOOD = "not tried again: fix the file, it is taken when it changes"
 
 
@@ -147,13 +154,14 @@ def show(found: PipelineStatus, clock: Clock) -> None:
 
 def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
     if found.last_entry is None:
-        return ["nothing is journaled yet: blizzard has not written to this table"]
+        return ["nothing is journaled yet: blizzard has not written to this table", *_writer(found)]
     lines = [_last_batch(found, clock), _committed(found)]
     if found.last_written is not None:
         lines.append(
             f"last written by run {found.last_written.run}, entry {found.last_written.entry} at "
             f"{second(found.last_written.at)} UTC"
         )
+    lines += _writer(found)
     all_in = found.totals
     lines.append(
         f"in all {plural(all_in.batches, 'batch', 'batches')}, {plural(all_in.files, 'file')}, "
@@ -161,6 +169,15 @@ def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
         f"({in_words(found.parquet_bytes)})"
     )
     return lines
+
+
+def _writer(found: PipelineStatus) -> list[str]:
+    one = found.writer
+    if one is None:
+        return []
+    elsewhere = "; whether it lives is not known here" if one.state is Life.UNKNOWN else ""
+    who = f"run {one.run} on {one.host}, process {one.process}, since {one.since}"
+    return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
 
 
 def _last_batch(found: PipelineStatus, clock: Clock) -> str:

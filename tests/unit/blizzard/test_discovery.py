@@ -215,6 +215,23 @@ def test_a_part_of_a_file_that_was_read_does_not_count_for_another_object():
     assert file.skip == 7
 
 
+@pytest.mark.parametrize("on_change", list(OnChange))
+def test_the_rest_of_an_object_that_was_taken_again_is_read_and_its_first_lines_are_not(on_change):
+    """D01, D15: a stop came while the new object was read; its first lines are in the table."""
+    half = SourceRecord(
+        source="default", path="a.ndjson", size=10, etag="e2", lines=7, rows=7, complete=False
+    )
+    before = Before(
+        finished=Name(key="default:a.ndjson", size=10, etag="e1"),
+        unfinished=Known(record=half, at=NOON),
+    )
+    sifting = sifter(source=source_settings(on_change=on_change))
+    assert sifting.consider(facts("a.ndjson", etag="e2"), before) is Verdict.TAKE
+    finding = sifting.finding(late=frozenset(), swept=True)
+    assert [file.skip for file in finding.take] == [7]
+    assert finding.again == {"default:a.ndjson"}
+
+
 def test_an_object_that_failed_when_it_was_taken_again_and_is_the_old_one_now_is_done():
     """D15: its rows are in the table already."""
     before = Before(

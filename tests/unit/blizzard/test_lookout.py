@@ -403,6 +403,17 @@ def test_an_overwritten_file_is_noticed_by_quick_looks_and_by_sweeps(quick):
         assert finding.take == ()
 
 
+def test_an_overwritten_file_is_counted_by_every_look_until_somebody_sees_to_it(quick):
+    """D15: a look ahead, whose findings may be dropped, does not make it one that is done."""
+    site = Site(flat(50))
+    site.finish_all()
+    site.bucket.modified["00000049.ndjson"] = site.now
+    site.look()
+    site.bucket.etags["00000049.ndjson"] = "another"
+    for _ in range(3):
+        assert site.look(later=SECOND).count(Reason.CHANGED) == 1
+
+
 # ------------------------------------------------------------------------------ broken listings
 
 
@@ -510,6 +521,20 @@ def test_files_that_land_just_before_midnight_are_seen_after_it():
     site.look(later=12 * HOUR - SECOND)
     site.arrive("date=2024-01-01/last.ndjson")
     assert taken(site.look(later=2 * SECOND)) == ["date=2024-01-01/last.ndjson"]
+
+
+def test_a_source_that_was_never_journaled_counts_its_window_from_the_first_look():
+    """L12: the table's store is out of order for hours; meanwhile no entry says since when."""
+    site = Site(lookback=Window.parse("%Y/%m/%d/%H", 1))
+    site.since = None
+    site.arrive("2024/01/01/12/a.ndjson", "2024/01/01/09/old.ndjson")
+    assert taken(site.look()) == ["2024/01/01/12/a.ndjson"]
+    assert taken(site.look(later=5 * HOUR)) == ["2024/01/01/12/a.ndjson"]
+    site.since = site.now
+    site.arrive("2024/01/01/13/late.ndjson")
+    found = site.look(later=HOUR)
+    assert taken(found) == ["2024/01/01/12/a.ndjson", "2024/01/01/13/late.ndjson"]
+    assert found.count(Reason.TOO_OLD) == 1
 
 
 def test_a_sweep_compares_no_more_than_its_horizon_and_does_not_list_on_in_what_is_older():

@@ -295,6 +295,7 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
 
     pipeline._outlook._open_source = after_the_change
     pipeline.step()
+    pipeline.runner = InProcessRunner()
     pipeline.step()
     assert not sources.bench.said(SourceFileOverwritten)
 
@@ -349,3 +350,23 @@ def test_whatever_lands_whenever_every_file_is_ingested_once(
         idle = 0 if pipeline.step() else idle + 1
         sources.bench.hands.at += 3600
     assert sorted(sources.ingested()) == sorted(busy.landed)
+
+
+def test_a_long_batch_is_looked_ahead_of_when_a_source_is_due_and_not_before(
+    tmp_path: Path,
+) -> None:
+    """The files of the batch itself wait for nothing more."""
+    sources = sources_of(tmp_path, a=60)
+    sources.land("a/0.ndjson")
+    begun: list[float] = []
+    running: list[Pipeline] = []
+
+    def note() -> None:
+        ahead = running[0]._outlook._ahead
+        assert ahead is not None
+        begun.append(ahead.begun - sources.bench.hands.at)
+
+    sources.bench.runner = Meanwhile(note)
+    running.append(sources.pipeline())
+    assert running[0].step()
+    assert begun == [60.0]

@@ -1,6 +1,8 @@
 """A start reads a snapshot and a tail; what is derived can be built again, entries cannot."""
 
-from collections import Counter
+import errno
+import threading
+from collections import Counter, OrderedDict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from blizzard.history import Before, History, read_history
 from blizzard.journal import Journal
 from lake import layout
 from lake.clock import Clock
-from lake.entry import Entry, Handoff, Receipt, digest, encode
+from lake.entry import Entry, Handoff, Receipt, decode_entry, digest, encode
 from lake.errors import DocumentUnreadable, JournalLost, StoreUnavailable
 from lake.storage import Store
 from tests.support.bucket import Bucket
@@ -392,6 +394,66 @@ def test_a_snapshot_that_cannot_be_written_fails_no_batch(bench, often):
     assert "no answer" in told.sentence()
     ingest(bench.again(run_id="run-2"), 1)
     assert len(bench.entries()) == 15
+
+
+def test_a_local_disk_without_room_for_the_names_fails_no_batch(bench, often, monkeypatch):
+    """W16: they are spooled there before they go to the store."""
+
+    def full(*_given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(keeper, "write_segment", full)
+    ingest(bench, 11)
+    (told, *_more) = bench.said(events.SnapshotFailed)
+    assert "No space left" in told.sentence()
+
+
+def test_a_block_may_be_evicted_while_another_look_asks_for_it():
+    """A look ahead that was dropped goes on beside the look that takes its place."""
+    asked, evicted = threading.Event(), threading.Event()
+
+    class Interrupted(OrderedDict[tuple[str, int], dict[str, Name]]):
+        def get(self, *given: Any) -> Any:
+            found = super().get(*given)
+            asked.set()
+            evicted.wait(0.2)
+            return found
+
+    blocks = known.Blocks(kept=Interrupted())
+    blocks.put(("segment", 0), {})
+
+    def other_look() -> None:
+        asked.wait(60)
+        for number in range(known.CACHED):
+            blocks.put(("segment", number + 1), {})
+        evicted.set()
+
+    other = threading.Thread(target=other_look)
+    other.start()
+    assert blocks.get(("segment", 0)) == {}
+    other.join(60)
+    assert len(blocks.kept) == known.CACHED
+
+
+@pytest.mark.parametrize("kind", ["gc", "batch"])
+def test_names_are_built_again_beside_a_clean_up_and_not_beside_another_run(kind):
+    """D05, D07, W20."""
+    store = Bucket()
+    journal = opened(store)
+    grow(journal, 2)
+    path = layout.journal_entry("default", 2)
+    last = store.get(path)
+    assert last is not None
+    other = replace(
+        decode_entry(last, path), kind=kind, sequence=3, previous=digest(last), sources=(), files=()
+    )
+    store.create(layout.journal_entry("default", 3), encode(other))
+    if kind == "gc":
+        journal.rebuild("damaged")
+        assert journal.sequence == 3
+    else:
+        with pytest.raises(JournalLost):
+            journal.rebuild("damaged")
 
 
 @pytest.mark.parametrize("kind", ["*.names", "*.index.json"])

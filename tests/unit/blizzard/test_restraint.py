@@ -85,3 +85,13 @@ def test_a_pipeline_reads_nothing_new_until_penguin_has_caught_up(tmp_path):
     commit_table(table, store, lambda _event: None, Clock())
     assert pipeline.step()
     assert len(bench.entries()) == 3
+
+
+def test_entries_without_files_wait_for_no_commit(table):
+    """W15: a clean-up or failures of long ago say nothing about the files of today."""
+    committed(table, 2)
+    journal = table.journal()
+    journal.write(journal.entry(created="2026-01-03T00:00:00+00:00"))
+    journal.batch(rows_of(3), created="2026-05-01T00:00:00+00:00")
+    assert waiting_since(table.store, "events", last=3) is None
+    assert waiting_since(table.store, "events", last=4) == datetime(2026, 5, 1, tzinfo=UTC)

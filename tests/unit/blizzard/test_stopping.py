@@ -10,6 +10,7 @@ import pytest
 
 from blizzard import plan as planning
 from blizzard import worker
+from blizzard.batch import PATIENCE, PATIENCE_ALONE
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Progress
 from blizzard.ranges import cut
@@ -210,3 +211,24 @@ def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Pa
 
     assert record.failure is not None
     assert record.failure.code == "object_changed"
+
+
+def test_a_file_whose_runs_are_all_stopped_early_is_not_taken_for_one_that_kills(
+    tmp_path: Path,
+) -> None:
+    """HOLES L02, W19: a process that stops in good order has not died."""
+
+    @dataclass
+    class Stopped:
+        parallelism: int = 2
+
+        def run(self, units: Sequence[WorkUnit], _work: Work) -> list[UnitOutcome]:
+            return [UnitOutcome(unit=unit.name, sources=(), files=()) for unit in units]
+
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    for number in range(2 + PATIENCE + PATIENCE_ALONE):
+        assert not bench.again(run_id=f"run-{number}", runner=Stopped()).pipeline().step()
+    assert bench.pipeline().step()
+    (record,) = bench.entries()[-1].sources
+    assert (record.failure, record.rows) == (None, 3)
