@@ -106,15 +106,19 @@ def claimed(archive: Archive, *, now: float) -> bool:
 
 
 def make_in_background() -> None:
-    """Let a process of its own make the archive, when nobody else wants the cores."""
-    subprocess.Popen(
-        [sys.executable, "-m", "blizzard", "warm"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=_lowest_priority,  # noqa: PLW1509 - one system call, no lock is taken
-    )
+    """Let a process of its own make the archive, when nobody else wants the cores.
+
+    It is never needed, so a machine that has no room for a process has its run all the same.
+    """
+    with contextlib.suppress(OSError):
+        subprocess.Popen(
+            [sys.executable, "-m", "blizzard", "warm"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_lowest_priority,  # noqa: PLW1509 - one system call, no lock is taken
+        )
 
 
 def unfinished(archive: Archive) -> Path:

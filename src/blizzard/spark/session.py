@@ -143,5 +143,8 @@ def _log_settings() -> Path:
     """Write the logging settings where the JVM can read them when it starts."""
     file = Path(tempfile.gettempdir()) / f"blizzard-log4j2-{os.getuid()}.properties"
     if not file.exists() or file.read_text() != QUIET:
-        file.write_text(QUIET)
+        # Whole at once: another process may be starting with it in this moment.
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_text(QUIET)
+        part.replace(file)
     return file
