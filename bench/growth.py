@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from blizzard import keeper, known
 from blizzard.compression import Codec
@@ -32,8 +32,8 @@ from blizzard.history import History, read_history
 from blizzard.lookout import Lookout
 from blizzard.plan import plan
 from lake.clock import Clock
-from lake.entry import SourceRecord
-from lake.layout import data_file
+from lake.entry import Entry, Handoff, SourceRecord, digest, encode
+from lake.layout import data_file, journal_entry
 from tests.support.bucket import LONG_AGO, Bucket
 from tests.support.builders import NOON, source_settings
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -43,6 +43,7 @@ FIGURES = Path(__file__).parent / "growth.json"
 BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FILES_PER_ENTRY = 100
+TAIL = 50
 
 Figures = dict[str, Any]
 
@@ -165,26 +166,53 @@ def planning(count: int) -> Figures:
 
 
 def start(count: int) -> Figures:
-    """Measure a start with so many entries of one file each, from a snapshot and its tail."""
-    from tests.unit.blizzard.test_recovery import opened  # noqa: PLC0415
-
+    """Measure a start with so many entries of one file each: a snapshot, and fifty after it."""
     store = Bucket(uri="s3://bucket/table")
-    journal = opened(store)
-    for number in range(count):
-        record = SourceRecord(
-            source="default", path=f"{number:08d}.ndjson", size=1, etag=None, lines=1, rows=1
-        )
-        journal.append((record,), ())
-        if journal.snapshot_is_due:
-            journal.keep_snapshot()
+    keeps = keeper.Keeper(store=store, pipeline="default", clock=Clock())
+    entry, body = _entries(store, "open", None, 0, 1)
+    entry, body = _entries(store, "batch", (entry, body), 1, count - TAIL)
+    keeps.keep(read_history(store, "default", spill=keeps.spill))
+    _entries(store, "batch", (entry, body), count - TAIL, count)
     store.requests.clear()
     found: Figures = {}
     with measured(found):
         read_history(store, "default")
     found["requests"] = sum(store.requests.values())
     found["bytes"] = peak_of(lambda: read_history(store, "default"))
-    found["entries_per_snapshot"] = keeper.EVERY_ENTRIES
     return found
+
+
+def _entries(
+    store: Bucket, kind: Literal["open", "batch"], last: tuple[Entry, bytes] | None, a: int, b: int
+) -> tuple[Entry, bytes]:
+    """Put entries a up to b into a store, each after the one before."""
+    entry, body = last or (None, b"")
+    for number in range(a, b):
+        record = SourceRecord(
+            source="default", path=f"{number:08d}.ndjson", size=1, etag=None, lines=1, rows=1
+        )
+        entry = Entry(
+            kind=kind,
+            pipeline="default",
+            journal="j",
+            sequence=number,
+            run="r",
+            created=NOON.isoformat(),
+            previous=None if entry is None else digest(body),
+            handoff=Handoff.JOURNAL,
+            source_uris={"default": "s3://bucket/in"},
+            table_schema={"type": "struct", "fields": []},
+            partition_columns=(),
+            sources=() if kind == "open" else (record,),
+        )
+        body = encode(entry)
+        path = journal_entry("default", number)
+        store.names.append(path)
+        store.bodies[path] = body
+    if entry is None:
+        raise AssertionError("there is at least one entry")
+    store.names.sort()
+    return entry, body
 
 
 def commit(count: int) -> Figures:

@@ -189,7 +189,15 @@ def digest_number(digest_hex: str) -> int:
 
 def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
     """Write a document, a line of JSON that ends in a newline."""
-    return TypeAdapter(type(document)).dump_json(document) + b"\n"
+    match document:
+        case Entry():
+            return _ENTRY.dump_json(document) + b"\n"
+        case Protocol():
+            return _PROTOCOL.dump_json(document) + b"\n"
+        case Receipt():
+            return _RECEIPT.dump_json(document) + b"\n"
+        case Started():
+            return _STARTED.dump_json(document) + b"\n"
 
 
 def decode_entry(body: bytes, path: str) -> Entry:
