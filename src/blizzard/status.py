@@ -22,7 +22,7 @@ from lake.errors import LakeError, ObjectMissing
 from lake.storage import Reader
 
 FEW = 10
-"""How many failed files of a source are named."""
+"""How many failed files, and how many folders, of a source are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,14 @@ class FailedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    """The highest name in a folder that was read. Lower ones may still come, and are found."""
+
+    folder: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
     """One source. What a listing would tell is None where it cannot be listed."""
 
@@ -93,6 +101,10 @@ class SourceStatus:
     """Some of them, the newest first."""
     changed_files: int = 0
     """Ingested before and another object now; reported and not read."""
+    watermarks: tuple[Watermark, ...] = ()
+    """How far the newest of its folders are read, the last one first."""
+    folders: int = 0
+    """How many folders have files that were read."""
     totals: Totals = field(default_factory=Totals)
     error: str | None = None
 
@@ -167,6 +179,8 @@ class Books:
         self.parquet_files = 0
         self.parquet_bytes = 0
         self.by_source: dict[str, Totals] = {}
+        self.marks: dict[str, dict[str, str]] = {}
+        """The highest name of each folder of each source."""
         self.last_batch: Batch | None = None
         self.last_written: Batch | None = None
 
@@ -182,9 +196,24 @@ class Books:
             for source in {record.source for record in entry.sources}:
                 before = self.by_source.get(source, Totals())
                 self.by_source[source] = before.plus(entry, source)
+            for record in entry.sources:
+                if record.failure is None:
+                    self._pass(record.source, record.path)
             self.last_written = Batch.of(entry)
             if entry.kind == "batch":
                 self.last_batch = self.last_written
+
+    def _pass(self, source: str, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        marks = self.marks.setdefault(source, {})
+        marks[folder] = max(name, marks.get(folder, ""))
+
+    def watermarks(self, source: str) -> tuple[Watermark, ...]:
+        """Say how far the folders of a source are read, the last one first."""
+        marks = self.marks.get(source, {})
+        return tuple(
+            Watermark(folder=folder, name=marks[folder]) for folder in sorted(marks, reverse=True)
+        )
 
 
 def pipeline_status(
@@ -262,6 +291,8 @@ def _source(
         failed_for_good=sum(one.next_try is None for one in failed),
         next_try=min((one.next_try for one in failed if one.next_try), default=None),
         failures=tuple(failed[:FEW]),
+        watermarks=books.watermarks(source.name)[:FEW],
+        folders=len(books.marks.get(source.name, {})),
         totals=books.by_source.get(source.name, Totals()),
     )
     try:

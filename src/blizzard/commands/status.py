@@ -125,6 +125,10 @@ def _print_error(settings: PipelineSettings, trouble: LakeError, output: Output)
         say(console(), f"pipeline {settings.name}: {trouble} [{code_of(trouble)}]")
 
 
+SHOWN = 3
+"""Folders of a source that a person is told of."""
+
+
 def show(found: PipelineStatus, clock: Clock) -> None:
     """Print how one pipeline stands, for a person."""
     to = console()
@@ -148,6 +152,13 @@ def show(found: PipelineStatus, clock: Clock) -> None:
         )
     to.print(shown)
     for one in found.sources:
+        for mark in one.watermarks[:SHOWN]:
+            say(
+                to,
+                f"  {one.source}: read up to {mark.folder}{'/' if mark.folder else ''}{mark.name}",
+            )
+        if one.folders > SHOWN:
+            say(to, f"  {one.source}: and in {plural(one.folders - SHOWN, 'earlier folder')}")
         _show_trouble(to, one, clock)
     to.print()
 
