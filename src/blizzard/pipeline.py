@@ -1,17 +1,16 @@
 """One pipeline at work: a batch from discovery to hand-off."""
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from blizzard import dlq, events
+from blizzard import account, dlq, events
+from blizzard.account import Statistics
 from blizzard.batch import given_up, portion, run_units
 from blizzard.claim import Claim
 from blizzard.discovery import Finding
-from blizzard.eventtime import rows_without_time
 from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
@@ -37,7 +36,7 @@ from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord
 from lake.errors import LakeError, ObjectChanged, Whose
 from lake.storage import Store
-from lake.telemetry.events import Emit, code_of
+from lake.telemetry.events import Emit, Event, code_of
 
 DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
 
@@ -47,28 +46,6 @@ class TooManyFailures(LakeError):
 
     code = "max_failures_reached"
     whose = Whose.USER
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What one run of a pipeline has done so far; only what is journaled counts."""
-
-    files_processed: int = 0
-    records_processed: int = 0
-    bytes_written: int = 0
-    parquet_files_written: int = 0
-    delta_commits: int = 0
-    checkpoints_saved: int = 0
-    files_failed: int = 0
-
-    def count(self, entry: Entry) -> None:
-        """Add a journaled batch."""
-        done = [record for record in entry.sources if record.failure is None]
-        self.files_processed += sum(record.complete for record in done)
-        self.records_processed += sum(record.rows for record in done)
-        self.bytes_written += sum(file.size for file in entry.files)
-        self.parquet_files_written += len(entry.files)
-        self.checkpoints_saved += 1
 
 
 OpenStore = Callable[[Location], Store]
@@ -141,7 +118,7 @@ class Pipeline:
             findings = self._discover(journal)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._keep_snapshot(journal)
-        self._tell_waiting(findings)
+        self._tell(account.listed(self.settings.name, findings))
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
         if not files and not misplaced:
@@ -155,7 +132,7 @@ class Pipeline:
         self._started = self.clock.seconds()
         files, died = self._portion(journal, files)
         units = plan(files, parallelism=self.runner.parallelism) if files else ()
-        self._tell_start(journal.sequence + 1, files, units)
+        self._tell(account.started(self.settings.name, journal.sequence + 1, files, units))
         failed_before = misplaced + died
         self._outlook.look_ahead(
             journal, frozenset(self._tried), running=files, failed=failed_before
@@ -418,31 +395,6 @@ class Pipeline:
                 f"error_handling.max_failures is {limit}; what succeeded is journaled"
             )
 
-    def _tell_start(
-        self, entry: int, files: tuple[SourceFile, ...], units: tuple[WorkUnit, ...]
-    ) -> None:
-        self.emit(
-            events.BatchStarted(
-                pipeline=self.settings.name,
-                entry=entry,
-                files=len(files),
-                bytes=sum(file.size for file in files),
-                units=len(units),
-            )
-        )
-
-    def _tell_waiting(self, findings: Mapping[str, Finding]) -> None:
-        """Say how much waits. What is beyond one batch counts; its age is not looked at."""
-        files = [file for finding in findings.values() for file in finding.take]
-        self.emit(
-            events.SourcesListed(
-                pipeline=self.settings.name,
-                pending=len(files) + sum(finding.left_over for finding in findings.values()),
-                oldest=min((file.modified.timestamp() for file in files), default=None),
-                resting=sum(finding.resting for finding in findings.values()),
-            )
-        )
-
     @contextmanager
     def _timed(self, stage: events.Step) -> Iterator[None]:
         """Tell how long a part of a batch took, if it came to a good end."""
@@ -452,66 +404,16 @@ class Pipeline:
         self.emit(events.StageFinished(pipeline=self.settings.name, stage=stage, seconds=seconds))
 
     def _tell_end(self, entry: Entry) -> None:
-        name = self.settings.name
-        for record in entry.sources:
-            if record.failure is not None:
-                self.emit(_failed_event(name, entry.source_uris, record))
-        for uri in entry.dlq:
-            self.emit(events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri))
-        dropped: Counter[str] = Counter()
-        for record in entry.sources:
-            dropped.update(record.dropped)
-        if dropped:
-            self.emit(
-                events.FieldsDropped(pipeline=name, entry=entry.sequence, fields=dict(dropped))
-            )
-        by = row_partitions_of(self.settings)
-        if by is not None and (rows := rows_without_time(entry.files, by)):
-            self.emit(
-                events.RowsWithoutTime(
-                    pipeline=name, entry=entry.sequence, field=by.timestamp.name, rows=rows
-                )
-            )
-        late = [record.path for record in entry.sources if record.key in self._late]
-        if late:
-            self.emit(events.LateFiles(pipeline=name, files=len(late), example=late[0]))
-        done = [record for record in entry.sources if record.failure is None]
-        self.emit(
-            events.BatchJournaled(
-                pipeline=name,
-                entry=entry.sequence,
-                files=len(done),
-                failed=len(entry.sources) - len(done),
-                rows=sum(record.rows for record in done),
-                parquet_files=len(entry.files),
-                bytes=sum(file.size for file in entry.files),
+        self._tell(
+            account.journaled(
+                entry,
+                self.settings,
+                late=self._late,
+                effort=self._effort,
                 seconds=self.clock.seconds() - self._started,
-                files_complete=sum(record.complete for record in done),
-                blank=sum(record.blank for record in done),
-                source_bytes=sum(record.size for record in done if record.complete),
-                failed_bytes=sum(record.size for record in entry.sources if record.failure),
-                multipart_uploads=sum(
-                    self.settings.sink.upload.in_parts(file.size) for file in entry.files
-                ),
-                download_retries=self._effort.download_retries,
-                upload_retries=self._effort.upload_retries,
-                write_seconds=tuple(self._effort.write_seconds.values()),
             )
         )
 
-
-def _failed_event(
-    pipeline: str, source_uris: Mapping[str, str], record: SourceRecord
-) -> events.SourceFileFailed:
-    failure = record.failure
-    if failure is None:
-        raise AssertionError("only a failed file has a failure to tell of")
-    return events.SourceFileFailed(
-        pipeline=pipeline,
-        path=f"{source_uris[record.source].rstrip('/')}/{record.path}",
-        stage=failure.stage.value,
-        code=failure.code,
-        reason=failure.message,
-        line=failure.line,
-        field=failure.field,
-    )
+    def _tell(self, told: Iterable[Event]) -> None:
+        for event in told:
+            self.emit(event)

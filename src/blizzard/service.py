@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from blizzard.account import Statistics
 from blizzard.claim import Claim, renewed
 from blizzard.events import NextStartMadeFaster, SparkStarting
 from blizzard.flow import Location
 from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
 from blizzard.live import Running
 from blizzard.outlook import Pace
-from blizzard.pipeline import Pipeline, Statistics
+from blizzard.pipeline import Pipeline
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
 from blizzard.spark.runner import SparkRunner
 from blizzard.writers import this_machine

@@ -3,49 +3,34 @@
 import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import assert_never
 
 from lake.clock import Clock
-from lake.datafile import FinishedFile
 from lake.entry import encode
 from lake.errors import LakeError
 from lake.exclusive import probe
 from lake.layout import LAST_CHECKPOINT, log_version, protocol, receipt
-from lake.meta import EntryName
 from lake.storage import Reader, Store, local_path
-from lake.telemetry.events import Emit, code_of
+from lake.telemetry.events import Emit
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
+from penguin.crier import Crier
 from penguin.drafting import draft_commit, join_others
 from penguin.events import (
     FEW,
-    BacklogSeen,
     CheckpointFailed,
     CheckpointWritten,
     CommittedByOther,
     EntriesCommitted,
-    EntryNotHandedOff,
-    FilesHeld,
-    FilesLeftOut,
-    FilesLookedAt,
     FilesUnnamed,
-    FilesWaitNoLonger,
-    FilesWaitTooLong,
     LateFilesCommitted,
-    MetasLeftAlone,
-    OthersSeen,
-    PipelineMended,
-    PipelineStopped,
     PlanSuperseded,
     TableWaiting,
 )
 from penguin.flow import (
     Backlog,
     CommitPlan,
-    HoldCode,
     Planned,
     Releasable,
     Stopped,
@@ -54,7 +39,6 @@ from penguin.flow import (
 from penguin.foreign import LeftOut
 from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
-from penguin.patience import danger
 from penguin.scan import unnamed
 from penguin.search import Found, Search
 from penguin.settings import TableSettings
@@ -178,19 +162,28 @@ class TableRun:
     open_log: Callable[[Store], Log] = Log
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
-    stopped: dict[str, Stopped] = field(default_factory=dict)
-    waiting: tuple[Waiting, ...] = ()
     _metas: Metas | None = None
     _held: HeldMetas = field(default_factory=dict)
     _judged: tuple[object, frozenset[str]] = (None, frozenset())
     """The held files that were tried, and the table's shape at that time."""
-    _told: set[str] = field(default_factory=set)
-    _alarmed: bool = False
     _probed: bool = False
     _search: Search | None = None
-    _left_out: frozenset[LeftOut] = frozenset()
     _unnamed: bool = False
     """Whether files of blizzard's that nobody names have been told of."""
+    _crier: Crier = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._crier = Crier(table=self.settings.name, emit=self.emit, clock=self.clock)
+
+    @property
+    def stopped(self) -> Mapping[str, Stopped]:
+        """Give the pipelines that cannot go on."""
+        return self._crier.stopped
+
+    @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """Give the entries that are not handed off yet."""
+        return self._crier.waiting
 
     def step(self) -> bool:
         """Make the next commit, if there is one, and say whether there was work.
@@ -208,11 +201,11 @@ class TableRun:
             self.settings, store, log, known=self._metas, known_held=self._held, search=search
         )
         self._metas, self._held = sight.metas, sight.held_metas
-        self._name_strays(sight.strays)
+        self._crier.strays(sight.strays)
         self._name_unnamed(store, sight)
-        self._tell_backlog(sight)
+        self._crier.backlog(sight)
         if not sight.backlogs and not sight.stopped and sight.others.is_empty:
-            self._name_left_out(sight.others.left_out)
+            self._crier.left_out(sight.others.left_out)
             self._wait()
             return False
         table = sight.table
@@ -229,13 +222,13 @@ class TableRun:
             store,
             untried,
             transactions=sight.transactions,
-            looked=self._tell_looked,
+            looked=self._crier.looked,
         )
-        self._name_stopped((*sight.stopped, *planned.stopped))
-        self._name_waiting((*sight.waiting, *planned.waiting))
+        self._crier.halts((*sight.stopped, *planned.stopped))
+        self._crier.waits((*sight.waiting, *planned.waiting))
         joined = join_others(self.settings, facts, planned.commit, sight.others, store)
         search.refuse(joined.left_out, facts)
-        self._name_left_out((*sight.others.left_out, *joined.left_out))
+        self._crier.left_out((*sight.others.left_out, *joined.left_out))
         if _is_unsettled(planned.commit, untried, self.settings.max_files_per_commit):
             self._judged = (None, frozenset())
         if joined.commit is not None:
@@ -245,7 +238,7 @@ class TableRun:
         worked = worked or bool(joined.left_out and sight.others.more)
         self._checkpoint(log, store)
         if not worked:
-            self._watch(sight)
+            self._crier.watch(sight)
             for stopped in self.stopped.values():
                 if stopped.error.retryable:
                     raise stopped.error
@@ -267,58 +260,6 @@ class TableRun:
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
 
-    def _watch(self, sight: Sight) -> None:
-        """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
-        since = [
-            *(ready.entry.created for each in sight.backlogs for ready in each.entries[:1]),
-            *(one.meta.held_at for one in sight.aside.held),
-        ]
-        oldest = min((at for text in since if (at := _instant(text)) is not None), default=None)
-        configuration = {} if sight.table is None else sight.table.facts.configuration
-        found = danger(oldest, configuration, self.clock.now())
-        table = self.settings.name
-        if found is not None and not self._alarmed:
-            self.emit(
-                FilesWaitTooLong(
-                    table=table,
-                    since=found.waiting_since.isoformat(),
-                    retention_secs=found.retention.total_seconds(),
-                )
-            )
-        # What waits behind a pipeline that stopped, or a bell that is not rung, is not in sight.
-        unseen = self._alarmed and bool(sight.stopped or sight.waiting)
-        if found is None and self._alarmed and not unseen:
-            self.emit(FilesWaitNoLonger(table=table))
-        self._alarmed = found is not None or unseen
-
-    def _tell_looked(self, done: int, files: int) -> None:
-        self.emit(FilesLookedAt(table=self.settings.name, done=done, files=files))
-
-    def _tell_backlog(self, sight: Sight) -> None:
-        """Say how much waits, and since when."""
-        waiting = [ready.entry for backlog in sight.backlogs for ready in backlog.entries]
-        journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
-        self.emit(
-            BacklogSeen(
-                table=self.settings.name,
-                version=None if sight.table is None else sight.table.version,
-                entries=len(waiting),
-                files=sum(len(entry.files) for entry in waiting),
-                oldest=min(journaled, default=None),
-                held=Counter(one.meta.code for one in sight.aside.held),
-            )
-        )
-        others = sight.others
-        self.emit(
-            OthersSeen(
-                table=self.settings.name,
-                sweep=None if others.listing is None else others.listing.sweep,
-                listed=0 if others.listing is None else others.listing.files,
-                waiting=len(others.files) + others.more,
-                left_out=len(others.left_out),
-            )
-        )
-
     def _name_unnamed(self, store: Store, sight: Sight) -> None:
         """Tell of files of blizzard's that no entry names, once: a dead attempt left them."""
         if self._unnamed or not sight.others.ours or sight.stopped:
@@ -330,42 +271,6 @@ class TableRun:
                 FilesUnnamed(table=self.settings.name, files=len(left), some=tuple(left[:FEW]))
             )
 
-    def _name_left_out(self, now: tuple[LeftOut, ...]) -> None:
-        """Tell of files of other programs that are not committed, once, by reason."""
-        by_reason: dict[tuple[str, str], list[str]] = {}
-        for one in now:
-            if one not in self._left_out:
-                by_reason.setdefault((one.code, one.reason), []).append(one.path)
-        for (code, reason), paths in by_reason.items():
-            self.emit(
-                FilesLeftOut(table=self.settings.name, code=code, reason=reason, paths=tuple(paths))
-            )
-        self._left_out = frozenset(now)
-
-    def _name_strays(self, strays: Mapping[str, str]) -> None:
-        """Tell of metas that are left alone once, those with the same reason together."""
-        by_reason: dict[str, list[str]] = {}
-        for path, reason in sorted(strays.items()):
-            if path not in self._told:
-                by_reason.setdefault(reason, []).append(path)
-        for reason, paths in by_reason.items():
-            self.emit(MetasLeftAlone(table=self.settings.name, reason=reason, paths=tuple(paths)))
-        self._told = set(strays)
-
-    def _name_waiting(self, now: tuple[Waiting, ...]) -> None:
-        """Tell of an entry that is not handed off yet, once."""
-        for one in now:
-            if one not in self.waiting:
-                self.emit(
-                    EntryNotHandedOff(
-                        table=self.settings.name,
-                        pipeline=one.pipeline,
-                        entry=one.sequence,
-                        reason=one.reason,
-                    )
-                )
-        self.waiting = now
-
     def _heal_receipts(
         self, store: Store, backlogs: tuple[Backlog, ...], table: Snapshot | None
     ) -> None:
@@ -375,26 +280,6 @@ class TableRun:
                 if store.head(log_version(table.version)) is not None:
                     store.sync(log_version(table.version))
                 store.replace(receipt(backlog.pipeline), encode(backlog.overdue_receipt))
-
-    def _name_stopped(self, now: tuple[Stopped, ...]) -> None:
-        """Tell of a stopped pipeline once, not at every poll, and of one that goes on again."""
-        table = self.settings.name
-        before, self.stopped = self.stopped, {one.pipeline: one for one in now}
-        for one in now:
-            known = before.get(one.pipeline)
-            if known is None or str(known.error) != str(one.error):
-                self.emit(
-                    PipelineStopped(
-                        table=table,
-                        pipeline=one.pipeline,
-                        code=code_of(one.error),
-                        error=str(one.error),
-                        code_before=None if known is None else code_of(known.error),
-                    )
-                )
-        for pipeline in before.keys() - self.stopped.keys():
-            code = code_of(before[pipeline].error)
-            self.emit(PipelineMended(table=table, pipeline=pipeline, code=code))
 
     def _commit(self, plan: CommitPlan, log: Log, store: Store) -> bool:
         committer = Committer(log=log, store=store, clock=self.clock, pause=self.pause)
@@ -423,7 +308,7 @@ class TableRun:
                         discarded=len(plan.discarded),
                     )
                 )
-                self._tell_held(plan)
+                self._crier.held(plan)
                 if plan.others is not None and plan.others.late:
                     late = plan.others.late
                     self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
@@ -435,24 +320,6 @@ class TableRun:
             case _:
                 assert_never(outcome)
         return True
-
-    def _tell_held(self, plan: CommitPlan) -> None:
-        """Tell of the files that a commit left out, those with the same reasons together."""
-        together: dict[tuple[EntryName, HoldCode, tuple[str, ...]], list[FinishedFile]] = {}
-        for hold in plan.holds:
-            together.setdefault((hold.entry, hold.code, hold.reasons), []).append(hold.file)
-        for (entry, code, reasons), files in together.items():
-            self.emit(
-                FilesHeld(
-                    table=self.settings.name,
-                    pipeline=entry.pipeline,
-                    entry=entry.sequence,
-                    code=code.value,
-                    reasons=reasons,
-                    paths=tuple(file.filename for file in files),
-                    rows=sum(file.record_count for file in files),
-                )
-            )
 
     def _checkpoint(self, log: Log, store: Store) -> None:
         """Write a checkpoint when one is due; its failure never colours a commit."""
@@ -483,15 +350,6 @@ def _is_unsettled(commit: CommitPlan | None, tried: tuple[Releasable, ...], max_
 def _is_there(settings: TableSettings) -> bool:
     folder = local_path(settings.table_uri)
     return folder is None or folder.exists()
-
-
-def _instant(text: str) -> datetime | None:
-    """Read a time; None for one that nobody can read, such as of a meta that was edited."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def _last_checkpoint(store: Reader) -> int:

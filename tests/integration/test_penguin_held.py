@@ -35,8 +35,8 @@ def table(tmp_path):
     return TableDirectory(tmp_path / "table")
 
 
-def penguin(table, mode=STRICT):
-    return Penguin(table, options={"evolution": mode})
+def penguin(table, mode=STRICT, **more):
+    return Penguin(table, options={"evolution": mode}, **more)
 
 
 def order(table, mode=STRICT):
@@ -332,8 +332,7 @@ def test_a_held_meta_with_a_time_that_nobody_can_read_stops_nobody(table):
 def test_the_alarm_stays_while_a_pipeline_that_stopped_hides_what_waits(table):
     """W15."""
     table.journal().batch(rows_of(1))
-    running = Penguin(table, options={"partition_columns": ("name",)})
-    running.run.clock = Later()
+    running = Penguin(table, options={"partition_columns": ("name",)}, clock=Later())
     running.step()
     table.journal().write(table.journal().entry(previous="0" * 64))
     running.step()
@@ -345,8 +344,7 @@ def test_the_alarm_stays_while_a_pipeline_that_stopped_hides_what_waits(table):
 def test_files_that_wait_too_long_raise_one_alarm_until_they_are_in(table):
     """W15: held files are not named by the log, so a VACUUM FULL would take them."""
     with_held(table, 2)
-    running = penguin(table)
-    running.run.clock = Later()
+    running = penguin(table, clock=Later())
     for _ in range(3):
         running.step()
     kinds = [type(event).__name__ for event in running.events]

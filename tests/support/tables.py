@@ -181,12 +181,13 @@ class Penguin:
     options: dict[str, Any] = field(default_factory=dict)
     log: type[Log] = Log
     events: list[Event] = field(default_factory=list)
+    clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         self.run = TableRun(
             settings=self.table.settings(**self.options),
             emit=self.events.append,
-            clock=Clock(),
+            clock=self.clock,
             open_store=lambda: self.table.store,
             open_log=self.log,
             pause=lambda _seconds: None,

@@ -1,0 +1,126 @@
+"""What a pipeline tells of its batches, and what a run adds up to. Pure: facts in, events out."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from blizzard import events
+from blizzard.discovery import Finding
+from blizzard.eventtime import rows_without_time
+from blizzard.flow import Effort, SourceFile, WorkUnit
+from blizzard.settings import PipelineSettings
+from blizzard.sight import row_partitions_of
+from lake.entry import Entry, SourceRecord
+from lake.telemetry.events import Event
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What one run of a pipeline has done so far; only what is journaled counts."""
+
+    files_processed: int = 0
+    records_processed: int = 0
+    bytes_written: int = 0
+    parquet_files_written: int = 0
+    delta_commits: int = 0
+    checkpoints_saved: int = 0
+    files_failed: int = 0
+
+    def count(self, entry: Entry) -> None:
+        """Add a journaled batch."""
+        done = [record for record in entry.sources if record.failure is None]
+        self.files_processed += sum(record.complete for record in done)
+        self.records_processed += sum(record.rows for record in done)
+        self.bytes_written += sum(file.size for file in entry.files)
+        self.parquet_files_written += len(entry.files)
+        self.checkpoints_saved += 1
+
+
+def listed(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[Event]:
+    """Say how much waits. What is beyond one batch counts; its age is not looked at."""
+    files = [file for finding in findings.values() for file in finding.take]
+    yield events.SourcesListed(
+        pipeline=pipeline,
+        pending=len(files) + sum(finding.left_over for finding in findings.values()),
+        oldest=min((file.modified.timestamp() for file in files), default=None),
+        resting=sum(finding.resting for finding in findings.values()),
+    )
+
+
+def started(
+    pipeline: str, entry: int, files: tuple[SourceFile, ...], units: tuple[WorkUnit, ...]
+) -> Iterator[Event]:
+    """Say that a batch begins, and how much is in it."""
+    yield events.BatchStarted(
+        pipeline=pipeline,
+        entry=entry,
+        files=len(files),
+        bytes=sum(file.size for file in files),
+        units=len(units),
+    )
+
+
+def journaled(
+    entry: Entry,
+    settings: PipelineSettings,
+    *,
+    late: Collection[str],
+    effort: Effort,
+    seconds: float,
+) -> Iterator[Event]:
+    """Say what came of a batch: its failures, what it left out, and then the batch as a whole."""
+    name = settings.name
+    for record in entry.sources:
+        if record.failure is not None:
+            yield _failed(name, entry.source_uris, record)
+    for uri in entry.dlq:
+        yield events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri)
+    dropped: Counter[str] = Counter()
+    for record in entry.sources:
+        dropped.update(record.dropped)
+    if dropped:
+        yield events.FieldsDropped(pipeline=name, entry=entry.sequence, fields=dict(dropped))
+    by = row_partitions_of(settings)
+    if by is not None and (rows := rows_without_time(entry.files, by)):
+        yield events.RowsWithoutTime(
+            pipeline=name, entry=entry.sequence, field=by.timestamp.name, rows=rows
+        )
+    too_late = [record.path for record in entry.sources if record.key in late]
+    if too_late:
+        yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
+    done = [record for record in entry.sources if record.failure is None]
+    yield events.BatchJournaled(
+        pipeline=name,
+        entry=entry.sequence,
+        files=len(done),
+        failed=len(entry.sources) - len(done),
+        rows=sum(record.rows for record in done),
+        parquet_files=len(entry.files),
+        bytes=sum(file.size for file in entry.files),
+        seconds=seconds,
+        files_complete=sum(record.complete for record in done),
+        blank=sum(record.blank for record in done),
+        source_bytes=sum(record.size for record in done if record.complete),
+        failed_bytes=sum(record.size for record in entry.sources if record.failure),
+        multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
+        download_retries=effort.download_retries,
+        upload_retries=effort.upload_retries,
+        write_seconds=tuple(effort.write_seconds.values()),
+    )
+
+
+def _failed(
+    pipeline: str, source_uris: Mapping[str, str], record: SourceRecord
+) -> events.SourceFileFailed:
+    failure = record.failure
+    if failure is None:
+        raise AssertionError("only a failed file has a failure to tell of")
+    return events.SourceFileFailed(
+        pipeline=pipeline,
+        path=f"{source_uris[record.source].rstrip('/')}/{record.path}",
+        stage=failure.stage.value,
+        code=failure.code,
+        reason=failure.message,
+        line=failure.line,
+        field=failure.field,
+    )

@@ -1,0 +1,176 @@
+"""What is told of a table, each thing once and not at every poll, and again when it changes."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from lake.clock import Clock
+from lake.datafile import FinishedFile
+from lake.meta import EntryName
+from lake.telemetry.events import Emit, code_of
+from penguin.events import (
+    BacklogSeen,
+    EntryNotHandedOff,
+    FilesHeld,
+    FilesLeftOut,
+    FilesLookedAt,
+    FilesWaitNoLonger,
+    FilesWaitTooLong,
+    MetasLeftAlone,
+    OthersSeen,
+    PipelineMended,
+    PipelineStopped,
+)
+from penguin.flow import CommitPlan, HoldCode, Stopped, Waiting
+from penguin.foreign import LeftOut
+from penguin.patience import danger
+from penguin.sight import Sight
+
+
+@dataclass(slots=True, kw_only=True)
+class Crier:
+    """Remembers what was told of one table."""
+
+    table: str
+    emit: Emit
+    clock: Clock
+    stopped: dict[str, Stopped] = field(default_factory=dict)
+    """The pipelines that cannot go on now."""
+    waiting: tuple[Waiting, ...] = ()
+    """The entries that are not handed off now."""
+    _told_strays: set[str] = field(default_factory=set)
+    _told_left_out: frozenset[LeftOut] = frozenset()
+    _alarmed: bool = False
+
+    def backlog(self, sight: Sight) -> None:
+        """Say how much waits, and since when."""
+        waiting = [ready.entry for backlog in sight.backlogs for ready in backlog.entries]
+        journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
+        self.emit(
+            BacklogSeen(
+                table=self.table,
+                version=None if sight.table is None else sight.table.version,
+                entries=len(waiting),
+                files=sum(len(entry.files) for entry in waiting),
+                oldest=min(journaled, default=None),
+                held=Counter(one.meta.code for one in sight.aside.held),
+            )
+        )
+        others = sight.others
+        self.emit(
+            OthersSeen(
+                table=self.table,
+                sweep=None if others.listing is None else others.listing.sweep,
+                listed=0 if others.listing is None else others.listing.files,
+                waiting=len(others.files) + others.more,
+                left_out=len(others.left_out),
+            )
+        )
+
+    def looked(self, done: int, files: int) -> None:
+        """Say how far the look at the next commit's files is."""
+        self.emit(FilesLookedAt(table=self.table, done=done, files=files))
+
+    def strays(self, strays: Mapping[str, str]) -> None:
+        """Tell of metas that are left alone once, those with the same reason together."""
+        by_reason: dict[str, list[str]] = {}
+        for path, reason in sorted(strays.items()):
+            if path not in self._told_strays:
+                by_reason.setdefault(reason, []).append(path)
+        for reason, paths in by_reason.items():
+            self.emit(MetasLeftAlone(table=self.table, reason=reason, paths=tuple(paths)))
+        self._told_strays = set(strays)
+
+    def left_out(self, now: tuple[LeftOut, ...]) -> None:
+        """Tell of files of other programs that are not committed, once, by reason."""
+        by_reason: dict[tuple[str, str], list[str]] = {}
+        for one in now:
+            if one not in self._told_left_out:
+                by_reason.setdefault((one.code, one.reason), []).append(one.path)
+        for (code, reason), paths in by_reason.items():
+            self.emit(FilesLeftOut(table=self.table, code=code, reason=reason, paths=tuple(paths)))
+        self._told_left_out = frozenset(now)
+
+    def waits(self, now: tuple[Waiting, ...]) -> None:
+        """Tell of an entry that is not handed off yet, once."""
+        for one in now:
+            if one not in self.waiting:
+                self.emit(
+                    EntryNotHandedOff(
+                        table=self.table,
+                        pipeline=one.pipeline,
+                        entry=one.sequence,
+                        reason=one.reason,
+                    )
+                )
+        self.waiting = now
+
+    def halts(self, now: tuple[Stopped, ...]) -> None:
+        """Tell of a stopped pipeline once, not at every poll, and of one that goes on again."""
+        before, self.stopped = self.stopped, {one.pipeline: one for one in now}
+        for one in now:
+            known = before.get(one.pipeline)
+            if known is None or str(known.error) != str(one.error):
+                self.emit(
+                    PipelineStopped(
+                        table=self.table,
+                        pipeline=one.pipeline,
+                        code=code_of(one.error),
+                        error=str(one.error),
+                        code_before=None if known is None else code_of(known.error),
+                    )
+                )
+        for pipeline in before.keys() - self.stopped.keys():
+            code = code_of(before[pipeline].error)
+            self.emit(PipelineMended(table=self.table, pipeline=pipeline, code=code))
+
+    def held(self, plan: CommitPlan) -> None:
+        """Tell of the files that a commit left out, those with the same reasons together."""
+        together: dict[tuple[EntryName, HoldCode, tuple[str, ...]], list[FinishedFile]] = {}
+        for hold in plan.holds:
+            together.setdefault((hold.entry, hold.code, hold.reasons), []).append(hold.file)
+        for (entry, code, reasons), files in together.items():
+            self.emit(
+                FilesHeld(
+                    table=self.table,
+                    pipeline=entry.pipeline,
+                    entry=entry.sequence,
+                    code=code.value,
+                    reasons=reasons,
+                    paths=tuple(file.filename for file in files),
+                    rows=sum(file.record_count for file in files),
+                )
+            )
+
+    def watch(self, sight: Sight) -> None:
+        """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
+        since = [
+            *(ready.entry.created for each in sight.backlogs for ready in each.entries[:1]),
+            *(one.meta.held_at for one in sight.aside.held),
+        ]
+        oldest = min((at for text in since if (at := _instant(text)) is not None), default=None)
+        configuration = {} if sight.table is None else sight.table.facts.configuration
+        found = danger(oldest, configuration, self.clock.now())
+        if found is not None and not self._alarmed:
+            self.emit(
+                FilesWaitTooLong(
+                    table=self.table,
+                    since=found.waiting_since.isoformat(),
+                    retention_secs=found.retention.total_seconds(),
+                )
+            )
+        # What waits behind a pipeline that stopped, or a bell that is not rung, is not in sight.
+        unseen = self._alarmed and bool(sight.stopped or sight.waiting)
+        if found is None and self._alarmed and not unseen:
+            self.emit(FilesWaitNoLonger(table=self.table))
+        self._alarmed = found is not None or unseen
+
+
+def _instant(text: str) -> datetime | None:
+    """Read a time; None for one that nobody can read, such as of a meta that was edited."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
