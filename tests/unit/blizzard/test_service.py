@@ -11,8 +11,9 @@ import pytest
 from blizzard import service
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.service import Service
-from blizzard.settings import BlizzardSettings, PipelineSettings, RollingPolicy
+from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, RollingPolicy
 from blizzard.writers import read_writer
+from lake.entry import Handoff
 from lake.errors import DocumentUnreadable, ObjectMissing
 from lake.polling import Stop
 from lake.telemetry.events import Event, StepFailed
@@ -185,6 +186,28 @@ def test_equal_names_in_two_sources_are_two_files(tmp_path: Path) -> None:
         record.key for entry in entries(tmp_path / "one-table", "one") for record in entry.sources
     }
     assert keys == {"default:0.ndjson", "other:0.ndjson"}
+
+
+@pytest.mark.parametrize(("commit", "commits"), [(Commit.PENGUIN, 0), (Commit.INLINE, 1)])
+def test_who_commits_is_as_set(tmp_path: Path, commit: Commit, commits: int) -> None:
+    settings = pipeline(tmp_path, "one")
+    settings = replace(settings, sink=replace(settings.sink, commit=commit))
+    (result,) = run_of(settings).run()
+
+    assert result.statistics.delta_commits == commits
+    assert (tmp_path / "one-table/_delta_log").exists() is bool(commits)
+
+
+@pytest.mark.parametrize("handoff", Handoff)
+def test_files_are_handed_off_as_set(tmp_path: Path, handoff: Handoff) -> None:
+    """Only staging writes metas, and in each of them the data file has its final name."""
+    settings = pipeline(tmp_path, "one")
+    settings = replace(settings, sink=replace(settings.sink, handoff=handoff))
+    run_of(settings).run()
+
+    table = tmp_path / "one-table"
+    assert len(list(table.glob("*.parquet"))) == 1
+    assert len(list(table.glob("_staging/pending/*"))) == (handoff is Handoff.STAGING)
 
 
 def test_a_wait_for_the_store_ends_with_a_stop(tmp_path: Path) -> None:
