@@ -20,7 +20,7 @@ $(READY): requirements.lock pyproject.toml
 	@scripts/need-python $(PYTHON)
 	@[ -x "$(UV)" ] || { $(PYTHON) -m venv .tools && .tools/bin/pip install --quiet uv; }
 	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python $(PYTHON) $(VENV)
-	$(UV) pip sync --quiet --python $(BIN)/python requirements.lock
+	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
