@@ -1,6 +1,6 @@
 """NDJSON bytes in, Arrow batches out: every line is a row, is blank, or stops the file.
 
-Two paths, one meaning. The exact path defines what a line means. The fast path reads a block at a
+One meaning, several paths. The exact path defines what a line means. A fast path reads a block at a
 time and gives an answer only where it is the exact one; any other block is read line by line.
 """
 
@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from blizzard.ndjson.exact import ExactPath
 from blizzard.ndjson.fast import FastPath
+from blizzard.ndjson.keeping import KeepingPath
 from blizzard.ndjson.lines import MAX_LINE_BYTES, BadLine, Decoded, blocks
-from lake.schema import Schema
+from lake.schema import FieldType, Schema
 
 __all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
 
@@ -30,6 +31,8 @@ class Decoder:
         if not schema.fields:
             raise ValueError("a schema without fields has no rows to decode")
         self._schema = schema
+        keeps_text = any(field.type is FieldType.JSON for field in schema.fields)
+        self._fast = KeepingPath if keeps_text else FastPath
         self._max_line_bytes = max_line_bytes
 
     def decode(self, chunks: Iterable[bytes]) -> Iterator[Decoded]:
@@ -38,7 +41,7 @@ class Decoder:
         The first bad line raises `BadLine`, after the batches of the blocks before it.
         """
         exact = ExactPath(self._schema, max_line_bytes=self._max_line_bytes)
-        fast = FastPath(self._schema, max_line_bytes=self._max_line_bytes)
+        fast = self._fast(self._schema, max_line_bytes=self._max_line_bytes)
         names: set[str] = set()
         max_lines = max(1, MAX_CELLS // len(self._schema.fields))
         for block in blocks(chunks, max_line_bytes=self._max_line_bytes, max_lines=max_lines):

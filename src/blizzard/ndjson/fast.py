@@ -10,15 +10,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any, Literal, cast
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from blizzard.ndjson.columns import Doubtful, conform, require_finite
 from blizzard.ndjson.guard import tame
 from blizzard.ndjson.lines import Block, Decoded
-from blizzard.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, Refused, binary
-from lake.schema import ARROW, Field, FieldType, Schema
+from blizzard.ndjson.values import Refused
+from lake.schema import ARROW, FieldType, Schema
 
 # How much is parsed at once while there are unknown names: each one becomes a column.
 PIECE_BYTES = 16 << 10
@@ -26,13 +25,12 @@ MAX_UNDECLARED = 100
 
 _NOT_FINITE = re.compile(rb"[\[:,\s-](?:NaN|Inf)")
 _AS_TEXT = frozenset({FieldType.TIMESTAMP, FieldType.DATE, FieldType.BINARY})
-_NAIVE = pa.timestamp("us")
-_FIRST_DAY, _LAST_DAY = FIRST_MICROS // DAY_MICROS, LAST_MICROS // DAY_MICROS
-_COLON = ord(":")
 
 
 class FastPath:
     """Reads blocks with Arrow, and says so when it cannot vouch for the answer.
+
+    No field of the schema may be `json`: Arrow does not give the text of a value.
 
     It belongs to one file: it remembers the undeclared fields seen so far and their likely types,
     so that they are counted at full speed.
@@ -47,7 +45,7 @@ class FastPath:
             for field in schema.fields
         ]
         self._undeclared: dict[str, pa.DataType] = {}
-        self._usable = all(field.type is not FieldType.JSON for field in schema.fields)
+        self._usable = True
 
     def read(self, block: Block) -> Decoded | None:
         """Give the block's rows exactly as the exact path would, or nothing."""
@@ -63,7 +61,7 @@ class FastPath:
                 tables.append(table.select(range(len(self._fields))))
                 dropped.update(self._undeclared_values(source, table))
             batch = self._conform(tables[0] if len(tables) == 1 else pa.concat_tables(tables))
-        except (_Doubtful, Refused, pa.ArrowException, ValueError):
+        except (Doubtful, Refused, pa.ArrowException, ValueError):
             return None
         if batch.num_rows != records.rows:
             return None  # two records on one line
@@ -93,7 +91,7 @@ class FastPath:
         names = found.names[len(self._fields) :]
         if len(names) > MAX_UNDECLARED:
             self._usable = False
-            raise _Doubtful
+            raise Doubtful
         for name in names:
             kind = _wide(found.field(name).type)
             if name not in self._undeclared or not pa.types.is_null(kind):
@@ -103,7 +101,7 @@ class FastPath:
 
     def _conform(self, table: pa.Table) -> pa.RecordBatch:
         arrays = [
-            _conform(_one_array(table.column(place)), field)
+            conform(_one_array(table.column(place)), field)
             for place, field in enumerate(self._fields)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -114,15 +112,11 @@ class FastPath:
         if columns and _may_hold_nan(source):
             for column in columns:
                 if pa.types.is_nested(column.type):
-                    raise _Doubtful
+                    raise Doubtful
                 if pa.types.is_floating(column.type):
-                    _require_finite(_one_array(column))
+                    require_finite(_one_array(column))
         counts = zip(names, (len(column) - column.null_count for column in columns), strict=True)
         return {name: count for name, count in counts if count}
-
-
-class _Doubtful(Exception):
-    """Arrow's answer may not be the exact one."""
 
 
 def _arrow(
@@ -167,59 +161,3 @@ def _one_array(column: "pa.ChunkedArray[Any]") -> "pa.Array[Any]":
     if column.num_chunks == 1:
         return cast("pa.Array[Any]", column.chunk(0))
     return pa.concat_arrays(column.chunks)
-
-
-def _conform(column: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
-    if not field.nullable and column.null_count:
-        raise _Doubtful
-    match field.type:
-        case FieldType.FLOAT32 | FieldType.FLOAT64:
-            _require_finite(column)
-        case FieldType.TIMESTAMP:
-            return _timestamps(column)
-        case FieldType.DATE:
-            days = column.cast(pa.date32())
-            _require_between(days.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
-            return days
-        case FieldType.BINARY:
-            texts = column.to_pylist()
-            return pa.array([None if text is None else binary(text) for text in texts], pa.binary())
-    return column
-
-
-def _timestamps(texts: "pa.Array[Any]") -> "pa.Array[Any]":
-    """Convert timestamps; all of them give a zone, or none does."""
-    _require_minutes(texts)
-    utc = ARROW[FieldType.TIMESTAMP]
-    try:
-        moments = texts.cast(utc)
-    except pa.ArrowInvalid:
-        moments = texts.cast(_NAIVE).view(utc)
-    # On the first day a moment may come from the year 0000 by way of its offset.
-    _require_between(moments.view(pa.int64()), FIRST_MICROS + DAY_MICROS, LAST_MICROS)
-    return moments
-
-
-def _require_minutes(texts: "pa.Array[Any]") -> None:
-    """Refuse a time of hours alone, which Arrow takes: after the hour there must be a colon."""
-    _, offsets_buffer, text_buffer = cast("list[Any]", texts.buffers())
-    offsets = np.frombuffer(offsets_buffer, np.int32, len(texts) + 1, texts.offset * 4)
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    timed = lengths > len("YYYY-MM-DD")
-    if (lengths[timed] < len("YYYY-MM-DDTHH:MM")).any():
-        raise _Doubtful
-    if timed.any():
-        after_hour = starts[timed] + len("YYYY-MM-DDTHH")
-        if not (np.frombuffer(text_buffer, np.uint8)[after_hour] == _COLON).all():
-            raise _Doubtful
-
-
-def _require_finite(column: "pa.Array[Any]") -> None:
-    if pc.all(pc.is_finite(column), min_count=0).as_py() is False:
-        raise _Doubtful
-
-
-def _require_between(column: "pa.Array[Any]", lowest: int, highest: int) -> None:
-    found = cast("dict[str, Any]", pc.min_max(column).as_py())
-    if found["min"] is not None and not lowest <= found["min"] <= found["max"] <= highest:
-        raise _Doubtful

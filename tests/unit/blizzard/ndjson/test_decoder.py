@@ -10,6 +10,7 @@ from blizzard.ndjson import decoder
 from blizzard.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
 from blizzard.ndjson.exact import ExactPath
 from blizzard.ndjson.fast import FastPath
+from blizzard.ndjson.keeping import KeepingPath
 from blizzard.ndjson.lines import BLOCK_BYTES, Block, blocks
 from lake.errors import LakeError, Whose
 from lake.schema import Field, FieldType, Schema
@@ -106,11 +107,33 @@ def test_one_bad_block_does_not_slow_the_others_down(slow_blocks: list[Block]):
     assert len(batches) > 5
 
 
-def test_a_json_field_keeps_its_text_line_by_line(slow_blocks: list[Block]):
+def test_a_json_field_keeps_its_text_on_the_fast_path(slow_blocks: list[Block]):
     schema = Schema((Field(name="j", type=FieldType.JSON),))
     (decoded,) = decode(schema, b'{"j":{"b": 1.0,"a":2}}\n')
     assert decoded.batch.to_pylist() == [{"j": '{"b": 1.0,"a":2}'}]
-    assert len(slow_blocks) == 1
+    assert not slow_blocks
+
+
+def test_beside_a_json_field_fields_may_be_left_out_and_unknown_ones_are_counted(
+    slow_blocks: list[Block],
+):
+    schema = Schema((Field(name="j", type=FieldType.JSON), Field(name="s", type=FieldType.STRING)))
+    first = b'{"j":[1, "a\\"b"],"s":"\\" |","x":{"y":"z"}}'
+    lines = (first, b'{"s":null,"x":null}', b'{"x":1}', b"{}")
+    (decoded,) = decode(schema, b"\n".join(lines) + b"\n")
+    assert decoded.batch.to_pylist() == [
+        {"j": '[1, "a\\"b"]', "s": '" |'},
+        *[{"j": None, "s": None}] * 3,
+    ]
+    assert decoded.dropped == {"x": 2}
+    assert not slow_blocks
+
+
+def test_beside_a_json_field_thousands_of_unknown_names_leave_the_fast_path():
+    """W18: each unknown name is remembered; thousands of them are not."""
+    path = KeepingPath(Schema((Field(name="j", type=FieldType.JSON),)), max_line_bytes=1 << 20)
+    data = ndjson(*[{f"name {number}": 1} for number in range(60_000)])
+    assert [path.read(block) for block in blocks([data])] == [None, None]
 
 
 def test_half_a_surrogate_pair_is_no_text_on_any_path():
