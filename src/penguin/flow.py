@@ -137,6 +137,8 @@ class Waiting:
     pipeline: str
     sequence: int
     reason: str
+    since: str | None = None
+    """When it was journaled; None where the entry itself is still in sight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ from penguin.flow import (
 from penguin.foreign import LeftOut
 from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
+from penguin.patience import Danger
 from penguin.scan import unnamed
 from penguin.search import Found, Search
 from penguin.settings import TableSettings
@@ -71,6 +72,8 @@ class Explanation:
     """What was found of other programs' files."""
     left_out: tuple[LeftOut, ...] = ()
     """Those of them that are not committed."""
+    danger: Danger | None = None
+    """Files have waited for so long that a VACUUM comes near."""
 
 
 def commit_table(
@@ -123,7 +126,8 @@ def explain(
     With `everything` the journals are read to their ends, not only up to a commit's worth.
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
-    search = Search(settings=settings, clock=clock or Clock())
+    clock = clock or Clock()
+    search = Search(settings=settings, clock=clock)
     sight = look(
         replace(settings, max_files_per_commit=bound), store, LogReader(store), search=search
     )
@@ -137,6 +141,7 @@ def explain(
         transactions=sight.transactions,
     )
     joined = join_others(settings, facts, planned.commit, sight.others, store)
+    left_out = (*sight.others.left_out, *joined.left_out)
     return Explanation(
         version=None if sight.table is None else sight.table.version,
         planned=Planned(
@@ -147,7 +152,8 @@ def explain(
         backlogs=sight.backlogs,
         held=sight.aside.held,
         others=sight.others,
-        left_out=(*sight.others.left_out, *joined.left_out),
+        left_out=left_out,
+        danger=sight.danger(left_out, clock.now()),
     )
 
 
@@ -206,6 +212,7 @@ class TableRun:
         self._crier.backlog(sight)
         if not sight.backlogs and not sight.stopped and sight.others.is_empty:
             self._crier.left_out(sight.others.left_out)
+            self._crier.watch(sight, sight.others.left_out)
             self._wait()
             return False
         table = sight.table
@@ -228,7 +235,8 @@ class TableRun:
         self._crier.waits((*sight.waiting, *planned.waiting))
         joined = join_others(self.settings, facts, planned.commit, sight.others, store)
         search.refuse(joined.left_out, facts)
-        self._crier.left_out((*sight.others.left_out, *joined.left_out))
+        left_out = (*sight.others.left_out, *joined.left_out)
+        self._crier.left_out(left_out)
         if _is_unsettled(planned.commit, untried, self.settings.max_files_per_commit):
             self._judged = (None, frozenset())
         if joined.commit is not None:
@@ -238,7 +246,7 @@ class TableRun:
         worked = worked or bool(joined.left_out and sight.others.more)
         self._checkpoint(log, store)
         if not worked:
-            self._crier.watch(sight)
+            self._crier.watch(sight, left_out)
             for stopped in self.stopped.values():
                 if stopped.error.retryable:
                     raise stopped.error

@@ -14,6 +14,7 @@ from penguin.show import print_lines
 if TYPE_CHECKING:
     from penguin.history import Commit
     from penguin.mend import Settlement
+    from penguin.patience import Danger
     from penguin.status import OthersStatus, TableStatus
 
 Row = dict[str, Any]
@@ -38,6 +39,7 @@ def status_row(name: str, uri: str, found: "TableStatus | None", error: str | No
         "held_files": len(found.held) if found else 0,
         "held_rows": sum(one.meta.record_count for one in found.held) if found else 0,
         "others": _others(found.others if found else None),
+        "in_danger": _danger(found.danger if found else None),
         "error": error,
     }
 
@@ -51,6 +53,8 @@ def statuses(rows: list[Row], output: Output) -> None:
     for row in rows:
         _say(console, f"{row['table']}: {_standing(row)}")
         _say_others(console, row["table"], row["others"])
+        if row["in_danger"]:
+            _say(console, f"{row['table']}: {row['in_danger']['reason']}")
         if not row["pipelines"]:
             continue
         _say(console, _waiting(row))
@@ -87,6 +91,17 @@ def _others(found: "OthersStatus | None") -> Row:
             for one in (found.left_out if found else ())
         ],
         "watermarks": dict(found.watermarks) if found else {},
+    }
+
+
+def _danger(found: "Danger | None") -> Row | None:
+    """Put what a VACUUM may take into plain values."""
+    if found is None:
+        return None
+    return {
+        "since": found.waiting_since.isoformat(),
+        "retention_secs": found.retention.total_seconds(),
+        "reason": found.sentence(),
     }
 
 

@@ -370,4 +370,10 @@ def _judged(one: Candidate, footer: Footer) -> Verdict:
 
 
 def _left_out(one: Candidate, code: str, reason: str) -> LeftOut:
-    return LeftOut(path=one.path, code=code, reason=reason, asked_by=one.asked_by)
+    return LeftOut(
+        path=one.path,
+        code=code,
+        reason=reason,
+        asked_by=one.asked_by,
+        modified=None if code == MISSING else one.modified,
+    )

@@ -103,8 +103,9 @@ def test_status_says_what_is_committed_and_what_waits_and_for_how_long(penguin, 
     journal = table.journal()
     journal.batch(rows_of(1, 2))
     Penguin(table).drain()
-    journal.batch(rows_of(3), rows_of(4, 5))
-    journal.batch(rows_of(6))
+    just_now = datetime.now(UTC).isoformat()
+    journal.batch(rows_of(3), rows_of(4, 5), created=just_now)
+    journal.batch(rows_of(6), created=just_now)
     (row,) = told(penguin("status", "--output", "json"))
     assert (row["version"], row["last_commit"]["version"]) == (1, 1)
     assert row["last_commit"]["entries"] == [{"pipeline": "events", "first": 1, "last": 1}]
