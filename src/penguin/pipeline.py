@@ -15,6 +15,7 @@ from lake.layout import LAST_CHECKPOINT, log_version, protocol, receipt
 from lake.storage import Reader, Store, local_path
 from lake.telemetry.events import Emit
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
+from penguin.contested import given_up
 from penguin.crier import Crier
 from penguin.drafting import draft_commit, join_others
 from penguin.events import (
@@ -137,7 +138,7 @@ def explain(
         facts,
         sight.backlogs,
         store,
-        releasable(store, sight.aside.held),
+        _may_go_in(store, sight, sight.aside.held),
         transactions=sight.transactions,
     )
     joined = join_others(settings, facts, planned.commit, sight.others, store)
@@ -220,7 +221,7 @@ class TableRun:
         delete_metas(store, (*sight.settled, *sight.aside.stale, *sight.others.settled))
         if table is not None:
             self.totals.version = table.version
-        untried = releasable(store, self._untried(sight))
+        untried = _may_go_in(store, sight, self._untried(sight))
         facts = None if table is None else table.facts
         planned = draft_commit(
             self.settings,
@@ -345,6 +346,12 @@ class TableRun:
             self.emit(CheckpointFailed(table=name, version=version, error=str(error)))
         else:
             self.emit(CheckpointWritten(table=name, version=table.version))
+
+
+def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:
+    """Find the entries of held files, but those that an entry which waits gives up."""
+    lost = given_up(store, held, sight.transactions)
+    return releasable(store, tuple(one for one in held if one.name not in lost))
 
 
 def _is_unsettled(commit: CommitPlan | None, tried: tuple[Releasable, ...], max_files: int) -> bool:

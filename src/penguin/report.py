@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from lake.arguments import Output
+from lake.layout import file_name
 from penguin.show import print_lines
 
 if TYPE_CHECKING:
+    from penguin.held import HeldFile
     from penguin.history import Commit
     from penguin.mend import Settlement
     from penguin.patience import Danger
@@ -203,7 +205,7 @@ def _show_halts(console: Console, rows: list[Row]) -> None:
 
 def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
     """Put what became of held files into plain values."""
-    return [
+    held = [
         {
             "table": table,
             "id": one.name,
@@ -211,11 +213,29 @@ def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
             "rows": one.meta.record_count,
             "outcome": outcome,
             "version": found.version if outcome == word else None,
-            "reasons": [] if outcome == word else list(one.meta.reasons),
+            "reasons": [] if outcome == word else _why(found, one),
         }
         for outcome, files in ((word, found.done), ("held", found.left))
         for one in files
     ]
+    return held + [
+        {
+            "table": table,
+            "id": file_name(file.filename),
+            "file": file.filename,
+            "rows": file.record_count,
+            "outcome": word,
+            "version": found.version,
+            "reasons": [],
+        }
+        for file in found.taken_out
+    ]
+
+
+def _why(found: "Settlement", one: "HeldFile") -> list[str]:
+    """Say why a file stays held: what forbids its release, or else what it is held for."""
+    why = found.why.get(one.name)
+    return list(one.meta.reasons) if why is None else [why]
 
 
 def settled(rows: list[Row], output: Output) -> None:

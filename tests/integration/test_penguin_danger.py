@@ -1,4 +1,4 @@
-"""Files that wait so long that a VACUUM may take them: it is told before, whatever they wait for."""
+"""Files that wait so long that a VACUUM may take them: told before, whatever they wait for."""
 
 import json
 import os
