@@ -158,6 +158,8 @@ class Search:
 
         Files that entries name are left to them.
         """
+        if self._known is not None and (table is None or table.id != self._known.table):
+            self._start_over()
         known = NOTHING if table is None else read_log(store, table, self._known)
         self._known = None if table is None else known
         done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
@@ -192,6 +194,13 @@ class Search:
             marks=dict(self.marks),
             listing=self._listing,
         )
+
+    def _start_over(self) -> None:
+        """Forget what the log said: this is another table, and what the last one had is not in it.
+
+        The next look sweeps, as that of a new process does.
+        """
+        self._known, self._swept, self.marks = None, None, {}
 
     def refuse(self, refused: Iterable[LeftOut], table: TableFacts | None) -> None:
         """Remember files that the table cannot hold as it is: they must not block others."""

@@ -85,6 +85,7 @@ class Snapshot:
         self._store = store
         with _translated(store, unreadable=True):
             metadata = handle.metadata()
+            self.id = str(metadata.id)
             self.facts = TableFacts(
                 version=handle.version(),
                 schema=json.loads(handle.schema().to_json()),

@@ -2,13 +2,14 @@
 
 import json
 import os
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import WriterProperties, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
 from lake.entry import Handoff, Protocol, encode
@@ -417,6 +418,24 @@ def test_a_restored_table_does_not_get_its_files_back(table):
     penguin.drain()
     table.penguin().drain()
     assert table.ids() == [1]
+
+
+@pytest.mark.parametrize("commits", [0, 1, 5])
+def test_a_table_that_stands_in_the_place_of_another_is_not_taken_for_it(table, commits):
+    """HOLES D16, L07: its log is as long, or longer, and knows nothing of the files."""
+    table.file(1)
+    penguin = table.penguin().drain()
+    table.file(2)
+    penguin.drain()
+    shutil.rmtree(table.root / "_delta_log")
+    schema = pa.schema([("id", pa.int64()), ("date", pa.string())])
+    DeltaTable.create(str(table.root), schema=schema, partition_by=["date"])
+    for number in range(commits):
+        new = pa.table({"id": [100 + number], "date": ["2024-01-01"]})
+        write_deltalake(str(table.root), new, mode="append")
+    for _ in range(2):
+        penguin.drain()
+    assert table.ids() == [1, 2, *(100 + number for number in range(commits))]
 
 
 def test_files_that_another_engine_removed_stay_out_while_the_log_remembers(table):
