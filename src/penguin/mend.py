@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lake.clock import Clock
-from lake.datafile import FinishedFile
 from lake.errors import LakeError, Whose
 from lake.layout import held_meta
 from lake.storage import Store
@@ -43,7 +42,7 @@ class Settlement:
     done: tuple[HeldFile, ...] = ()
     left: tuple[HeldFile, ...] = ()
     """Those that stay held."""
-    taken_out: tuple[FinishedFile, ...] = ()
+    taken_out: tuple[Contested, ...] = ()
     """Those that were in the table, and are given up."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Why some of those that stay must, by name."""
@@ -103,7 +102,7 @@ class Order:
         One that is contested is taken out of the table by the same commit. Where it cannot be,
         because it was rewritten, somebody must have deleted its rows.
         """
-        out: list[FinishedFile] = []
+        out: list[Contested] = []
 
         def plan(table: Table, held: tuple[HeldFile, ...]) -> CommitPlan | None:
             known = {one.name for one in held}
@@ -122,7 +121,7 @@ class Order:
                         file=one.file.filename,
                         table=self.settings.table_uri,
                     )
-            out[:] = [one.file for one in disputed.values()]
+            out[:] = disputed.values()
             marks: dict[str, Fate | None] = dict.fromkeys(names & known, Fate.HELD)
             return CommitPlan(
                 table=table.facts,

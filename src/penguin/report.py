@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from lake.arguments import Output
-from lake.layout import file_name
 from penguin.show import print_lines
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ def status_row(name: str, uri: str, found: "TableStatus | None", error: str | No
         "stopped": sum(one.stopped is not None for one in pipelines),
         "held_files": len(found.held) if found else 0,
         "held_rows": sum(one.meta.record_count for one in found.held) if found else 0,
+        "held": _held_for(found.held if found else ()),
         "others": _others(found.others if found else None),
         "in_danger": _danger(found.danger if found else None),
         "error": error,
@@ -73,12 +73,7 @@ def statuses(rows: list[Row], output: Output) -> None:
                 "stopped" if one["stopped"] else "",
             )
         console.print(shown)
-        if row["held_files"]:
-            _say(
-                console,
-                f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are "
-                "held; `penguin held` says why",
-            )
+        _say_held(console, row)
         stopped = [one["stopped"] for one in row["pipelines"] if one["stopped"]]
         _say_why(console, row["table"], stopped)
 
@@ -94,6 +89,34 @@ def _others(found: "OthersStatus | None") -> Row:
         ],
         "watermarks": dict(found.watermarks) if found else {},
     }
+
+
+def _held_for(held: "tuple[HeldFile, ...]") -> list[Row]:
+    """Count the files that are set aside by what they are held for."""
+    together: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for one in held:
+        rows = together.setdefault((one.meta.code, tuple(one.meta.reasons)), [])
+        rows.append(one.meta.record_count)
+    return [
+        {"code": code, "reasons": list(reasons), "files": len(rows), "rows": sum(rows)}
+        for (code, reasons), rows in together.items()
+    ]
+
+
+def _say_held(console: Console, row: Row) -> None:
+    """Say how much is set aside, and why."""
+    if not row["held_files"]:
+        return
+    _say(
+        console,
+        f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are held; "
+        "`penguin held` names them",
+    )
+    for one in row["held"][:SHOWN]:
+        for reason in one["reasons"]:
+            _say(console, f"  {one['files']:,} files: {reason} [{one['code']}]")
+    if len(row["held"]) > SHOWN:
+        _say(console, f"  and for {len(row['held']) - SHOWN:,} more reasons")
 
 
 def _danger(found: "Danger | None") -> Row | None:
@@ -221,14 +244,14 @@ def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
     return held + [
         {
             "table": table,
-            "id": file_name(file.filename),
-            "file": file.filename,
-            "rows": file.record_count,
+            "id": one.name,
+            "file": one.file.filename,
+            "rows": one.file.record_count,
             "outcome": word,
             "version": found.version,
             "reasons": [],
         }
-        for file in found.taken_out
+        for one in found.taken_out
     ]
 
 

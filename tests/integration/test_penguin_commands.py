@@ -161,9 +161,13 @@ def test_held_says_which_files_wait_for_what(penguin, table):
     assert "events, other, entry 2: 1 files with 1 rows are held since " in text
     assert all(f"  {reason}" in text.splitlines() for reason in row["reasons"])
     assert row["id"] in text
-    assert "1 files with 1 rows are held" in penguin("status").stdout
+    shown = penguin("status").stdout
+    assert "1 files with 1 rows are held" in shown
+    assert all(f"  1 files: {reason} [schema_refused]" in shown for reason in row["reasons"])
     (status,) = told(penguin("status", "--output", "json"))
     assert (status["held_files"], status["held_rows"], status["stopped"]) == (1, 1, 0)
+    why = {"code": "schema_refused", "reasons": row["reasons"], "files": 1, "rows": 1}
+    assert status["held"] == [why]
 
 
 def test_a_pipeline_whose_journal_is_broken_is_held_too(penguin, table):

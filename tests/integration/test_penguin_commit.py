@@ -198,6 +198,27 @@ def test_optimize_between_polls_brings_nothing_back(table):
     assert Penguin(table).drain().run.totals.commits == 0
 
 
+def test_optimize_in_the_very_moment_of_a_commit_neither_loses_nor_doubles(table, monkeypatch):
+    """D09, D08: another engine rewrites what is there while penguin adds."""
+    journal = table.journal()
+    for number in (1, 2):
+        journal.batch(rows_of(number))
+        Penguin(table).drain()
+    journal.batch(rows_of(3))
+    commit = Table.commit
+    rewritten: list[int] = []
+
+    def overtaken(self, *given):
+        if not rewritten:
+            rewritten.append(table.delta().optimize.compact()["numFilesRemoved"])
+        commit(self, *given)
+
+    monkeypatch.setattr(Table, "commit", overtaken)
+    Penguin(table).drain()
+    Penguin(table).drain()
+    assert (table.ids(), rewritten) == ([1, 2, 3], [2])
+
+
 def test_a_restored_table_does_not_get_its_files_back_by_itself(table):
     """D14."""
     journal = table.journal()

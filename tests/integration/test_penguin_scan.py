@@ -427,8 +427,8 @@ def test_a_table_that_stands_in_the_place_of_another_is_not_taken_for_it(table, 
     penguin = table.penguin().drain()
     table.file(2)
     penguin.drain()
+    schema = table.delta().schema()
     shutil.rmtree(table.root / "_delta_log")
-    schema = pa.schema([("id", pa.int64()), ("date", pa.string())])
     DeltaTable.create(str(table.root), schema=schema, partition_by=["date"])
     for number in range(commits):
         new = pa.table({"id": [100 + number], "date": ["2024-01-01"]})
