@@ -77,11 +77,15 @@ def plan_commit(
     """
     draft = _Draft(rules, table, lacking or {})
     stopped: dict[str, Stopped] = {}
+    later: set[str] = set()
     for backlog, ready in _in_turn(backlogs):
-        if backlog.pipeline in stopped:
+        if backlog.pipeline in stopped or backlog.pipeline in later:
             continue
         if draft.is_full_for(ready):
             break
+        if draft.settles_what(ready):
+            later.add(backlog.pipeline)
+            continue
         try:
             draft.take(ready)
         except LakeError as error:
@@ -120,6 +124,14 @@ class _Draft:
     def is_full_for(self, ready: ReadyEntry) -> bool:
         files = len(self.adds) + len(self.holds) + len(ready.entry.files)
         return bool(self.taken) and files > self.rules.max_files
+
+    def settles_what(self, ready: ReadyEntry) -> bool:
+        """Say whether an entry gives up files of this very commit: it comes with the next one.
+
+        What becomes of them the log has yet to say. It is so only where a log has lost what it had.
+        """
+        here = {hold.name for hold in self.holds} | {file_name(path) for path in self.adds}
+        return not here.isdisjoint(ready.entry.redone)
 
     def take(self, ready: ReadyEntry) -> None:
         entry = ready.entry

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -196,6 +197,27 @@ def test_a_redo_between_the_release_s_look_and_its_commit(case, monkeypatch):
     assert stopped.error.code == "file_released"
     case.operator().discard(frozenset({case.name}))
     case.goes_on()
+    case.is_well()
+
+
+@pytest.mark.parametrize("back", [True, False], ids=["back", "gone"])
+def test_a_log_that_has_lost_what_became_of_the_file(case, back):
+    """HOLES D16, D18: everything is committed again, with the file where it is there by then."""
+    assert case.redo()[1] == 2
+    case.goes_on()
+    case.is_well()
+    if back:
+        case.put_back()
+    shutil.rmtree(case.table / "_delta_log")
+    assert [one.error.code for one in case.drain().values()] == ["log_rolled_back"]
+    assert case.order("replay", "--yes").exit_code == 0
+    stopped = case.drain()
+    assert [one.error.code for one in stopped.values()] == ["file_released"] * back
+    if back:
+        assert (case.fate, ids(case.table)) == (None, case.landing.ids)
+        assert case.order("discard", case.name, "--yes").exit_code == 0
+    case.goes_on()
+    assert case.fate == 2
     case.is_well()
 
 
