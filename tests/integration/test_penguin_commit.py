@@ -51,6 +51,17 @@ def test_the_first_entry_creates_the_table_and_is_read_back(table):
     assert table.receipt().sequence == 1
 
 
+def test_a_new_table_has_sound_properties(table):
+    """W15, D16: files may wait for two weeks, others make few checkpoints, nothing expires."""
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    assert table.delta().metadata().configuration == {
+        "delta.checkpointInterval": "100",
+        "delta.deletedFileRetentionDuration": "interval 14 days",
+        "delta.dataSkippingStatsColumns": "id,name",
+    }
+
+
 def test_a_second_penguin_finds_nothing_to_do(table):
     """D01."""
     table.journal().batch(rows_of(1))
