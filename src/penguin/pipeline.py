@@ -203,7 +203,9 @@ class TableRun:
             self._wait()
             return False
         log = self.open_log(store)
-        search = self._search = self._search or Search(settings=self.settings, clock=self.clock)
+        search = self._search = self._search or Search(
+            settings=self.settings, clock=self.clock, looked=self._crier.looked
+        )
         sight = look(
             self.settings, store, log, known=self._metas, known_held=self._held, search=search
         )

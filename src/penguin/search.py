@@ -41,6 +41,8 @@ from penguin.strangers import (
 from penguin.table import LogReader, Snapshot
 
 CONCURRENT = 16
+TELL_EVERY = 500
+"""Files between two words on how far the look at them is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,8 @@ class Search:
 
     settings: TableSettings
     clock: Clock
+    looked: Callable[[int, int], None] = lambda _done, _files: None
+    """Is told how many of how many files have been looked into."""
     marks: dict[str, str] = field(default_factory=dict)
     _known: Known | None = None
     _swept: datetime | None = None
@@ -225,8 +229,7 @@ class Search:
             key=lambda one: (one.claim is None, one.path),
         )
         unread = [one for one in order if not self._is_read(one)]
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
-            verdicts = list(pool.map(lambda one: _verdict(store, one), unread[:limit]))
+        verdicts = self._read(store, unread[:limit])
         self._fresh = [one.path for one in unread[:limit]]
         denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
@@ -241,6 +244,16 @@ class Search:
         self._unread += max(0, len(good) - limit)
         left_out = (one for one in judged if isinstance(one, LeftOut))
         return [*good[:limit], *refused, *denied, *left_out]
+
+    def _read(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
+        """Read footers, several at a time, and say how far that is."""
+        verdicts: list[Verdict | None] = []
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
+            for verdict in pool.map(lambda one: _verdict(store, one), files):
+                verdicts.append(verdict)
+                if len(verdicts) % TELL_EVERY == 0 or len(verdicts) == len(files):
+                    self.looked(len(verdicts), len(files))
+        return verdicts
 
     def _is_read(self, one: Candidate) -> bool:
         known = self._verdicts.get(one.path)

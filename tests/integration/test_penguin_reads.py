@@ -7,6 +7,7 @@ import pytest
 
 from lake.options import StorageOptions
 from lake.storage import Store
+from penguin.events import FilesLookedAt
 from tests.support.foreign import Directory, Visitor
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
@@ -72,3 +73,14 @@ def test_a_footer_is_read_once_however_often_its_file_is_looked_at(tmp_path, aga
         penguin.drain()
     assert reads.count(torn) == 1 + again
     assert len(reads) == len(set(reads)) + again
+
+
+def test_it_is_told_how_far_the_look_into_many_files_is(tmp_path, monkeypatch):
+    """A person at a terminal sees a bar, as with many files of blizzard's."""
+    monkeypatch.setattr("penguin.search.TELL_EVERY", 2)
+    table = Directory(tmp_path / "table")
+    for number in range(5):
+        table.file(number)
+    penguin = table.penguin().drain()
+    told = [(said.done, said.files) for said in penguin.told(FilesLookedAt)]
+    assert told == [(2, 5), (4, 5), (5, 5)]
