@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from lake.clock import Clock
 from lake.errors import LakeError
@@ -13,7 +13,7 @@ from penguin.flow import Backlog, Stopped
 from penguin.foreign import LeftOut
 from penguin.held import HeldFile
 from penguin.history import Commit, read_history
-from penguin.patience import Danger
+from penguin.patience import Danger, instant
 from penguin.pipeline import Explanation, explain
 from penguin.settings import TableSettings
 
@@ -147,12 +147,8 @@ def _reasons(error: LakeError) -> tuple[str, ...]:
 
 
 def _age(created: str, now: datetime) -> float | None:
-    try:
-        at = datetime.fromisoformat(created)
-    except ValueError:
-        return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(0.0, (now - at).total_seconds())
+    at = instant(created)
+    return None if at is None else max(0.0, (now - at).total_seconds())
 
 
 def _last(store: Reader, version: int) -> Commit | None:

@@ -248,6 +248,8 @@ def test_history_ends_where_the_log_was_cleaned_up(penguin, table):
         b"[1]\n3\n",
         b'{"commitInfo": {"penguin": 3, "timestamp": "x"}}',
         b'{"commitInfo": {"penguin": {"entries": {"p": {}}}}}\n{"add": {"stats": "["}}',
+        b'{"commitInfo": {"timestamp": 1767225600000000}}',
+        b'{"commitInfo": {"timestamp": -99999999999999999999}}',
     ],
 )
 def test_a_commit_of_somebody_else_may_say_anything(body):
