@@ -187,11 +187,11 @@ class Search:
         )
 
     def _start_over(self) -> None:
-        """Forget what the log said: this is another table, and what the last one had is not in it.
+        """Look at everything again: this is another table, and what the last one had is not in it.
 
         The next look sweeps, as that of a new process does.
         """
-        self._known, self._swept, self.marks = None, None, {}
+        self._swept, self.marks = None, {}
 
     def refuse(self, refused: Iterable[LeftOut], table: TableFacts | None) -> None:
         """Remember files that the table cannot hold as it is: they must not block others."""

@@ -424,8 +424,8 @@ def test_a_restored_table_does_not_get_its_files_back(table):
 @pytest.mark.parametrize("commits", [0, 1, 5])
 def test_a_table_that_stands_in_the_place_of_another_is_not_taken_for_it(table, commits):
     """HOLES D16, L07: its log is as long, or longer, and knows nothing of the files."""
-    table.file(1)
-    penguin = table.penguin().drain()
+    table.file(1, age=2 * HOUR)
+    penguin = table.penguin(late_window=60.0).drain()
     table.file(2)
     penguin.drain()
     schema = table.delta().schema()
