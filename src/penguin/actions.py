@@ -49,6 +49,10 @@ class Snapshot(Protocol):
         """Say what it is."""
 
     @property
+    def id(self) -> str:
+        """Tell it from every other table, also from one that stood in its place before."""
+
+    @property
     def version(self) -> int:
         """Give its version."""
 
@@ -72,6 +76,8 @@ class Actions:
 class Known:
     """Everything that a log says up to one version: files that are or were in the table."""
 
+    table: str
+    """The id of the table."""
     version: int
     paths: set[str]
     transactions: dict[str, int]
@@ -116,7 +122,7 @@ class Known:
         self._named = None
 
 
-NOTHING = Known(version=-1, paths=set(), transactions={}, since=None)
+NOTHING = Known(table="", version=-1, paths=set(), transactions={}, since=None)
 """What is known where there is no table yet. Nobody writes to it."""
 
 
@@ -164,8 +170,11 @@ def read_log(
     table: Snapshot,
     known: Known | None = None,
 ) -> Known:
-    """Read what a log says up to a snapshot, going on from what is known where that is possible."""
-    if known is not None and known.version <= table.version:
+    """Read what a log says up to a snapshot, going on from what is known where that is possible.
+
+    A table that was dropped and made anew may have as many versions, or more.
+    """
+    if known is not None and known.table == table.id and known.version <= table.version:
         bodies = _versions(store, range(known.version + 1, table.version + 1))
         if bodies is not None:
             for actions in bodies:
@@ -240,6 +249,7 @@ def _assembled(
             "versions of the Delta log vanished while they were read", path=store.uri
         )
     known = Known(
+        table=table.id,
         version=table.version,
         paths=set(base.paths),
         transactions=dict(base.transactions),

@@ -264,8 +264,8 @@ def _log(least: LogLevel, shape: LogFormat) -> Emit:
 
 
 def _is_wrong(row: dict[str, Any]) -> bool:
-    left_out = row["others"]["left_out"]
-    return bool(row["error"] or row["stopped"] or row["held_files"] or left_out)
+    others = row["others"]["left_out"]
+    return any((row["error"], row["stopped"], row["held_files"], others, row["in_danger"]))
 
 
 def _sentence(error: BaseException | None) -> str | None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol, assert_never
 
 from lake.clock import Clock
+from lake.datafile import FinishedFile
 from lake.entry import encode
 from lake.errors import LakeError
 from lake.layout import file_name, log_version, receipt
@@ -48,6 +49,9 @@ class OpenTable(Protocol):
     def transaction(self, app_id: str) -> int | None:
         """Give the version of an app transaction."""
 
+    def files(self) -> frozenset[str]:
+        """Name the files that are in the table, as they are in the store."""
+
     def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
         """Append files."""
 
@@ -55,6 +59,15 @@ class OpenTable(Protocol):
         self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
     ) -> None:
         """Give the table another schema."""
+
+    def take_out(
+        self,
+        files: tuple[FinishedFile, ...],
+        transactions: Pairs,
+        metadata: object,
+        at: datetime,
+    ) -> None:
+        """Remove files."""
 
 
 class TableLog(Protocol):
@@ -200,7 +213,10 @@ class Committer:
                     table.evolve(plan.after, plan.current_transactions(), step, self.clock.now())
                     continue
                 step = _metadata("commit", token, attempt) | plan.metadata()
-                table.commit(plan.adds, plan.transactions(), step)
+                if plan.removes:
+                    table.take_out(plan.removes, plan.transactions(), step, self.clock.now())
+                else:
+                    table.commit(plan.adds, plan.transactions(), step)
             except CommitFailed as error:
                 failed = error
                 self.pause(BACKOFF.wait(attempt, self._chance))
@@ -237,6 +253,8 @@ class Committer:
             # Another's commit counts on by one as ours does, and may hold other files.
             whole = plan.others is None or all(map(table.transaction, plan.others.app_ids()))
             return AlreadyCommitted(table.version) if whole else Superseded()
+        if plan.removes and not {one.filename for one in plan.removes} <= table.files():
+            return Superseded()
         same_table = table.facts.shape() in (plan.table.shape(), plan.after.shape())
         before = ([part.before for part in plan.advances], [mark.before for mark in marks])
         return None if now == before and same_table else Superseded()

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from lake.clock import Clock
 from lake.datafile import FinishedFile
@@ -24,7 +24,6 @@ from penguin.events import (
 )
 from penguin.flow import CommitPlan, HoldCode, Stopped, Waiting
 from penguin.foreign import LeftOut
-from penguin.patience import danger
 from penguin.sight import Sight
 
 
@@ -143,34 +142,20 @@ class Crier:
                 )
             )
 
-    def watch(self, sight: Sight) -> None:
+    def watch(self, sight: Sight, left_out: tuple[LeftOut, ...]) -> None:
         """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
-        since = [
-            *(ready.entry.created for each in sight.backlogs for ready in each.entries[:1]),
-            *(one.meta.held_at for one in sight.aside.held),
-        ]
-        oldest = min((at for text in since if (at := _instant(text)) is not None), default=None)
-        configuration = {} if sight.table is None else sight.table.facts.configuration
-        found = danger(oldest, configuration, self.clock.now())
+        found = sight.danger(left_out, self.clock.now())
         if found is not None and not self._alarmed:
             self.emit(
                 FilesWaitTooLong(
                     table=self.table,
                     since=found.waiting_since.isoformat(),
                     retention_secs=found.retention.total_seconds(),
+                    danger=found.sentence(),
                 )
             )
-        # What waits behind a pipeline that stopped, or a bell that is not rung, is not in sight.
-        unseen = self._alarmed and bool(sight.stopped or sight.waiting)
+        # What waits behind a pipeline that stopped is not in sight.
+        unseen = self._alarmed and bool(sight.stopped)
         if found is None and self._alarmed and not unseen:
             self.emit(FilesWaitNoLonger(table=self.table))
         self._alarmed = found is not None or unseen
-
-
-def _instant(text: str) -> datetime | None:
-    """Read a time; None for one that nobody can read, such as of a meta that was edited."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

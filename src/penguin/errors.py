@@ -70,3 +70,10 @@ class FileUnfit(LakeError):
 
     code = "file_unfit"
     whose = Whose.USER
+
+
+class FileReleased(LakeError):
+    """An entry reads the sources of a file again that is in the table."""
+
+    code = "file_released"
+    whose = Whose.USER

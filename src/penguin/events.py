@@ -293,15 +293,12 @@ class FilesWaitTooLong(Event):
     table: str
     since: str
     retention_secs: float
+    danger: str
+    """What may happen when, in words."""
 
     def sentence(self) -> str:
         """Say since when, and what may happen when."""
-        days = self.retention_secs / 86_400
-        return (
-            f"{self.table}: files wait for their commit since {self.since}; the table keeps files "
-            f"that its log does not name for {days:g} days, then a VACUUM may take them: see "
-            "`penguin held` and `penguin status`, or raise delta.deletedFileRetentionDuration"
-        )
+        return f"{self.table}: {self.danger}"
 
     def measures(self) -> Iterable[Measure]:
         """Show it."""

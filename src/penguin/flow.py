@@ -137,6 +137,8 @@ class Waiting:
     pipeline: str
     sequence: int
     reason: str
+    since: str | None = None
+    """When it was journaled; None where the entry itself is still in sight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,8 +349,10 @@ class CommitPlan:
     """Files that are set aside with this commit."""
     released: tuple[str, ...] = ()
     """The names of files that were set aside, and are among those that are added."""
-    discarded: tuple[str, ...] = ()
-    """The names of files that were set aside, and never will be added."""
+    discarded: Mapping[str, Fate | None] = field(default_factory=dict)
+    """The names of files that are given up for good, each with what the log says of it so far."""
+    removes: tuple[FinishedFile, ...] = ()
+    """Files that are taken out of the table again."""
     moved: tuple[Mark, ...] = ()
     """What else the commit moves."""
     note: Mapping[str, object] = field(default_factory=dict)
@@ -368,7 +372,7 @@ class CommitPlan:
             *(() if self.others is None else (self.others.mark(),)),
             *(hold.mark() for hold in self.holds),
             *(held_mark(name, Fate.HELD, Fate.RELEASED) for name in self.released),
-            *(held_mark(name, Fate.HELD, Fate.GONE) for name in self.discarded),
+            *(held_mark(name, before, Fate.GONE) for name, before in self.discarded.items()),
         )
 
     @property

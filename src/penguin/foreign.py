@@ -1,7 +1,7 @@
 """The values of files that other programs wrote, from where they are found to the commit."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from lake.datafile import ColumnStatistics, FinishedFile
@@ -69,3 +69,5 @@ class LeftOut:
     code: str
     reason: str
     asked_by: str | None = None
+    modified: datetime | None = field(default=None, compare=False)
+    """When the file was last modified, which is what VACUUM goes by; None where there is none."""

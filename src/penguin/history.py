@@ -8,6 +8,9 @@ from typing import Any
 from lake.layout import log_version
 from lake.storage import Reader
 
+END_OF_TIME = 253_402_300_800_000
+"""The milliseconds of the year 10000."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
@@ -66,7 +69,7 @@ def read_commit(version: int, body: bytes) -> Commit:
                 removed += 1
     return Commit(
         version=version,
-        at_ms=_number(told.get("timestamp")),
+        at_ms=_moment(told.get("timestamp")),
         operation=_text(told.get("operation")),
         writer=_text(told.get("penguin.writer")) or _text(told.get("engineInfo")),
         entries=tuple(_entries(told.get("penguin"))),
@@ -105,6 +108,12 @@ def _files_of_others(told: object) -> int:
         case {"others": {"files": int(files)}}:
             return files
     return 0
+
+
+def _moment(value: object) -> int | None:
+    """Take a number of milliseconds, if it is one of a time that a calendar has."""
+    number = _number(value)
+    return number if number is not None and 0 <= number < END_OF_TIME else None
 
 
 def _number(value: object) -> int | None:

@@ -136,7 +136,13 @@ class _Draft:
     def _leave(self, one: Stranger, code: str, reason: str) -> None:
         found = one.found
         self.left_out.append(
-            LeftOut(path=found.path, code=code, reason=reason, asked_by=found.asked_by)
+            LeftOut(
+                path=found.path,
+                code=code,
+                reason=reason,
+                asked_by=found.asked_by,
+                modified=found.modified,
+            )
         )
 
     def commit(self, before: CommitPlan | None, scan: int | None) -> CommitPlan | None:

@@ -4,7 +4,7 @@ Each order is one commit, made as every other: what the log says at that moment 
 it again changes nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lake.clock import Clock
@@ -12,9 +12,11 @@ from lake.errors import LakeError, Whose
 from lake.layout import held_meta
 from lake.storage import Store
 from penguin.committer import Committer, Superseded
+from penguin.contested import Contested, FileRewritten, contested, given_up, why_not_taken_out
+from penguin.discovery import survey
 from penguin.drafting import draft_commit
 from penguin.errors import CommitFailed
-from penguin.flow import Changes, CommitPlan
+from penguin.flow import Changes, CommitPlan, Fate
 from penguin.held import Aside, HeldFile, read_held, releasable, sort_out
 from penguin.metas import delete_metas
 from penguin.settings import TableSettings
@@ -40,6 +42,10 @@ class Settlement:
     done: tuple[HeldFile, ...] = ()
     left: tuple[HeldFile, ...] = ()
     """Those that stay held."""
+    taken_out: tuple[Contested, ...] = ()
+    """Those that were in the table, and are given up."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """Why some of those that stay must, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,36 +70,83 @@ class Order:
 
         With a file the others of its work unit go in: they stand or fall together.
         """
+        why: dict[str, str] = {}
 
-        def plan(table: Table, chosen: tuple[HeldFile, ...]) -> CommitPlan | None:
-            units = releasable(self.store, chosen)
+        def plan(table: Table, held: tuple[HeldFile, ...]) -> CommitPlan | None:
+            chosen = _choose(held, names)
+            why.clear()
+            why.update(given_up(self.store, chosen, table.transaction))
+            units = releasable(self.store, tuple(one for one in chosen if one.name not in why))
             return draft_commit(
                 self.settings, table.facts, (), self.store, units, asked=True
             ).commit
 
-        return self._settle(names, plan, whole_units=True)
+        plan_made, version, held = self._settle(plan)
+        chosen = _choose(held, names)
+        done = frozenset(plan_made.released) if plan_made else frozenset()
+        return Settlement(
+            version=version,
+            done=tuple(one for one in chosen if one.name in done),
+            left=tuple(one for one in chosen if one.name not in done),
+            why=why,
+        )
 
-    def discard(self, names: frozenset[str]) -> Settlement:
-        """Give held files up for good: they never will be in the table. The log says so."""
+    def contested(self) -> tuple[Contested, ...]:
+        """Give the files that are in the table, and whose sources an entry reads again."""
+        table = self.open_log(self.store).open()
+        return () if table is None else self._contested(table)
 
-        def plan(table: Table, chosen: tuple[HeldFile, ...]) -> CommitPlan | None:
+    def discard(self, names: frozenset[str], *, rows_deleted: bool = False) -> Settlement:
+        """Give files up for good: they never will be in the table. The log says so.
+
+        One that is contested is taken out of the table by the same commit. Where it cannot be,
+        because it was rewritten, somebody must have deleted its rows.
+        """
+        out: list[Contested] = []
+
+        def plan(table: Table, held: tuple[HeldFile, ...]) -> CommitPlan | None:
+            known = {one.name for one in held}
+            there = self._contested(table) if names - known else ()
+            disputed = {one.name: one for one in there if one.name in names}
+            _check_known(names, known | disputed.keys())
+            removes = []
+            for one in disputed.values():
+                trouble = why_not_taken_out(one, table)
+                if trouble is None:
+                    removes.append(one.file)
+                elif not rows_deleted:
+                    raise FileRewritten(
+                        f"{one.name} cannot be taken out: {trouble}. Delete its rows from the "
+                        "table, then say --rows-deleted",
+                        file=one.file.filename,
+                        table=self.settings.table_uri,
+                    )
+            out[:] = disputed.values()
+            marks: dict[str, Fate | None] = dict.fromkeys(names & known, Fate.HELD)
             return CommitPlan(
                 table=table.facts,
                 after=table.facts,
                 changes=Changes(),
                 adds=(),
-                discarded=tuple(one.name for one in chosen),
+                discarded=marks | {one.name: one.fate for one in disputed.values()},
+                removes=tuple(removes),
             )
 
-        return self._settle(names, plan, whole_units=False)
+        _, version, held = self._settle(plan)
+        return Settlement(
+            version=version,
+            done=tuple(one for one in held if one.name in names),
+            taken_out=tuple(out),
+        )
+
+    def _contested(self, table: Table) -> tuple[Contested, ...]:
+        pipelines = survey(self.store, self.settings.discovery).receipts
+        return contested(self.store, pipelines, table.transaction)
 
     def _settle(
-        self,
-        names: frozenset[str] | None,
-        plan_of: Callable[[Table, tuple[HeldFile, ...]], CommitPlan | None],
-        *,
-        whole_units: bool,
-    ) -> Settlement:
+        self, plan_of: Callable[[Table, tuple[HeldFile, ...]], CommitPlan | None]
+    ) -> tuple[CommitPlan | None, int | None, tuple[HeldFile, ...]]:
+        """Plan and commit; give the plan, the version that has it, and what was held before."""
         committer = Committer(
             log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
         )
@@ -101,42 +154,36 @@ class Order:
             metas = read_held(self.store, {})
             table = self.open_log(self.store).open()
             aside = Aside() if table is None else sort_out(metas, table.transaction)
-            chosen = _choose(aside.held, names, whole_units=whole_units)
+            plan = None if table is None else plan_of(table, aside.held)
             delete_metas(self.store, aside.stale)
-            plan = plan_of(table, chosen) if table is not None and chosen else None
             if plan is None:
-                return Settlement(left=chosen)
+                return None, None, aside.held
             outcome = committer.carry_out(plan)
             if isinstance(outcome, Superseded):
                 continue
             settled = {*plan.released, *plan.discarded}
             delete_metas(self.store, tuple(held_meta(name) for name in settled))
-            return Settlement(
-                version=outcome.version,
-                done=tuple(one for one in chosen if one.name in settled),
-                left=tuple(one for one in chosen if one.name not in settled),
-            )
+            return plan, outcome.version, aside.held
         raise CommitFailed(
             f"the table changed {LOOKS} times while it was looked at; try again",
             table=self.settings.table_uri,
         )
 
 
-def _choose(
-    held: tuple[HeldFile, ...], names: frozenset[str] | None, *, whole_units: bool
-) -> tuple[HeldFile, ...]:
+def _choose(held: tuple[HeldFile, ...], names: frozenset[str] | None) -> tuple[HeldFile, ...]:
     """Pick the held files that are named, with those that were written together with them."""
     if names is None:
         return held
-    unknown = names - {one.name for one in held}
-    if unknown:
+    _check_known(names, {one.name for one in held})
+    wanted = {_unit(one) for one in held if one.name in names}
+    return tuple(one for one in held if _unit(one) in wanted)
+
+
+def _check_known(names: frozenset[str], known: set[str]) -> None:
+    if unknown := names - known:
         raise NotHeld(
             f"{', '.join(sorted(unknown))}: no such file is held; `penguin held` shows which are"
         )
-    if not whole_units:
-        return tuple(one for one in held if one.name in names)
-    wanted = {_unit(one) for one in held if one.name in names}
-    return tuple(one for one in held if _unit(one) in wanted)
 
 
 def _unit(held: HeldFile) -> tuple[object, ...]:

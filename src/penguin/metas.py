@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from lake.entry import Handoff
+from lake.entry import Entry, Handoff
 from lake.errors import DocumentUnreadable, JournalLost
 from lake.layout import PENDING, is_meta, journal_entry, journal_transaction
 from lake.meta import EntryName, Meta, decode_meta, entry_named_by
@@ -109,8 +109,15 @@ def hear(store: Reader, metas: Metas, backlogs: tuple[Backlog, ...]) -> Heard:
             continue
         unrung = next(_unrung(backlog, rung), None)
         if unrung is not None:
-            waiting.append(Waiting(pipeline=backlog.pipeline, sequence=unrung, reason=UNRUNG))
-            backlog = backlog.before(unrung)  # noqa: PLW2901 - the same backlog, cut
+            waiting.append(
+                Waiting(
+                    pipeline=backlog.pipeline,
+                    sequence=unrung.sequence,
+                    reason=UNRUNG,
+                    since=unrung.created,
+                )
+            )
+            backlog = backlog.before(unrung.sequence)  # noqa: PLW2901 - the same backlog, cut
         kept.append(backlog)
     return Heard(backlogs=tuple(kept), waiting=tuple(waiting), stopped=tuple(stopped))
 
@@ -153,11 +160,11 @@ def _ours(metas: Metas) -> Iterator[EntryName]:
     return (meta for meta in metas.values() if isinstance(meta, EntryName))
 
 
-def _unrung(backlog: Backlog, rung: int) -> Iterator[int]:
+def _unrung(backlog: Backlog, rung: int) -> Iterator[Entry]:
     for ready in backlog.entries:
         entry = ready.entry
         if entry.sequence > rung and entry.files and entry.handoff is Handoff.STAGING:
-            yield entry.sequence
+            yield entry
 
 
 def _lost(store: Reader, backlog: Backlog, rung: int) -> Stopped:

@@ -61,13 +61,20 @@ def discard(
     context: typer.Context,
     ids: Annotated[list[str], typer.Argument(metavar="ID…", help="As `penguin held` shows them.")],
     sure: Sure = False,
+    rows_deleted: Annotated[
+        bool,
+        typer.Option(
+            "--rows-deleted",
+            help="A file that was rewritten since its release: you have deleted its rows.",
+        ),
+    ] = False,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Give held files up for good: their rows never will be in the table."""
     rows = []
-    chosen, code = _chosen(given.tables(context, files, folders), ids)
+    chosen, code = _chosen(given.tables(context, files, folders), ids, contested=True)
     for table, order, names in chosen:
         if not sure:
             count = len(names or ())
@@ -75,7 +82,7 @@ def discard(
             code = FAILED
             continue
         try:
-            settled = order.discard(names or frozenset())
+            settled = order.discard(names or frozenset(), rows_deleted=rows_deleted)
         except LakeError as error:
             code = _complain(table, error)
             continue
@@ -191,7 +198,7 @@ def _span(setback: "Setback") -> str:
 
 
 def _chosen(
-    tables: tuple[TableSettings, ...], ids: list[str] | None
+    tables: tuple[TableSettings, ...], ids: list[str] | None, *, contested: bool = False
 ) -> "tuple[list[tuple[TableSettings, Order, frozenset[str] | None]], int]":
     """Find the tables that hold the files that are named; a name that none has is an error.
 
@@ -208,7 +215,10 @@ def _chosen(
             if store is None:
                 continue
             order = Order(settings=table, store=store, clock=Clock(), pause=time.sleep)
-            here = order.held() & frozenset(ids) if ids else None
+            known = order.held()
+            if contested and not known.issuperset(ids or ()):
+                known |= {one.name for one in order.contested()}
+            here = known & frozenset(ids) if ids else None
         except LakeError as error:
             code = _complain(table, error)
             continue

@@ -7,12 +7,14 @@ files. A file that waits is not named yet. At half of that time there is still t
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
 DELTA_DEFAULT = timedelta(days=7)
 UNITS = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
-PART = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?")
+PART = re.compile(r"(\d{1,18})\s+(week|day|hour|minute|second)s?")
+FOR_EVER = timedelta(days=365_000)
+"""What a longer retention counts as: a time so long ago can still be written down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,15 @@ class Danger:
 
     waiting_since: datetime
     retention: timedelta
+
+    def sentence(self) -> str:
+        """Say since when, what may happen when, and what to do."""
+        days = self.retention.total_seconds() / 86_400
+        return (
+            f"files wait for their commit since {self.waiting_since.isoformat()}; the table keeps "
+            f"files that its log does not name for {days:g} days, then a VACUUM may take them: see "
+            "`penguin held` and `penguin status`, or raise delta.deletedFileRetentionDuration"
+        )
 
 
 def retention(configuration: Mapping[str, str]) -> timedelta:
@@ -32,7 +43,8 @@ def retention(configuration: Mapping[str, str]) -> timedelta:
     parts = PART.findall(text)
     if not parts or PART.sub("", text.removeprefix("interval")).strip():
         return DELTA_DEFAULT
-    return timedelta(seconds=sum(int(count) * UNITS[unit] for count, unit in parts))
+    seconds = sum(int(count) * UNITS[unit] for count, unit in parts)
+    return timedelta(seconds=min(seconds, FOR_EVER.total_seconds()))
 
 
 def danger(
@@ -43,3 +55,12 @@ def danger(
     if waiting_since is None or now - waiting_since < keeps / 2:
         return None
     return Danger(waiting_since=waiting_since, retention=keeps)
+
+
+def instant(text: str) -> datetime | None:
+    """Read a time; None for one that nobody can read, such as of a meta that was edited."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -15,6 +15,7 @@ from lake.layout import LAST_CHECKPOINT, log_version, protocol, receipt
 from lake.storage import Reader, Store, local_path
 from lake.telemetry.events import Emit
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
+from penguin.contested import given_up
 from penguin.crier import Crier
 from penguin.drafting import draft_commit, join_others
 from penguin.events import (
@@ -39,6 +40,7 @@ from penguin.flow import (
 from penguin.foreign import LeftOut
 from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
+from penguin.patience import Danger
 from penguin.scan import unnamed
 from penguin.search import Found, Search
 from penguin.settings import TableSettings
@@ -71,6 +73,8 @@ class Explanation:
     """What was found of other programs' files."""
     left_out: tuple[LeftOut, ...] = ()
     """Those of them that are not committed."""
+    danger: Danger | None = None
+    """Files have waited for so long that a VACUUM comes near."""
 
 
 def commit_table(
@@ -123,7 +127,8 @@ def explain(
     With `everything` the journals are read to their ends, not only up to a commit's worth.
     """
     bound = sys.maxsize if everything else settings.max_files_per_commit
-    search = Search(settings=settings, clock=clock or Clock())
+    clock = clock or Clock()
+    search = Search(settings=settings, clock=clock)
     sight = look(
         replace(settings, max_files_per_commit=bound), store, LogReader(store), search=search
     )
@@ -133,10 +138,11 @@ def explain(
         facts,
         sight.backlogs,
         store,
-        releasable(store, sight.aside.held),
+        _may_go_in(store, sight, sight.aside.held),
         transactions=sight.transactions,
     )
     joined = join_others(settings, facts, planned.commit, sight.others, store)
+    left_out = (*sight.others.left_out, *joined.left_out)
     return Explanation(
         version=None if sight.table is None else sight.table.version,
         planned=Planned(
@@ -147,7 +153,8 @@ def explain(
         backlogs=sight.backlogs,
         held=sight.aside.held,
         others=sight.others,
-        left_out=(*sight.others.left_out, *joined.left_out),
+        left_out=left_out,
+        danger=sight.danger(left_out, clock.now()),
     )
 
 
@@ -196,7 +203,9 @@ class TableRun:
             self._wait()
             return False
         log = self.open_log(store)
-        search = self._search = self._search or Search(settings=self.settings, clock=self.clock)
+        search = self._search = self._search or Search(
+            settings=self.settings, clock=self.clock, looked=self._crier.looked
+        )
         sight = look(
             self.settings, store, log, known=self._metas, known_held=self._held, search=search
         )
@@ -206,6 +215,7 @@ class TableRun:
         self._crier.backlog(sight)
         if not sight.backlogs and not sight.stopped and sight.others.is_empty:
             self._crier.left_out(sight.others.left_out)
+            self._crier.watch(sight, sight.others.left_out)
             self._wait()
             return False
         table = sight.table
@@ -213,7 +223,7 @@ class TableRun:
         delete_metas(store, (*sight.settled, *sight.aside.stale, *sight.others.settled))
         if table is not None:
             self.totals.version = table.version
-        untried = releasable(store, self._untried(sight))
+        untried = _may_go_in(store, sight, self._untried(sight))
         facts = None if table is None else table.facts
         planned = draft_commit(
             self.settings,
@@ -228,7 +238,8 @@ class TableRun:
         self._crier.waits((*sight.waiting, *planned.waiting))
         joined = join_others(self.settings, facts, planned.commit, sight.others, store)
         search.refuse(joined.left_out, facts)
-        self._crier.left_out((*sight.others.left_out, *joined.left_out))
+        left_out = (*sight.others.left_out, *joined.left_out)
+        self._crier.left_out(left_out)
         if _is_unsettled(planned.commit, untried, self.settings.max_files_per_commit):
             self._judged = (None, frozenset())
         if joined.commit is not None:
@@ -238,7 +249,7 @@ class TableRun:
         worked = worked or bool(joined.left_out and sight.others.more)
         self._checkpoint(log, store)
         if not worked:
-            self._crier.watch(sight)
+            self._crier.watch(sight, left_out)
             for stopped in self.stopped.values():
                 if stopped.error.retryable:
                     raise stopped.error
@@ -337,6 +348,12 @@ class TableRun:
             self.emit(CheckpointFailed(table=name, version=version, error=str(error)))
         else:
             self.emit(CheckpointWritten(table=name, version=table.version))
+
+
+def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:
+    """Find the entries of held files, but those that an entry which waits gives up."""
+    lost = given_up(store, held, sight.transactions)
+    return releasable(store, tuple(one for one in held if one.name not in lost))
 
 
 def _is_unsettled(commit: CommitPlan | None, tried: tuple[Releasable, ...], max_files: int) -> bool:

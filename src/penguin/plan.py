@@ -17,7 +17,7 @@ from lake.layout import DELTA_LOG, OURS, STAGING, file_name
 from lake.meta import EntryName
 from lake.partition import check_value
 from lake.schema import DELTA, Field, FieldType
-from penguin.errors import EntryInvalid, SchemaRefused
+from penguin.errors import EntryInvalid, FileReleased, SchemaRefused
 from penguin.flow import (
     Add,
     Advance,
@@ -77,11 +77,15 @@ def plan_commit(
     """
     draft = _Draft(rules, table, lacking or {})
     stopped: dict[str, Stopped] = {}
+    later: set[str] = set()
     for backlog, ready in _in_turn(backlogs):
-        if backlog.pipeline in stopped:
+        if backlog.pipeline in stopped or backlog.pipeline in later:
             continue
         if draft.is_full_for(ready):
             break
+        if draft.settles_what(ready):
+            later.add(backlog.pipeline)
+            continue
         try:
             draft.take(ready)
         except LakeError as error:
@@ -114,12 +118,20 @@ class _Draft:
         self.adds: dict[str, Add] = {}
         self.holds: list[Hold] = []
         self.released: list[str] = []
-        self.discarded: list[str] = []
+        self.discarded: dict[str, Fate | None] = {}
         self.taken: dict[str, list[ReadyEntry]] = {}
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
         files = len(self.adds) + len(self.holds) + len(ready.entry.files)
         return bool(self.taken) and files > self.rules.max_files
+
+    def settles_what(self, ready: ReadyEntry) -> bool:
+        """Say whether an entry gives up files of this very commit: it comes with the next one.
+
+        What becomes of them the log has yet to say. It is so only where a log has lost what it had.
+        """
+        here = {hold.name for hold in self.holds} | {file_name(path) for path in self.adds}
+        return not here.isdisjoint(ready.entry.redone)
 
     def take(self, ready: ReadyEntry) -> None:
         entry = ready.entry
@@ -140,7 +152,7 @@ class _Draft:
                     # Without a table there is no log to write down that they are held.
                     raise SchemaRefused(entry.sequence, reasons, path=ready.path)
                 self.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, reasons)
-                self.discarded += given_up
+                self.discarded |= given_up
                 self.taken.setdefault(entry.pipeline, []).append(ready)
                 return
             case _:
@@ -157,7 +169,7 @@ class _Draft:
         self.table, self.after = table, after
         self.changes = self.changes.then(changes)
         self.adds |= adds
-        self.discarded += given_up
+        self.discarded |= given_up
         # What one unit wrote stands or falls together: its sources are read again as a whole.
         told = tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
         broken = tuple(file for file in entry.files if file.unit in units)
@@ -206,7 +218,7 @@ class _Draft:
             adds=tuple(self.adds.values()),
             holds=tuple(self.holds),
             released=tuple(self.released),
-            discarded=tuple(self.discarded),
+            discarded=dict(self.discarded),
             advances=tuple(
                 Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
                 for backlog in backlogs
@@ -261,7 +273,7 @@ def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
         seen.add(file.filename)
 
 
-def _given_up(ready: ReadyEntry, fate: Callable[[str], int | None]) -> list[str]:
+def _given_up(ready: ReadyEntry, fate: Callable[[str], int | None]) -> dict[str, Fate | None]:
     """Name the held files that an entry gives up, because their sources are read again.
 
     One that was released meanwhile is in the table; its rows would come a second time.
@@ -269,12 +281,13 @@ def _given_up(ready: ReadyEntry, fate: Callable[[str], int | None]) -> list[str]
     fates = {name: fate(name) for name in ready.entry.redone}
     for name, found in fates.items():
         if found not in (Fate.HELD, Fate.GONE):
-            raise EntryInvalid(
+            raise FileReleased(
                 f"entry {ready.entry.sequence} reads the sources of {name} again, and that file is "
-                "not held: its rows may be in the table",
+                f"not held: its rows may be in the table; `penguin discard {name} --yes` takes the "
+                "file out again, and the entry goes on",
                 path=ready.path,
             )
-    return [name for name, found in fates.items() if found == Fate.HELD]
+    return {name: Fate.HELD for name, found in fates.items() if found == Fate.HELD}
 
 
 def _hold(

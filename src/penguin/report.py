@@ -12,8 +12,10 @@ from lake.arguments import Output
 from penguin.show import print_lines
 
 if TYPE_CHECKING:
+    from penguin.held import HeldFile
     from penguin.history import Commit
     from penguin.mend import Settlement
+    from penguin.patience import Danger
     from penguin.status import OthersStatus, TableStatus
 
 Row = dict[str, Any]
@@ -37,7 +39,9 @@ def status_row(name: str, uri: str, found: "TableStatus | None", error: str | No
         "stopped": sum(one.stopped is not None for one in pipelines),
         "held_files": len(found.held) if found else 0,
         "held_rows": sum(one.meta.record_count for one in found.held) if found else 0,
+        "held": _held_for(found.held if found else ()),
         "others": _others(found.others if found else None),
+        "in_danger": _danger(found.danger if found else None),
         "error": error,
     }
 
@@ -51,6 +55,8 @@ def statuses(rows: list[Row], output: Output) -> None:
     for row in rows:
         _say(console, f"{row['table']}: {_standing(row)}")
         _say_others(console, row["table"], row["others"])
+        if row["in_danger"]:
+            _say(console, f"{row['table']}: {row['in_danger']['reason']}")
         if not row["pipelines"]:
             continue
         _say(console, _waiting(row))
@@ -67,12 +73,7 @@ def statuses(rows: list[Row], output: Output) -> None:
                 "stopped" if one["stopped"] else "",
             )
         console.print(shown)
-        if row["held_files"]:
-            _say(
-                console,
-                f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are "
-                "held; `penguin held` says why",
-            )
+        _say_held(console, row)
         stopped = [one["stopped"] for one in row["pipelines"] if one["stopped"]]
         _say_why(console, row["table"], stopped)
 
@@ -87,6 +88,45 @@ def _others(found: "OthersStatus | None") -> Row:
             for one in (found.left_out if found else ())
         ],
         "watermarks": dict(found.watermarks) if found else {},
+    }
+
+
+def _held_for(held: "tuple[HeldFile, ...]") -> list[Row]:
+    """Count the files that are set aside by what they are held for."""
+    together: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for one in held:
+        rows = together.setdefault((one.meta.code, tuple(one.meta.reasons)), [])
+        rows.append(one.meta.record_count)
+    return [
+        {"code": code, "reasons": list(reasons), "files": len(rows), "rows": sum(rows)}
+        for (code, reasons), rows in together.items()
+    ]
+
+
+def _say_held(console: Console, row: Row) -> None:
+    """Say how much is set aside, and why."""
+    if not row["held_files"]:
+        return
+    _say(
+        console,
+        f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are held; "
+        "`penguin held` names them",
+    )
+    for one in row["held"][:SHOWN]:
+        for reason in one["reasons"]:
+            _say(console, f"  {one['files']:,} files: {reason} [{one['code']}]")
+    if len(row["held"]) > SHOWN:
+        _say(console, f"  and for {len(row['held']) - SHOWN:,} more reasons")
+
+
+def _danger(found: "Danger | None") -> Row | None:
+    """Put what a VACUUM may take into plain values."""
+    if found is None:
+        return None
+    return {
+        "since": found.waiting_since.isoformat(),
+        "retention_secs": found.retention.total_seconds(),
+        "reason": found.sentence(),
     }
 
 
@@ -188,7 +228,7 @@ def _show_halts(console: Console, rows: list[Row]) -> None:
 
 def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
     """Put what became of held files into plain values."""
-    return [
+    held = [
         {
             "table": table,
             "id": one.name,
@@ -196,11 +236,29 @@ def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
             "rows": one.meta.record_count,
             "outcome": outcome,
             "version": found.version if outcome == word else None,
-            "reasons": [] if outcome == word else list(one.meta.reasons),
+            "reasons": [] if outcome == word else _why(found, one),
         }
         for outcome, files in ((word, found.done), ("held", found.left))
         for one in files
     ]
+    return held + [
+        {
+            "table": table,
+            "id": one.name,
+            "file": one.file.filename,
+            "rows": one.file.record_count,
+            "outcome": word,
+            "version": found.version,
+            "reasons": [],
+        }
+        for one in found.taken_out
+    ]
+
+
+def _why(found: "Settlement", one: "HeldFile") -> list[str]:
+    """Say why a file stays held: what forbids its release, or else what it is held for."""
+    why = found.why.get(one.name)
+    return list(one.meta.reasons) if why is None else [why]
 
 
 def settled(rows: list[Row], output: Output) -> None:

@@ -11,25 +11,19 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lake.clock import Clock
-from lake.errors import ObjectChanged, ObjectMissing, StoreDenied
 from lake.layout import TablePath, file_id
 from lake.meta import Meta
 from lake.pattern import matcher
-from lake.storage import ObjectFacts, Reader
+from lake.storage import Reader
 from lake.watermark import advance, is_late
 from penguin.actions import NOTHING, Known, read_back, read_log
-from penguin.errors import FileUnfit
 from penguin.flow import TableFacts
-from penguin.footers import Footer, read_footer
 from penguin.foreign import Candidate, LeftOut, Stranger
 from penguin.scan import Windows, poll, sweep
 from penguin.settings import TableSettings
 from penguin.strangers import (
     DENIED,
     MISSING,
-    OF_BLIZZARD,
-    REFUSED,
-    UNFIT,
     Horizon,
     Sorted,
     is_reserved,
@@ -39,8 +33,11 @@ from penguin.strangers import (
     too_old,
 )
 from penguin.table import LogReader, Snapshot
+from penguin.verdicts import Ours, Verdict, candidate, leave_out, look_at, verdict_on
 
 CONCURRENT = 16
+TELL_EVERY = 500
+"""Files between two words on how far the look at them is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,20 +76,14 @@ class Found:
         return not (self.files or self.settled)
 
 
-@dataclass(frozen=True, slots=True)
-class Ours:
-    """A file with the mark of blizzard: only an entry may name it."""
-
-
-Verdict = Stranger | LeftOut | Ours
-
-
 @dataclass(slots=True, kw_only=True)
 class Search:
     """One table's search."""
 
     settings: TableSettings
     clock: Clock
+    looked: Callable[[int, int], None] = lambda _done, _files: None
+    """Is told how many of how many files have been looked into."""
     marks: dict[str, str] = field(default_factory=dict)
     _known: Known | None = None
     _swept: datetime | None = None
@@ -132,7 +123,7 @@ class Search:
         )
         is_data = self._is_data()
         seen = {
-            facts.path: _candidate(facts, late=is_late(facts.path, self.marks))
+            facts.path: candidate(facts, late=is_late(facts.path, self.marks))
             for facts in listed
             if is_data(facts.path) and wanted(facts.path)
         }
@@ -158,11 +149,13 @@ class Search:
 
         Files that entries name are left to them.
         """
+        if self._known is not None and (table is None or table.id != self._known.table):
+            self._start_over()
         known = NOTHING if table is None else read_log(store, table, self._known)
         self._known = None if table is None else known
         done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
         waiting = {path: meta for path, meta in asked.items() if path not in set(done)}
-        claimed, missing = _look_at(store, waiting)
+        claimed, missing = look_at(store, waiting)
         candidates = {
             path: one for path, one in (self._pool | claimed).items() if path not in named
         }
@@ -193,6 +186,13 @@ class Search:
             listing=self._listing,
         )
 
+    def _start_over(self) -> None:
+        """Look at everything again: this is another table, and what the last one had is not in it.
+
+        The next look sweeps, as that of a new process does.
+        """
+        self._swept, self.marks = None, {}
+
     def refuse(self, refused: Iterable[LeftOut], table: TableFacts | None) -> None:
         """Remember files that the table cannot hold as it is: they must not block others."""
         shape = None if table is None else table.shape()
@@ -216,8 +216,7 @@ class Search:
             key=lambda one: (one.claim is None, one.path),
         )
         unread = [one for one in order if not self._is_read(one)]
-        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
-            verdicts = list(pool.map(lambda one: _verdict(store, one), unread[:limit]))
+        verdicts = self._read(store, unread[:limit])
         self._fresh = [one.path for one in unread[:limit]]
         denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
@@ -232,6 +231,16 @@ class Search:
         self._unread += max(0, len(good) - limit)
         left_out = (one for one in judged if isinstance(one, LeftOut))
         return [*good[:limit], *refused, *denied, *left_out]
+
+    def _read(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
+        """Read footers, several at a time, and say how far that is."""
+        verdicts: list[Verdict | None] = []
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
+            for verdict in pool.map(lambda one: verdict_on(store, one), files):
+                verdicts.append(verdict)
+                if len(verdicts) % TELL_EVERY == 0 or len(verdicts) == len(files):
+                    self.looked(len(verdicts), len(files))
+        return verdicts
 
     def _is_read(self, one: Candidate) -> bool:
         known = self._verdicts.get(one.path)
@@ -293,81 +302,5 @@ def still_there(store: Reader, found: Found) -> tuple[tuple[Stranger, ...], tupl
         answers = list(zip(found.files, pool.map(trouble, found.files), strict=True))
     return (
         tuple(one for one, why in answers if why is None),
-        tuple(_left_out(one.found, MISSING, why) for one, why in answers if why is not None),
+        tuple(leave_out(one.found, MISSING, why) for one, why in answers if why is not None),
     )
-
-
-def _candidate(facts: ObjectFacts, *, late: bool) -> Candidate:
-    return Candidate(
-        path=TablePath(facts.path),
-        size=facts.size,
-        etag=facts.etag,
-        modified=facts.modified,
-        late=late,
-    )
-
-
-def _look_at(
-    store: Reader, asked: Mapping[str, Meta]
-) -> tuple[dict[str, Candidate], list[LeftOut]]:
-    """Look at the files that metas ask for; one that is not there may still come."""
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="head") as pool:
-        answers = pool.map(lambda meta: store.head(meta.filename), asked.values())
-        looked = list(zip(asked.items(), answers, strict=True))
-    there: dict[str, Candidate] = {}
-    missing: list[LeftOut] = []
-    for (path, meta), facts in looked:
-        if facts is None:
-            missing.append(
-                LeftOut(
-                    path=meta.filename,
-                    code=MISSING,
-                    reason="its meta is here and the file is not",
-                    asked_by=path,
-                )
-            )
-            continue
-        there[meta.filename] = Candidate(
-            path=TablePath(meta.filename),
-            size=facts.size,
-            etag=facts.etag,
-            modified=facts.modified,
-            claim=meta,
-            asked_by=path,
-        )
-    return there, missing
-
-
-def _verdict(store: Reader, one: Candidate) -> Verdict | None:
-    """Read a file's footer and say what it is; None where it changes while it is looked at."""
-    if one.claim is not None and one.claim.size != one.size:
-        return _left_out(one, UNFIT, f"it has {one.size} bytes, and its meta says {one.claim.size}")
-    try:
-        footer = read_footer(store, one.path, size=one.size, etag=one.etag)
-    except FileUnfit as unfit:
-        return _left_out(one, UNFIT, unfit.message)
-    except (ObjectChanged, ObjectMissing):
-        return None
-    except StoreDenied as denied:
-        return _left_out(one, DENIED, denied.message)
-    return _judged(one, footer)
-
-
-def _judged(one: Candidate, footer: Footer) -> Verdict:
-    """Hold what a footer says against what a meta says."""
-    claim = one.claim
-    if footer.ours and claim is None:
-        return Ours()
-    if footer.ours:
-        return _left_out(one, OF_BLIZZARD, "blizzard wrote it, and only its journal can commit it")
-    if claim is not None and claim.record_count != footer.rows:
-        return _left_out(
-            one, UNFIT, f"it has {footer.rows} rows, and its meta says {claim.record_count}"
-        )
-    if footer.reasons:
-        return _left_out(one, REFUSED, "; ".join(footer.reasons))
-    return Stranger(found=one, rows=footer.rows, schema=footer.schema, statistics=footer.statistics)
-
-
-def _left_out(one: Candidate, code: str, reason: str) -> LeftOut:
-    return LeftOut(path=one.path, code=code, reason=reason, asked_by=one.asked_by)

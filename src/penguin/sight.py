@@ -1,16 +1,20 @@
 """One look at a table directory: what waits, what is handed off, what cannot go on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from lake.entry import Handoff
 from lake.storage import Reader
 from penguin.discovery import Survey, read_journals, survey
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
+from penguin.foreign import LeftOut
 from penguin.held import Aside, HeldMetas, read_held, sort_out
 from penguin.metas import Metas, asked_for, hear, read_metas, settled, strays
+from penguin.patience import Danger, danger, instant
 from penguin.search import Found, Search
 from penguin.settings import DiscoverBy, TableSettings
+from penguin.strangers import wait_since
 from penguin.table import LogReader, Snapshot
 
 
@@ -31,13 +35,34 @@ class Sight:
     aside: Aside = field(default_factory=Aside)
     """Files that are held."""
     held_metas: HeldMetas = field(default_factory=dict)
+    others: Found = field(default_factory=Found)
+    """Files that other programs wrote."""
 
     def transactions(self, app_id: str) -> int | None:
         """Give the version of an app transaction in the snapshot that was looked at."""
         return None if self.table is None else self.table.transaction(app_id)
 
-    others: Found = field(default_factory=Found)
-    """Files that other programs wrote."""
+    def danger(self, left_out: tuple[LeftOut, ...], now: datetime) -> Danger | None:
+        """Say whether files wait so long for their commit that a VACUUM may soon take them.
+
+        Those are the files of entries, whether they are handed off or not, files that are held,
+        and files of other programs that are `left_out`.
+        """
+        oldest = min((*self._wait_since(), *wait_since(left_out)), default=None)
+        return danger(oldest, {} if self.table is None else self.table.facts.configuration, now)
+
+    def _wait_since(self) -> Iterator[datetime]:
+        """Give the times of what waits; an entry without files waits for nothing."""
+        for backlog in self.backlogs:
+            with_files = (one.entry.created for one in backlog.entries if one.entry.files)
+            if (at := instant(next(with_files, ""))) is not None:
+                yield at
+        for told in (
+            *(one.since for one in self.waiting),
+            *(one.meta.held_at for one in self.aside.held),
+        ):
+            if told is not None and (at := instant(told)) is not None:
+                yield at
 
 
 def look(

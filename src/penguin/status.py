@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
+from lake.clock import Clock
 from lake.errors import LakeError
 from lake.storage import Reader
 from lake.telemetry.events import code_of
@@ -12,6 +13,7 @@ from penguin.flow import Backlog, Stopped
 from penguin.foreign import LeftOut
 from penguin.held import HeldFile
 from penguin.history import Commit, read_history
+from penguin.patience import Danger, instant
 from penguin.pipeline import Explanation, explain
 from penguin.settings import TableSettings
 
@@ -69,6 +71,8 @@ class TableStatus:
     held: tuple[HeldFile, ...] = ()
     """The files that are set aside."""
     others: OthersStatus = field(default_factory=OthersStatus)
+    danger: Danger | None = None
+    """Files have waited for so long that a VACUUM comes near."""
 
     @property
     def lag_secs(self) -> float:
@@ -78,13 +82,14 @@ class TableStatus:
 
 def table_status(settings: TableSettings, store: Reader, now: datetime) -> TableStatus:
     """Say how a table stands, by the same look and the same plan as the next step's."""
-    found = explain(settings, store, everything=True)
+    found = explain(settings, store, everything=True, clock=Clock(now.timestamp))
     return TableStatus(
         version=found.version,
         last_commit=None if found.version is None else _last(store, found.version),
         pipelines=tuple(sorted(_pipelines(found, now), key=lambda one: one.pipeline)),
         held=found.held,
         others=_others(found),
+        danger=found.danger,
     )
 
 
@@ -142,12 +147,8 @@ def _reasons(error: LakeError) -> tuple[str, ...]:
 
 
 def _age(created: str, now: datetime) -> float | None:
-    try:
-        at = datetime.fromisoformat(created)
-    except ValueError:
-        return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(0.0, (now - at).total_seconds())
+    at = instant(created)
+    return None if at is None else max(0.0, (now - at).total_seconds())
 
 
 def _last(store: Reader, version: int) -> Commit | None:

@@ -167,6 +167,7 @@ def name_taken(one: Candidate, by: str) -> LeftOut:
         code=TAKEN,
         reason=f"its UUID is that of {by}, and a UUID is committed once; give it another name",
         asked_by=one.asked_by,
+        modified=one.modified,
     )
 
 
@@ -178,7 +179,18 @@ def too_old(one: Candidate, since: datetime) -> LeftOut:
         reason=f"it is from {one.modified:%Y-%m-%d %H:%M} UTC and the log remembers removed files "
         f"since {since:%Y-%m-%d %H:%M} UTC only: it may have been removed before; "
         "a meta in _staging/pending commits it",
+        modified=one.modified,
     )
+
+
+def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
+    """Give the times of files that are left out, and that a VACUUM must not take.
+
+    One that is too old for the log may be what OPTIMIZE left behind: that is VACUUM's to take.
+    """
+    for one in left_out:
+        if one.modified is not None and one.code != TOO_OLD:
+            yield one.modified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

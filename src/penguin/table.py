@@ -8,11 +8,12 @@ append is ignored. Never use this module in a forked process.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.metadata import version as version_of
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import (
@@ -26,6 +27,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from lake import remote
+from lake.datafile import FinishedFile
 from lake.errors import LakeError, StoreDenied, StoreFull
 from lake.layout import (
     DELTA_LOG,
@@ -48,13 +50,14 @@ LOG_FILE = re.compile(r"\d{20}\.(json|checkpoint\..*)")
 LAST_KNOWN_READER = 3
 LAST_KNOWN_WRITER = 7
 VERSION_WITH_IDENTITY_COLUMNS = 6
+DELETION_VECTORS = "deletionVectors"
 SAFE_FEATURES = frozenset(
     {
         "appendOnly",  # only adds are written
         "changeDataFeed",  # readers derive inserts from adds
         "checkConstraints",  # while no constraint is set, see below
         "columnMapping",  # while its mode is none, see below
-        "deletionVectors",  # adds carry none, and a checkpoint keeps those of others
+        DELETION_VECTORS,  # adds carry none, and a checkpoint keeps those of others
         "generatedColumns",  # while no column is one, see below
         "invariants",  # while no column has one, see below
         "timestampNtz",
@@ -70,6 +73,9 @@ UNSAFE_FIELD_METADATA = (
 
 Pairs = tuple[tuple[str, int], ...]
 
+Action = dict[str, dict[str, Any]]
+"""One line of the log."""
+
 
 class Snapshot:
     """One version of a table, to be read only."""
@@ -79,6 +85,7 @@ class Snapshot:
         self._store = store
         with _translated(store, unreadable=True):
             metadata = handle.metadata()
+            self.id = str(metadata.id)
             self.facts = TableFacts(
                 version=handle.version(),
                 schema=json.loads(handle.schema().to_json()),
@@ -101,6 +108,14 @@ class Snapshot:
         with _translated(self._store):
             actions = self._handle.get_add_actions(flatten=True)
             return tuple(str(path) for path in actions.column("path").to_pylist())
+
+    def files(self) -> frozenset[str]:
+        """Name the files that are in the table, as they are in the store."""
+        return frozenset(unquote(path) for path in self.paths())
+
+    def may_delete_in_place(self) -> bool:
+        """Say whether rows may be deleted without their file being written anew."""
+        return DELETION_VECTORS in (self._handle.protocol().reader_features or ())
 
     def counts(self) -> tuple[int, int]:
         """Count the files and the rows."""
@@ -183,8 +198,45 @@ class Table(Snapshot):
         create-only: whoever commits first, wins. It repeats transactions unchanged, so that a
         commit that was planned against an older snapshot conflicts and looks again.
         """
-        path = log_version(self.version + 1)
-        match self._writable.create(path, self._evolution(after, transactions, metadata, at)):
+        self._write_next(self._evolution(after, transactions, metadata, at))
+
+    def take_out(
+        self,
+        files: tuple[FinishedFile, ...],
+        transactions: Pairs,
+        metadata: object,
+        at: datetime,
+    ) -> None:
+        """Remove files in the very next version, or not at all.
+
+        The library does not see that somebody else has rewritten a file in between; its rows would
+        be back. So the version is written here, create-only. A file that is not in the table is
+        refused.
+        """
+        written = {unquote(path): path for path in self.paths()}
+        gone = [file.filename for file in files if file.filename not in written]
+        if gone:
+            raise CommitFailed("it is not in the table", file=gone[0], table=self._store.uri)
+        removes: list[Action] = [
+            {
+                "remove": {
+                    "path": written[file.filename],
+                    "deletionTimestamp": int(at.timestamp() * 1000),
+                    "dataChange": True,
+                    "extendedFileMetadata": True,
+                    "partitionValues": {
+                        key: value or None for key, value in file.partition_values.items()
+                    },
+                    "size": file.size,
+                }
+            }
+            for file in files
+        ]
+        told = self._commit_info("DELETE", metadata, at)
+        self._write_next(_version([told, *removes, *_txns(transactions)]))
+
+    def _write_next(self, body: bytes) -> None:
+        match self._writable.create(log_version(self.version + 1), body):
             case Created():
                 pass
             case AlreadyThere():
@@ -192,24 +244,27 @@ class Table(Snapshot):
                     "somebody else committed first", version=self.version + 1, table=self._store.uri
                 )
 
+    def _commit_info(self, operation: str, metadata: object, at: datetime) -> Action:
+        return {
+            "commitInfo": {
+                "timestamp": int(at.timestamp() * 1000),
+                "operation": operation,
+                "operationParameters": {},
+                "readVersion": self.version,
+                "isBlindAppend": False,
+                "engineInfo": WRITER,
+                **_custom_metadata(metadata),
+            },
+        }
+
     def _evolution(
         self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
     ) -> bytes:
         """Write a version that changes what the table is and touches no file."""
         with _translated(self._store):
             now = self._handle.metadata()
-        actions: list[dict[str, dict[str, object]]] = [
-            {
-                "commitInfo": {
-                    "timestamp": int(at.timestamp() * 1000),
-                    "operation": "REPLACE COLUMNS",
-                    "operationParameters": {},
-                    "readVersion": self.version,
-                    "isBlindAppend": False,
-                    "engineInfo": WRITER,
-                    **_custom_metadata(metadata),
-                },
-            },
+        actions: list[Action] = [
+            self._commit_info("REPLACE COLUMNS", metadata, at),
             {
                 "metaData": {
                     "id": str(now.id),
@@ -222,9 +277,9 @@ class Table(Snapshot):
                     "configuration": dict(after.configuration),
                 }
             },
-            *({"txn": {"appId": app_id, "version": number}} for app_id, number in transactions),
+            *_txns(transactions),
         ]
-        return "".join(f"{_json(action)}\n" for action in actions).encode()
+        return _version(actions)
 
     def checkpoint(self) -> None:
         """Write a checkpoint of this version."""
@@ -419,6 +474,15 @@ def _properties(
 
 def _custom_metadata(metadata: object) -> dict[str, Any]:
     return {"penguin": metadata, "penguin.writer": WRITER}
+
+
+def _txns(transactions: Pairs) -> Iterator[Action]:
+    return ({"txn": {"appId": app_id, "version": number}} for app_id, number in transactions)
+
+
+def _version(actions: Iterable[Action]) -> bytes:
+    """Write a version of the log, an action a line."""
+    return "".join(f"{_json(action)}\n" for action in actions).encode()
 
 
 def _json(value: object) -> str:

@@ -8,8 +8,10 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
 from lake.entry import Handoff
+from penguin import cli
 from tests.support.tables import TableDirectory, rows_of
 
 
@@ -186,3 +188,21 @@ def test_a_polling_penguin_commits_what_comes_and_stops_in_good_order(tmp_path, 
     assert json.loads(out.splitlines()[0])["commits"] == 1
     assert number.name in err
     assert table.ids() == [1]
+
+
+def test_each_table_is_polled_at_its_own_interval(tmp_path, monkeypatch):
+    """The pause is read anew for every poll."""
+    asked = {}
+
+    def note(_step, *, who, interval, **_more):
+        asked[who] = interval()
+
+    monkeypatch.setattr(cli, "run_step", note)
+    file = tmp_path / "penguin.yaml"
+    file.write_text(
+        f"tables:\n  often: {{table_uri: {tmp_path / 'a'}, poll_interval_secs: 2}}\n"
+        f"  seldom: {{table_uri: {tmp_path / 'b'}, poll_interval_secs: 300}}\n"
+        f"  plain: {{table_uri: {tmp_path / 'c'}}}\n"
+    )
+    assert CliRunner().invoke(cli.app, ["-c", str(file)]).exit_code == 0
+    assert asked == {"often": 2, "seldom": 300, "plain": 10}

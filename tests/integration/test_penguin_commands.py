@@ -103,8 +103,9 @@ def test_status_says_what_is_committed_and_what_waits_and_for_how_long(penguin, 
     journal = table.journal()
     journal.batch(rows_of(1, 2))
     Penguin(table).drain()
-    journal.batch(rows_of(3), rows_of(4, 5))
-    journal.batch(rows_of(6))
+    just_now = datetime.now(UTC).isoformat()
+    journal.batch(rows_of(3), rows_of(4, 5), created=just_now)
+    journal.batch(rows_of(6), created=just_now)
     (row,) = told(penguin("status", "--output", "json"))
     assert (row["version"], row["last_commit"]["version"]) == (1, 1)
     assert row["last_commit"]["entries"] == [{"pipeline": "events", "first": 1, "last": 1}]
@@ -160,9 +161,13 @@ def test_held_says_which_files_wait_for_what(penguin, table):
     assert "events, other, entry 2: 1 files with 1 rows are held since " in text
     assert all(f"  {reason}" in text.splitlines() for reason in row["reasons"])
     assert row["id"] in text
-    assert "1 files with 1 rows are held" in penguin("status").stdout
+    shown = penguin("status").stdout
+    assert "1 files with 1 rows are held" in shown
+    assert all(f"  1 files: {reason} [schema_refused]" in shown for reason in row["reasons"])
     (status,) = told(penguin("status", "--output", "json"))
     assert (status["held_files"], status["held_rows"], status["stopped"]) == (1, 1, 0)
+    why = {"code": "schema_refused", "reasons": row["reasons"], "files": 1, "rows": 1}
+    assert status["held"] == [why]
 
 
 def test_a_pipeline_whose_journal_is_broken_is_held_too(penguin, table):
@@ -243,6 +248,8 @@ def test_history_ends_where_the_log_was_cleaned_up(penguin, table):
         b"[1]\n3\n",
         b'{"commitInfo": {"penguin": 3, "timestamp": "x"}}',
         b'{"commitInfo": {"penguin": {"entries": {"p": {}}}}}\n{"add": {"stats": "["}}',
+        b'{"commitInfo": {"timestamp": 1767225600000000}}',
+        b'{"commitInfo": {"timestamp": -99999999999999999999}}',
     ],
 )
 def test_a_commit_of_somebody_else_may_say_anything(body):

@@ -51,6 +51,17 @@ def test_the_first_entry_creates_the_table_and_is_read_back(table):
     assert table.receipt().sequence == 1
 
 
+def test_a_new_table_has_sound_properties(table):
+    """W15, D16: files may wait for two weeks, others make few checkpoints, nothing expires."""
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    assert table.delta().metadata().configuration == {
+        "delta.checkpointInterval": "100",
+        "delta.deletedFileRetentionDuration": "interval 14 days",
+        "delta.dataSkippingStatsColumns": "id,name",
+    }
+
+
 def test_a_second_penguin_finds_nothing_to_do(table):
     """D01."""
     table.journal().batch(rows_of(1))
@@ -196,6 +207,27 @@ def test_optimize_between_polls_brings_nothing_back(table):
     Penguin(table).drain()
     assert table.ids() == [1, 2, 3]
     assert Penguin(table).drain().run.totals.commits == 0
+
+
+def test_optimize_in_the_very_moment_of_a_commit_neither_loses_nor_doubles(table, monkeypatch):
+    """D09, D08: another engine rewrites what is there while penguin adds."""
+    journal = table.journal()
+    for number in (1, 2):
+        journal.batch(rows_of(number))
+        Penguin(table).drain()
+    journal.batch(rows_of(3))
+    commit = Table.commit
+    rewritten: list[int] = []
+
+    def overtaken(self, *given):
+        if not rewritten:
+            rewritten.append(table.delta().optimize.compact()["numFilesRemoved"])
+        commit(self, *given)
+
+    monkeypatch.setattr(Table, "commit", overtaken)
+    Penguin(table).drain()
+    Penguin(table).drain()
+    assert (table.ids(), rewritten) == ([1, 2, 3], [2])
 
 
 def test_a_restored_table_does_not_get_its_files_back_by_itself(table):

@@ -2,13 +2,14 @@
 
 import json
 import os
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import WriterProperties, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
 from lake.entry import Handoff, Protocol, encode
@@ -17,6 +18,7 @@ from lake.layout import protocol
 from lake.lookback import Window
 from lake.storage import Store
 from penguin.actions import read_log
+from penguin.errors import CommitFailed
 from penguin.events import (
     CommittedByOther,
     FilesLeftOut,
@@ -26,9 +28,9 @@ from penguin.events import (
     PlanSuperseded,
 )
 from penguin.settings import DiscoverBy
-from penguin.table import LogReader, Table
+from penguin.table import Log, LogReader, Table
 from tests.support.builders import NOON
-from tests.support.foreign import DAY, Directory, name_at
+from tests.support.foreign import DAY, Directory, Visitor, name_at
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 HOUR = 3600.0
@@ -419,6 +421,24 @@ def test_a_restored_table_does_not_get_its_files_back(table):
     assert table.ids() == [1]
 
 
+@pytest.mark.parametrize("commits", [0, 1, 5])
+def test_a_table_that_stands_in_the_place_of_another_is_not_taken_for_it(table, commits):
+    """HOLES D16, L07: its log is as long, or longer, and knows nothing of the files."""
+    table.file(1, age=2 * HOUR)
+    penguin = table.penguin(late_window=60.0).drain()
+    table.file(2)
+    penguin.drain()
+    schema = table.delta().schema()
+    shutil.rmtree(table.root / "_delta_log")
+    DeltaTable.create(str(table.root), schema=schema, partition_by=["date"])
+    for number in range(commits):
+        new = pa.table({"id": [100 + number], "date": ["2024-01-01"]})
+        write_deltalake(str(table.root), new, mode="append")
+    for _ in range(2):
+        penguin.drain()
+    assert table.ids() == [1, 2, *(100 + number for number in range(commits))]
+
+
 def test_files_that_another_engine_removed_stay_out_while_the_log_remembers(table):
     table.file(1)
     table.penguin().drain()
@@ -472,17 +492,7 @@ def test_checkpoints_of_another_kind_are_read_around(table):
         table.hands.at += 1
         table.penguin().drain()
     table.delta().optimize.compact()
-    table.delta().create_checkpoint()
-    folder = table.root / "_delta_log"
-    (classic,) = folder.glob("*.checkpoint.parquet")
-    parts = classic.name.replace("checkpoint.", "checkpoint.0000000001.0000000001.")
-    classic.rename(folder / parts)
-    last = json.loads((folder / "_last_checkpoint").read_text())
-    (folder / "_last_checkpoint").write_text(json.dumps({**last, "parts": 1}))
-    for version in range(3):
-        (folder / f"{version:020d}.json").unlink()
-    for left in folder.glob("*.json"):
-        os.utime(left, (time.time() - 2 * HOUR,) * 2)
+    checkpoint_in_parts(table, first=3)
     old = NOON.timestamp() - 9 * 24 * HOUR
     table.file(7, age=9 * 24 * HOUR, modified=old)
     table.file(8)
@@ -490,6 +500,17 @@ def test_checkpoints_of_another_kind_are_read_around(table):
     assert table.ids() == [0, 1, 2, 8]
     (said,) = penguin.told(FilesLeftOut)
     assert said.code == "file_too_old"
+
+
+def test_beside_such_checkpoints_removals_are_known_by_their_versions(table):
+    """HOLES D09: the version that added the file is gone, the one that removed it is there."""
+    table.file(1)
+    table.penguin().drain()
+    foreign = add_by_another_engine(table, 2)
+    remove_by_another_engine(table, foreign)
+    checkpoint_in_parts(table, first=3)
+    penguin = table.penguin().drain()
+    assert (table.ids(), penguin.told(FilesLeftOut)) == ([1], [])
 
 
 def test_files_that_another_engine_writes_to_the_table_are_known(table):
@@ -525,6 +546,48 @@ def test_a_corrupt_file_next_to_good_ones(table):
     table.file(3, path=path)
     penguin.drain()
     assert table.ids() == [1, 2, 3]
+
+
+def test_a_file_that_is_replaced_between_the_listing_and_the_look_waits_for_the_next(table):
+    """HOLES D17: the footer is read of the very object that was listed."""
+    path = table.file(1)
+
+    class Replacing(Store):
+        turns = 1
+
+        def part(self, path, start, end, *, etag):
+            if self.turns:
+                self.turns = 0
+                table.file(2, path=path)
+            return super().part(path, start, end, etag=etag)
+
+    penguin = Visitor(table, store=Replacing(str(table.root), table.store.options))
+    assert not penguin.run.step()
+    assert (table.ids(), penguin.told(FilesLeftOut)) == ([], [])
+    penguin.drain()
+    assert (table.ids(), bounds(table)) == ([2], {path: (2, 2)})
+
+
+def test_a_file_that_is_replaced_between_the_look_and_the_commit_is_looked_at_again(
+    table, monkeypatch
+):
+    """HOLES D17: a commit failed, and what its footer said is not true any more."""
+    path = table.file(1)
+    penguin = table.penguin()
+
+    def away(*_given, **_named):
+        raise CommitFailed("the store is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Log, "create", away)
+        with pytest.raises(CommitFailed):
+            penguin.run.step()
+    table.file(2, path=path)
+    penguin.drain()
+    assert table.ids() == []
+    for _ in range(2):
+        penguin.drain()
+    assert (table.ids(), bounds(table)) == ([2], {path: (2, 2)})
 
 
 def test_a_listing_that_breaks_off_moves_nothing(table):
@@ -607,8 +670,6 @@ def test_a_commit_of_other_files_is_not_taken_for_ours(table, monkeypatch):
 
 def test_two_scanners_that_create_the_table(table, monkeypatch):
     """HOLES W12, D08"""
-    from penguin.table import Log  # noqa: PLC0415
-
     table.file(0)
     create = Log.create
     turns = [True]
@@ -703,6 +764,32 @@ def remove_by_another_engine(table: Directory, path: str, *, at: int | None = No
     now = time.time_ns() // 1_000_000
     remove = RemoveAction(path, data_change=True, deletion_timestamp=now if at is None else at)
     delta.create_write_transaction([remove], "append", delta.schema(), partition_by=["date"])
+
+
+def bounds(table: Directory) -> dict[str, tuple[int, int]]:
+    """Give the least and the greatest id of each file, as the log says."""
+    found = {}
+    for version in (table.root / "_delta_log").glob("*.json"):
+        for line in version.read_text().splitlines():
+            if add := json.loads(line).get("add"):
+                told = json.loads(add["stats"])
+                found[add["path"]] = (told["minValues"]["id"], told["maxValues"]["id"])
+    return found
+
+
+def checkpoint_in_parts(table: Directory, *, first: int) -> None:
+    """Leave a checkpoint of another kind than the classic one, and the versions from one on."""
+    table.delta().create_checkpoint()
+    folder = table.root / "_delta_log"
+    (classic,) = folder.glob("*.checkpoint.parquet")
+    parts = classic.name.replace("checkpoint.", "checkpoint.0000000001.0000000001.")
+    classic.rename(folder / parts)
+    last = json.loads((folder / "_last_checkpoint").read_text())
+    (folder / "_last_checkpoint").write_text(json.dumps({**last, "parts": 1}))
+    for version in range(first):
+        (folder / f"{version:020d}.json").unlink()
+    for left in folder.glob("*.json"):
+        os.utime(left, (time.time() - 2 * HOUR,) * 2)
 
 
 def clean_up(table: Directory) -> None:

@@ -379,3 +379,22 @@ def test_a_table_that_somebody_creates_between_two_looks_is_not_unreadable(tmp_p
     found = LogReader(table.store).open()
     assert found is not None
     assert found.version == 1
+
+
+@pytest.mark.parametrize("value", ["eu west/ü %20", "b"])
+def test_a_file_is_taken_out_whatever_its_folder_is_called(tmp_path, value):
+    table = TableDirectory(tmp_path / "table")
+    journal = table.journal(partitions=("name",))
+    rows = [{"id": number, "name": value, "date": None} for number in (1, 2)]
+    first, _second = journal.batch([rows[0]], [rows[1]]).files
+    Penguin(table).drain()
+    now = opened(Log(table.store))
+    now.take_out((first,), (("a", 1),), {}, datetime(2026, 1, 1, tzinfo=UTC))
+    assert (table.ids(), table.delta().transaction_version("a")) == ([2], 1)
+    with pytest.raises(CommitFailed, match="somebody else committed first"):
+        now.take_out((first,), (("a", 2),), {}, datetime(2026, 1, 1, tzinfo=UTC))
+    with pytest.raises(CommitFailed, match="not in the table"):
+        opened(Log(table.store)).take_out((first,), (), {}, datetime(2026, 1, 1, tzinfo=UTC))
+    table.delta().optimize.compact()
+    table.delta().create_checkpoint()
+    assert table.ids() == [2]

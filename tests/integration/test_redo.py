@@ -1,84 +1,15 @@
 """A data file is gone before its commit: its sources are read again, and every row is once."""
 
 import contextlib
-from datetime import timedelta
 
 import pytest
 from typer.testing import CliRunner
 
-from blizzard import config as blizzard_config
-from blizzard.cli import app
-from blizzard.redo import look, redo
-from lake.clock import Clock
-from lake.storage import Store
-from penguin import config as penguin_config
-from penguin import inline
+from blizzard.redo import look
 from penguin.cli import app as penguin_app
-from penguin.pipeline import TableRun, commit_table
-from tests.support.dying import Died, Fate, dying
-from tests.support.landing import Landing, config
-from tests.support.pipelines import pipeline_of
+from tests.support.desk import Desk
+from tests.support.dying import Died, Fate
 from tests.support.readers import ids
-from tests.support.runner import InProcessRunner
-
-
-class Desk:
-    """Both programs on one table, in this process."""
-
-    def __init__(self, folder):
-        folder.mkdir(exist_ok=True)
-        self.landing = Landing(folder / "landing")
-        self.table = folder / "table"
-        self.file = config(folder)
-        self.clock = Clock()
-
-    @property
-    def store(self):
-        return Store(str(self.table), self.sink.storage_options)
-
-    @property
-    def sink(self):
-        return self.settings.sink
-
-    @property
-    def settings(self):
-        (settings,) = blizzard_config.load([self.file], [], {}).pipelines
-        return settings
-
-    def blizzard(self, *, later=0.0):
-        class Later(Clock):
-            def now(self):
-                return super().now() + timedelta(seconds=later)
-
-        pipeline = pipeline_of(self.settings, InProcessRunner(), clock=Later())
-        while pipeline.step():
-            pass
-
-    def penguin(self, fate=None):
-        (table,) = penguin_config.load([self.file], [], {}).tables
-        store = Store(table.table_uri, table.storage_options)
-        commit_table(table, dying(store, fate) if fate else store, lambda _: None, self.clock)
-
-    def fates(self, names):
-        return inline.fates(str(self.table), self.sink.storage_options, names)
-
-    def redo(self):
-        return redo(self.store, self.settings.name, self.fates, clock=self.clock)
-
-    def loses_a_file(self):
-        """Two batches; a data file of the second is gone before penguin sees it."""
-        self.landing.land("a.ndjson", 5)
-        self.blizzard()
-        self.penguin()
-        known = set(self.table.glob("*.parquet"))
-        self.landing.land("b.ndjson", 5)
-        self.blizzard()
-        (new,) = set(self.table.glob("*.parquet")) - known
-        new.unlink()
-        return new.stem
-
-    def cli(self, *arguments):
-        return CliRunner().invoke(app, [*arguments, "-c", str(self.file)])
 
 
 @pytest.fixture
@@ -143,30 +74,6 @@ def test_a_file_that_is_put_back_after_the_redo_never_goes_in(desk):
     desk.penguin()
     desk.blizzard(later=60)
     desk.penguin()
-    assert ids(desk.table) == desk.landing.ids
-
-
-def test_a_file_that_was_released_meanwhile_stops_its_pipeline_rather_than_double_it(desk):
-    """D18: two operators; the one who releases is first."""
-    desk.landing.land("a.ndjson", 5)
-    desk.blizzard()
-    (file,) = desk.table.glob("*.parquet")
-    body = file.read_bytes()
-    file.unlink()
-    desk.penguin()
-    assert desk.redo()[1] is not None
-    file.write_bytes(body)
-    released = CliRunner().invoke(penguin_app, ["release", "--all", "-c", str(desk.file)])
-    assert released.exit_code == 0
-    desk.blizzard(later=60)
-    (table,) = penguin_config.load([desk.file], [], {}).tables
-    run = TableRun(
-        settings=table, emit=lambda _: None, clock=desk.clock, open_store=lambda: desk.store
-    )
-    while run.step():
-        pass
-    (stopped,) = run.stopped.values()
-    assert "is not held: its rows may be in the table" in str(stopped.error)
     assert ids(desk.table) == desk.landing.ids
 
 

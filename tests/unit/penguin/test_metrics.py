@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -27,7 +28,9 @@ from penguin.errors import CommitFailed
 from penguin.events import CommittedByOther, PlanSuperseded
 from penguin.metrics import METRICS
 from penguin.pipeline import TableRun
+from penguin.settings import Evolution
 from penguin.table import Log, Table
+from tests.support.foreign import Directory
 from tests.support.scrape import Pages
 from tests.support.tables import EVENTS, TableDirectory, rows_of
 
@@ -39,11 +42,11 @@ JOURNALED = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 class Watched:
     """A penguin on one table directory whose events are served as metrics and health."""
 
-    table: TableDirectory
+    table: TableDirectory | Directory
     pages: Pages
     emit: Emit
     now: list[float]
-    options: dict[str, int] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     log: type[Log] = Log
 
     def run(self, emit: Emit | None = None) -> TableRun:
@@ -124,6 +127,53 @@ def test_conflicts_are_counted_by_their_outcome(watched):
     watched.emit(PlanSuperseded(table="events"))
     assert watched.value("penguin_conflicts_total", outcome="committed_by_other") == 1
     assert watched.value("penguin_conflicts_total", outcome="superseded") == 2
+
+
+def test_what_is_held_is_counted_by_its_reason_until_it_goes_in(watched):
+    journal = watched.table.journal()
+    journal.batch(rows_of(1))
+    watched.drain()
+    wider = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    journal.schema = wider
+    watched.options = {"evolution": Evolution.STRICT}
+    journal.batch(rows_of(2), rows_of(3))
+    journal.schema = EVENTS
+    (gone,) = journal.batch(rows_of(4)).files
+    (watched.table.root / gone.filename).unlink()
+    watched.drain()
+    held = ("schema_refused", 2), ("file_missing", 1), ("document_unreadable", 0)
+    for code, count in held:
+        assert watched.value("penguin_held_files", code=code) == count
+        assert (watched.value("penguin_files_held_total", code=code) or 0) == count
+    watched.options = {}
+    watched.drain()
+    assert watched.value("penguin_held_files", code="schema_refused") == 0
+    assert watched.value("penguin_held_files", code="file_missing") == 1
+    assert watched.value("penguin_files_released_total") == 2
+
+
+def test_other_programs_files_are_counted_and_late_ones_by_themselves(watched, tmp_path):
+    """HOLES L07: the counter of files that a bare watermark would have lost."""
+    others = Directory(tmp_path / "others")
+    watched.table, watched.now[0] = others, others.hands.at
+    late, run = others.path(age=30), watched.run()
+    others.file(1)
+    torn = others.root / others.path()
+    torn.write_bytes(b"PAR1")
+    while run.step():
+        pass
+    assert watched.value("penguin_other_files_left_out") == 1
+    assert watched.value("penguin_files_left_out_total", code="file_unfit") == 1
+    assert watched.value("penguin_late_files_total") == 0
+    others.file(2, path=late)
+    assert run.step()
+    assert watched.value("penguin_other_files_waiting") == 1
+    assert not run.step()
+    assert watched.value("penguin_other_files_waiting") == 0
+    assert watched.value("penguin_late_files_total") == 1
+    assert watched.value("penguin_scans_total", kind="sweep") == 1
+    assert (watched.value("penguin_scans_total", kind="poll") or 0) >= 1
+    assert (watched.value("penguin_files_listed_total") or 0) >= 3
 
 
 def test_checkpoints_are_counted(watched, monkeypatch):

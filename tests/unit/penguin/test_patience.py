@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penguin.patience import DELTA_DEFAULT, RETENTION_PROPERTY, danger, retention
+from penguin.patience import DELTA_DEFAULT, FOR_EVER, RETENTION_PROPERTY, danger, retention
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 
@@ -36,3 +36,12 @@ def test_half_of_the_retention_is_too_long(days, alarmed):
 
 def test_nothing_waits_so_nothing_is_in_danger():
     assert danger(None, {}, NOW) is None
+
+
+@pytest.mark.parametrize("text", ["interval 99999999 weeks", "interval 999999999999999999 days"])
+def test_a_retention_beyond_every_calendar_is_a_long_one(text):
+    """W15: half of it is reckoned with, and so is a time so long ago."""
+    keeps = retention({RETENTION_PROPERTY: text})
+    assert keeps == FOR_EVER
+    assert NOW - keeps < NOW
+    assert danger(NOW - timedelta(days=400), {RETENTION_PROPERTY: text}, NOW) is None

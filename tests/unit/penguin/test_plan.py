@@ -308,3 +308,13 @@ def test_a_held_file_with_a_wrong_partition_value_stays_held():
 def test_a_commit_releases_no_more_files_than_it_may_hold():
     found = planned(backlog(ready(1, file("a"))), releasable=(held("b"), held("c")), max_files=2)
     assert found.commit.released == ("b",)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_an_entry_that_gives_up_files_of_the_same_commit_comes_with_the_next(gone):
+    """D18: the log has yet to say what becomes of them, so this is no trouble of the entry's."""
+    lacking = {file("a").filename: "the file is gone"} if gone else {}
+    again = ready(2, kind="redo", redone=("a",))
+    found = planned(backlog(ready(1, file("a")), again, ready(3, file("b"))), lacking=lacking)
+    assert found.stopped == ()
+    assert found.commit.settled()["p"]["last"] == 1

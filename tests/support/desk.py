@@ -1,0 +1,82 @@
+"""Both programs on one table, in one process, for what an operator orders of either."""
+
+from datetime import timedelta
+
+from typer.testing import CliRunner
+
+from blizzard import config as blizzard_config
+from blizzard.cli import app
+from blizzard.redo import redo
+from lake.clock import Clock
+from lake.storage import Store
+from penguin import config as penguin_config
+from penguin import inline
+from penguin.cli import app as penguin_app
+from penguin.pipeline import commit_table
+from tests.support.dying import dying
+from tests.support.landing import Landing, config
+from tests.support.pipelines import pipeline_of
+from tests.support.runner import InProcessRunner
+
+
+class Desk:
+    """Both programs on one table, in this process."""
+
+    def __init__(self, folder):
+        folder.mkdir(exist_ok=True)
+        self.landing = Landing(folder / "landing")
+        self.table = folder / "table"
+        self.file = config(folder)
+        self.clock = Clock()
+
+    @property
+    def store(self):
+        return Store(str(self.table), self.sink.storage_options)
+
+    @property
+    def sink(self):
+        return self.settings.sink
+
+    @property
+    def settings(self):
+        (settings,) = blizzard_config.load([self.file], [], {}).pipelines
+        return settings
+
+    def blizzard(self, *, later=0.0):
+        class Later(Clock):
+            def now(self):
+                return super().now() + timedelta(seconds=later)
+
+        pipeline = pipeline_of(self.settings, InProcessRunner(), clock=Later())
+        while pipeline.step():
+            pass
+
+    def penguin(self, fate=None):
+        (table,) = penguin_config.load([self.file], [], {}).tables
+        store = Store(table.table_uri, table.storage_options)
+        commit_table(table, dying(store, fate) if fate else store, lambda _: None, self.clock)
+
+    def fates(self, names):
+        return inline.fates(str(self.table), self.sink.storage_options, names)
+
+    def redo(self):
+        return redo(self.store, self.settings.name, self.fates, clock=self.clock)
+
+    def loses_a_file(self):
+        """Two batches; a data file of the second is gone before penguin sees it."""
+        self.landing.land("a.ndjson", 5)
+        self.blizzard()
+        self.penguin()
+        known = set(self.table.glob("*.parquet"))
+        self.landing.land("b.ndjson", 5)
+        self.blizzard()
+        (new,) = set(self.table.glob("*.parquet")) - known
+        new.unlink()
+        return new.stem
+
+    def cli(self, *arguments):
+        return CliRunner().invoke(app, [*arguments, "-c", str(self.file)])
+
+    def order(self, *arguments):
+        """Run a command of penguin's."""
+        return CliRunner().invoke(penguin_app, [*arguments, "-c", str(self.file)])
