@@ -17,6 +17,7 @@ from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
 from blizzard.live import Running
 from blizzard.outlook import Pace
 from blizzard.pipeline import Pipeline
+from blizzard.runner import Runner
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
 from blizzard.spark.runner import SparkRunner
 from blizzard.writers import this_machine
@@ -64,6 +65,14 @@ class Service:
             stop_requested=lambda: self.stop.requested,
             heard=running.heard,
         )
+        results = self.run_on(runner, emit)
+        runner.stop()
+        if self.once and runner.make_next_start_faster():
+            emit(NextStartMadeFaster())
+        return results
+
+    def run_on(self, runner: Runner, emit: Emit) -> list[Result]:
+        """Run all pipelines on a runner that somebody else starts and stops."""
         run_id = str(self.clock.fresh_id())
         pipelines = {
             each.name: self._pipeline(each, runner, emit, run_id)
@@ -72,9 +81,6 @@ class Service:
         errors = run_together(
             {name: partial(self._poll, each, emit) for name, each in pipelines.items()}, emit
         )
-        runner.stop()
-        if self.once and runner.make_next_start_faster():
-            emit(NextStartMadeFaster())
         return [
             Result(settings=each.settings, statistics=each.statistics, error=errors.get(name))
             for name, each in pipelines.items()
@@ -100,7 +106,7 @@ class Service:
         return Pace(drain=self.once, jitter=self.settings.poll_jitter, chance=self.chance)
 
     def _pipeline(
-        self, settings: PipelineSettings, runner: SparkRunner, emit: Emit, run_id: str
+        self, settings: PipelineSettings, runner: Runner, emit: Emit, run_id: str
     ) -> Pipeline:
         return Pipeline(
             settings=settings,

@@ -1,0 +1,93 @@
+"""Blizzard as a contestant: warm on Spark, cold from the command line, and without Spark."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from bench.workloads import Workload
+from blizzard import config
+from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.runner import Runner
+from blizzard.service import Service
+from blizzard.settings import SparkSettings
+from blizzard.spark.runner import SparkRunner
+from blizzard.worker import OpenedStores, run_unit
+from lake.polling import Stop
+
+CORES = 2
+
+
+def configuration(workload: Workload, source: Path, table: Path) -> Path:
+    """Write what a user would write; commits included."""
+    fields = "".join(
+        f"\n    - {{name: {field.name}, type: {field.type}}}" for field in workload.schema.fields
+    )
+    by_hour = """
+  partition_by:
+    prefix_template: "date=%Y-%m-%d/hour=%H"
+    timestamp_field: at"""
+    file = table.with_suffix(".yaml")
+    file.write_text(
+        f"source:\n  path: {source}\n"
+        f"sink:\n  path: {table}\n  commit: inline{by_hour if workload.by_hour else ''}\n"
+        f"schema:\n  fields:{fields}\n"
+    )
+    return file
+
+
+class Ours:
+    """The product as it runs for ever, on some runner: journal, commit and all."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def run(self, workload: Workload, source: Path, table: Path) -> None:
+        """Read everything there is, and commit it."""
+        settings = config.load([configuration(workload, source, table)], [], os.environ)
+        service = Service(settings=settings, emit=lambda _event: None, stop=Stop(), once=True)
+        for result in service.run_on(self._runner, lambda _event: None):
+            if result.error is not None or result.statistics.files_failed:
+                raise RuntimeError(f"blizzard failed: {result.error or result.statistics}")
+
+
+def on_spark() -> Ours:
+    """Give blizzard on a local Spark."""
+    return Ours(SparkRunner(SparkSettings(master=f"local[{CORES}]")))
+
+
+def without_spark() -> Ours:
+    """Give the same on bare processes: what Spark costs is the difference."""
+    return Ours(Processes())
+
+
+class Processes:
+    """Runs units in processes that stay."""
+
+    parallelism = CORES
+
+    def __init__(self) -> None:
+        # A process that is forked from one with threads may hang: these are not.
+        self._pool = ProcessPoolExecutor(CORES, mp_context=get_context("spawn"))
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        """Run all units and give their outcomes, in the order of the units."""
+        return list(self._pool.map(_run, units, [work] * len(units)))
+
+
+def _run(unit: WorkUnit, work: Work) -> UnitOutcome:
+    return run_unit(unit, work, OpenedStores(work))
+
+
+class FromTheCommandLine:
+    """`blizzard --once` in a process of its own: Spark's start counts."""
+
+    def run(self, workload: Workload, source: Path, table: Path) -> None:
+        """Read everything there is, and commit it."""
+        file = configuration(workload, source, table)
+        file.write_text(f"{file.read_text()}spark:\n  master: local[{CORES}]\n")
+        command = [sys.executable, "-m", "blizzard", "-c", str(file), "--once"]
+        subprocess.run(command, check=True, capture_output=True)

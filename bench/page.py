@@ -1,0 +1,106 @@
+"""The tables and plots of the race in docs/performance.md."""
+
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+IMAGE = PAGE.parent / "images" / "race.svg"
+BEGIN, END = "<!-- race: begin -->", "<!-- race: end -->"
+OURS = "blizzard"
+COLD = {"blizzard, cold": "blizzard, cold", "Spark, cold": "blizzard, cold"}
+"""Against whom each of them is measured, where it is not the warm blizzard."""
+
+Figures = dict[str, Any]
+
+
+def table(figures: Figures) -> Iterator[str]:
+    """Give a row for every contestant in every workload."""
+    yield "| workload | who | M rows/s | MB/s | spread | time, ours = 1 | CPU, ours = 1 | MiB |"
+    yield "|---|---|---:|---:|---:|---:|---:|---:|"
+    for key, found in figures["workloads"].items():
+        size = "" if found["scale"] == 1 else f", {found['scale']:g} of it"
+        first = f"**({key})** {found['title']}{size}"
+        for name, took in found["contestants"].items():
+            yield _row(first, name, took, found)
+            first = ""
+
+
+def _row(first: str, name: str, took: Figures, found: Figures) -> str:
+    if not took["seconds"]:
+        return f"| {first} | {name} | cannot: {_plain(took['error'])} ||||||"
+    seconds = statistics.median(took["seconds"])
+    spread = (max(took["seconds"]) - min(took["seconds"])) / seconds
+    ours = found["contestants"].get(COLD.get(name, OURS))
+    wall = cpu = ""
+    if ours and ours["seconds"]:
+        wall = f"{seconds / statistics.median(ours['seconds']):.2f}"
+        # The JVM outlives the program that started it, and what it used is then not seen.
+        used = statistics.median(took["cpu"]) / statistics.median(ours["cpu"])
+        cpu = "" if name in COLD else f"{used:.2f}"
+    return (
+        f"| {first} | {name} | {found['rows'] / seconds / 1e6:.2f} "
+        f"| {found['bytes'] / seconds / 1e6:.0f} | {spread:.0%} | {wall} | {cpu} "
+        f"| {took['whole_mib']:,} |"
+    )
+
+
+def _plain(error: str) -> str:
+    """Give an error in a form that a table bears."""
+    return error.replace("|", "/")[:120]
+
+
+def write(figures: Figures) -> None:
+    """Put table, plot and machine into the page."""
+    draw(figures)
+    made = figures["machine"]
+    libraries = ", ".join(f"{name} {number}" for name, number in made["libraries"].items())
+    lines = [
+        *table(figures),
+        "",
+        f"{made['cpu']}, {made['cores']} cores, Python {made['python']}; {libraries}.",
+        "",
+        "![Throughput of each contestant in each workload](images/race.svg)",
+    ]
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
+
+
+def draw(figures: Figures) -> None:
+    """Draw a bar for every contestant in every workload, as a multiple of Spark's own speed."""
+    import matplotlib as mpl  # noqa: PLC0415
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "race"
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    names = ("blizzard", "bare processes", "DuckDB", "Polars", "Spark stream")
+    keys = [
+        key for key, found in figures["workloads"].items() if _median(found, "Spark") is not None
+    ]
+    figure, axes = plt.subplots(figsize=(8, 0.9 + 0.75 * len(keys)))
+    height = 0.8 / len(names)
+    for place, name in enumerate(names):
+        speeds = []
+        for key in keys:
+            found = figures["workloads"][key]
+            theirs, spark = _median(found, name), _median(found, "Spark")
+            speeds.append(spark / theirs if theirs and spark else 0.0)
+        at = [row + (place - len(names) / 2 + 0.5) * height for row in range(len(keys))]
+        axes.barh(at, speeds, height, label=name)
+    axes.axvline(1, color="grey", linewidth=1)
+    axes.set_yticks(range(len(keys)), [f"({key})" for key in keys])
+    axes.invert_yaxis()
+    axes.set_xlabel("speed, as a multiple of Spark's own reader and writer")
+    axes.legend(fontsize="small", loc="lower right")
+    figure.tight_layout()
+    IMAGE.parent.mkdir(exist_ok=True)
+    figure.savefig(IMAGE, metadata={"Date": None})
+    plt.close(figure)
+
+
+def _median(found: Figures, name: str) -> float | None:
+    took = found["contestants"].get(name)
+    return statistics.median(took["seconds"]) if took and took["seconds"] else None

@@ -1,0 +1,218 @@
+"""Blizzard and its peers over the same files on the same two cores, round after round.
+
+Every contestant has a process of its own that stays warm; in each round each of them runs once, so
+that a busy machine disturbs all alike, and what counts is the ratio. Rows are counted afterwards:
+who does not have them all is not faster but wrong. Run it from the root of the checkout:
+
+    .venv/bin/python -m bench.race [--all] [--workloads a,b] [--rounds N] [--write]
+
+`--write` puts tables and plots into docs/performance.md and the figures into bench/results.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow.dataset as ds
+
+from bench import page, tree
+from bench.workloads import WORKLOADS, Workload, generated, plain_bytes
+
+FIGURES = Path(__file__).parent / "results.json"
+DATA = Path(os.environ.get("BENCH_DATA", Path(tempfile.gettempdir()) / "blizzard-bench"))
+WARM = ("blizzard", "bare processes", "Spark", "DuckDB", "Polars")
+COLD = ("blizzard, cold", "Spark, cold")
+STREAM = ("Spark stream",)
+SMALL = 0.02
+"""What everybody runs once before it counts."""
+LIBRARIES = ("pyspark", "pyarrow", "deltalake", "duckdb", "polars", "isal", "msgspec")
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """One workload, who runs it and how often."""
+
+    workload: Workload
+    scale: float
+    rounds: int
+    contestants: tuple[str, ...]
+
+
+QUICK = (
+    Race(workload=WORKLOADS["a"], scale=1, rounds=3, contestants=WARM),
+    Race(workload=WORKLOADS["a"], scale=1, rounds=1, contestants=COLD),
+    *(
+        Race(workload=WORKLOADS[key], scale=0.25, rounds=2, contestants=WARM)
+        for key in ("b", "c", "d", "f-zstd", "f-plain", "g")
+    ),
+)
+ALL = (
+    Race(workload=WORKLOADS["a"], scale=1, rounds=5, contestants=WARM + STREAM),
+    Race(workload=WORKLOADS["a"], scale=1, rounds=3, contestants=COLD),
+    *(
+        Race(workload=WORKLOADS[key], scale=1, rounds=3, contestants=WARM)
+        for key in ("b", "c", "d", "f-zstd", "f-plain", "g")
+    ),
+    Race(workload=WORKLOADS["e"], scale=1, rounds=2, contestants=WARM),
+)
+
+
+class Running:
+    """A contestant's process."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.contestant", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._answer()
+
+    def run(self, workload: Workload, source: Path, table: Path) -> Figures:
+        """Let it run once; give what it took, or why it could not."""
+        assert self._process.stdin is not None
+        before = tree.cpu_seconds(self._process.pid)
+        with tree.watched(self._process.pid) as memory:
+            job = {"workload": workload.key, "source": str(source), "table": str(table)}
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
+            answer = self._answer()
+        answer["cpu"] = tree.cpu_seconds(self._process.pid) - before
+        answer["worker_mib"] = [size >> 20 for size in memory.worker]
+        answer["whole_mib"] = max(memory.whole, default=0) >> 20
+        return answer
+
+    def _answer(self) -> Figures:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.name} ended without an answer")
+        return dict(json.loads(line))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for each in reversed(tree.processes(self._process.pid)):
+            subprocess.run(["kill", "-9", str(each)], check=False, capture_output=True)
+        self._process.wait()
+
+
+def rows_in(table: Path) -> int:
+    """Count what is there."""
+    return ds.dataset(table, format="parquet", exclude_invalid_files=True).count_rows()
+
+
+def run_race(race: Race, results: Figures) -> None:
+    """Run all rounds of a race, and put what they took into the results."""
+    workload = race.workload.at(race.scale)
+    source = generated(race.workload, race.scale, DATA)
+    little = generated(race.workload, SMALL, DATA)
+    found = results.setdefault(
+        race.workload.key,
+        {
+            "title": race.workload.title,
+            "scale": race.scale,
+            "rows": workload.rows,
+            "bytes": plain_bytes(race.workload, race.scale, DATA),
+            "contestants": {},
+        },
+    )
+    with ExitStack() as stack, tempfile.TemporaryDirectory(dir=DATA) as scratch:
+        running = [stack.enter_context(Running(name)) for name in race.contestants]
+        able = []
+        for each in running:
+            took = each.run(race.workload, little, Path(scratch) / "little")
+            shutil.rmtree(Path(scratch) / "little", ignore_errors=True)
+            entry = found["contestants"].setdefault(
+                each.name, {"seconds": [], "cpu": [], "whole_mib": 0, "worker_mib": []}
+            )
+            if "error" in took:
+                entry["error"] = took["error"]
+            else:
+                able.append(each)
+        for number in range(race.rounds):
+            for each in able:
+                table = Path(scratch) / "table"
+                took = each.run(race.workload, source, table)
+                entry = found["contestants"][each.name]
+                if "error" in took or (rows := rows_in(table)) != workload.rows:
+                    entry["error"] = took.get("error") or f"{rows} of {workload.rows} rows"
+                else:
+                    entry["seconds"].append(round(took["seconds"], 3))
+                    entry["cpu"].append(round(took["cpu"], 2))
+                    entry["whole_mib"] = max(entry["whole_mib"], took["whole_mib"])
+                    entry["worker_mib"] = took["worker_mib"]
+                shutil.rmtree(table, ignore_errors=True)
+                said = entry.get("error") or f"{took['seconds']:.1f} s, CPU {took['cpu']:.1f} s"
+                print(f"{race.workload.key:8} {number + 1}  {each.name:16} {said}", flush=True)
+
+
+def machine() -> dict[str, object]:
+    """Say where the figures come from."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(": ")[1] for line in lines if line.startswith("model name")), "")
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
+
+
+def main() -> None:
+    """Run what is asked for, and show it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="the long ones, too, at full size")
+    parser.add_argument("--workloads", help="only these, with commas between")
+    parser.add_argument("--rounds", type=int, help="so many rounds of each")
+    parser.add_argument("--scale", type=float, help="this part of each workload")
+    parser.add_argument("--write", action="store_true", help="write the page and the figures")
+    parser.add_argument("--draw", action="store_true", help="write the page from the figures alone")
+    options = parser.parse_args()
+    if options.draw:
+        page.write(json.loads(FIGURES.read_text()))
+        return
+    wanted = options.workloads.split(",") if options.workloads else list(WORKLOADS)
+    DATA.mkdir(parents=True, exist_ok=True)
+    results: Figures = {}
+    for race in ALL if options.all else QUICK:
+        if race.workload.key in wanted:
+            chosen = Race(
+                workload=race.workload,
+                scale=options.scale or race.scale,
+                rounds=options.rounds or race.rounds,
+                contestants=race.contestants,
+            )
+            run_race(chosen, results)
+    figures = {"machine": machine(), "workloads": results}
+    for line in page.table(figures):
+        print(line)
+    if options.write:
+        FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+        page.write(figures)
+
+
+if __name__ == "__main__":
+    main()
