@@ -18,13 +18,23 @@ from pyspark.sql import SparkSession
 
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Caller, Progress, Switchboard
-from blizzard.runner import RunFailed, WorkersDied
+from blizzard.masters import unreachable_driver
+from blizzard.runner import ExecutorsUnfit, RunFailed, WorkersDied
 from blizzard.settings import SparkSettings
-from blizzard.spark.session import local_cores, make_archive_for_next_time, start
+from blizzard.spark.fit import unfit
+from blizzard.spark.session import (
+    BIND,
+    HOST,
+    await_executors,
+    executors,
+    local_cores,
+    make_archive_for_next_time,
+    start,
+)
 from blizzard.worker import OpenedStores, run_unit
-from lake.errors import LakeError
+from lake.errors import ConfigInvalid, LakeError
 
-ANSWER = "unit bigint, outcome binary"
+ANSWER = "unit bigint, outcome binary, reached boolean"
 POOL = "spark.scheduler.pool"
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
@@ -39,11 +49,14 @@ class SparkRunner:
         starting: Callable[[], None] = lambda: None,
         stop_requested: Callable[[], bool] = lambda: False,
         heard: Callable[[str, Progress], None] = lambda _unit, _progress: None,
+        unreached: Callable[[str, int], None] = lambda _host, _port: None,
     ) -> None:
         self._settings = settings
         self._starting = starting
         self._stop_requested = stop_requested
         self._heard = heard
+        self._unreached = unreached
+        self._told_unreached = False
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
         self._switchboard: Switchboard | None = None
@@ -76,12 +89,21 @@ class SparkRunner:
             )
         except (PySparkException, Py4JError) as cause:
             raise self._explained(cause, count, session) from cause
+        self._notice_silence([row.reached for row in answers], switchboard)
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
+
+    def _notice_silence(self, reached: Sequence[bool], switchboard: Switchboard) -> None:
+        """Tell, once, that no unit of a job could call; a single one may have been too quick."""
+        if reached and not any(reached) and not self._told_unreached:
+            self._told_unreached = True
+            self._unreached(switchboard.address.host, switchboard.address.port)
 
     def _explained(self, cause: BaseException, count: int, session: SparkSession) -> LakeError:
         """Tell a job whose workers died from one that Spark could not run at all."""
         text = str(cause)
+        if why := unfit(text):
+            return ExecutorsUnfit(why)
         if any(sign in text for sign in WORKER_IS_DEAD):
             return WorkersDied(f"the Python workers of a job of {count} units died")
         if isinstance(cause, Py4JNetworkError) or "SparkContext" in text:
@@ -109,14 +131,29 @@ class SparkRunner:
         with self._lock:
             if self._session is None:
                 self._starting()
-                self._session = start(self._settings)
+                session = self._session = start(self._settings)
+                if local_cores(self._settings) is None:
+                    await_executors(lambda: executors(session))
             if self._switchboard is None:
-                # The address that Spark's own executors reach the driver at.
-                host = self._session.conf.get("spark.driver.host") or "127.0.0.1"
-                self._switchboard = Switchboard(
-                    host, stop_requested=self._stop_requested, heard=self._heard
-                )
+                self._switchboard = self._listening(self._session)
             return self._session, self._switchboard
+
+    def _listening(self, session: SparkSession) -> Switchboard:
+        """Listen where Spark itself does, and be called where its executors call the driver."""
+        host = session.conf.get(HOST) or ""
+        bind = session.conf.get(BIND, host) or host
+        if fault := unreachable_driver(self._settings.master, host):
+            raise ConfigInvalid([fault])
+        port = self._settings.line_port
+        try:
+            return Switchboard(
+                host, bind=bind, port=port, stop_requested=self._stop_requested, heard=self._heard
+            )
+        except OSError as cause:
+            raise RunFailed(
+                f"cannot listen to running tasks at {bind}, port {port or 'any'} "
+                f"({cause.strerror}); see {BIND} and spark.line_port in docs/cluster.md"
+            ) from cause
 
 
 def _reason(text: str) -> str:
@@ -142,8 +179,12 @@ def task(
                 with Caller(work.line, name) as line:
                     outcome = run_unit(units[index], work, stores, line)
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([index], pa.int64()), pa.array([pickle.dumps(outcome)], pa.binary())],
-                    names=["unit", "outcome"],
+                    [
+                        pa.array([index], pa.int64()),
+                        pa.array([pickle.dumps(outcome)], pa.binary()),
+                        pa.array([line.reached], pa.bool_()),
+                    ],
+                    names=["unit", "outcome", "reached"],
                 )
 
     return run

@@ -137,6 +137,12 @@ def _address(text: str) -> str:
     return text
 
 
+def _folder(text: str) -> str:
+    if not (text := _local(text)).startswith("/"):
+        raise ValueError("must be a full path of a local disk, as in /mnt/lake")
+    return text
+
+
 Text = Annotated[str, Field(min_length=1)]
 Flag = Annotated[bool, BeforeValidator(_boolean)]
 Count = Annotated[int, BeforeValidator(_no_boolean), Field(gt=0)]
@@ -152,6 +158,8 @@ Megabytes = Annotated[
 Location = Annotated[Text, AfterValidator(location)]
 SourceLocation = Annotated[Text, AfterValidator(source_location)]
 Address = Annotated[str, AfterValidator(_address)]
+Folder = Annotated[Text, AfterValidator(_folder)]
+Port = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0, lt=65_536)]
 
 
 class Section(BaseModel):
@@ -315,6 +323,8 @@ class Spark(Section):
 
     master: Text = "local[*,4]"
     conf: dict[str, SecretStr] = {}
+    shared_paths: list[Folder] = []
+    line_port: Port = 0
 
 
 class Metrics(Section):
