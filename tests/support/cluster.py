@@ -33,6 +33,8 @@ class Cluster:
 
     folder: Path
     master: str = ""
+    pinned: bool = False
+    """Whether each worker, with all that it starts, has a core of the machine for itself."""
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -81,6 +83,9 @@ class Cluster:
         options = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / "work"))
         name = f"worker-{host}-{len(self._processes)}"
         said = self._start("worker.Worker", name, host, *options, self.master)
+        if self.pinned:
+            # At once, while it is still the shell that will become the JVM: the rest inherits it.
+            os.sched_setaffinity(self._processes[-1].pid, {HOSTS.index(host)})
         _awaited(said, r"Successfully registered with master (\S+)")
         return self._processes[-1]
 
@@ -123,11 +128,11 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(folder: Path) -> Iterator[Cluster]:
+def running_cluster(folder: Path, *, pinned: bool = False) -> Iterator[Cluster]:
     """Run a master until the end of the block; whatever was started is ended with it."""
     if not ARCHIVE.exists():
         raise FileNotFoundError(f"{ARCHIVE} is not there: run make archive")
-    cluster = Cluster(folder)
+    cluster = Cluster(folder, pinned=pinned)
     try:
         cluster.start_master()
         yield cluster

@@ -143,6 +143,12 @@ def _folder(text: str) -> str:
     return text
 
 
+def _port(number: int) -> int:
+    if number > 65_535:
+        raise ValueError("must be a port, which is 65535 at most")
+    return number
+
+
 Text = Annotated[str, Field(min_length=1)]
 Flag = Annotated[bool, BeforeValidator(_boolean)]
 Count = Annotated[int, BeforeValidator(_no_boolean), Field(gt=0)]
@@ -159,7 +165,7 @@ Location = Annotated[Text, AfterValidator(location)]
 SourceLocation = Annotated[Text, AfterValidator(source_location)]
 Address = Annotated[str, AfterValidator(_address)]
 Folder = Annotated[Text, AfterValidator(_folder)]
-Port = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0, lt=65_536)]
+Port = Annotated[CountOrZero, AfterValidator(_port)]
 
 
 class Section(BaseModel):
