@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from blizzard.runner import ExecutorsUnfit
+from blizzard.runner import ExecutorsUnfit, RunFailed
 from tests.cluster.conftest import Sessions
 from tests.support.cluster import Cluster, executor_of, process_at, worker_of
 from tests.support.faulty import Gate, Request
@@ -122,6 +122,27 @@ def test_a_worker_lost_in_the_middle_of_a_run(
         gate.open()
 
     assert len(wide.reads("c")) == 2, "it was read again from its start"
+    wide.require_rows_once()
+
+
+def test_an_application_that_the_master_ended_is_started_again(
+    sessions: Sessions, cluster: Cluster, wide: Wide
+) -> None:
+    """The batch fails, and the next try has a session of its own, without a new process."""
+    wide.land("a", "b")
+    runner = sessions.with_package()
+    gate = wide.proxy.hold = Gate(is_read_of("a"))
+
+    def drain_twice() -> None:
+        with pytest.raises(RunFailed):
+            wide.drain(runner)
+        wide.drain(runner)
+
+    with under_way(drain_twice):
+        gate.caught()
+        cluster.end_application(runner._started()[0].sparkContext.applicationId)
+        gate.open()
+
     wide.require_rows_once()
 
 

@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlencode
 
 from pyspark.find_spark_home import _find_spark_home
 
@@ -33,6 +35,7 @@ class Cluster:
 
     folder: Path
     master: str = ""
+    page: str = ""
     pinned: bool = False
     """Whether each worker, with all that it starts, has a core of the machine for itself."""
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -67,11 +70,17 @@ class Cluster:
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
+    def end_application(self, name: str) -> None:
+        """Let the master end an application, as an operator does on its page."""
+        asked = urlencode({"id": name, "terminate": "true"}).encode()
+        urllib.request.urlopen(f"{self.page}/app/kill/", asked).close()
+
     def start_master(self) -> None:
         bare = self.folder / "bare"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
         said = self._start("master.Master", "master", HOSTS[0])
         self.master = _awaited(said, r"Starting Spark master at (spark://\S+)")
+        self.page = _awaited(said, r"Bound MasterWebUI to \S+ and started at (http://\S+)")
 
     def stop(self) -> None:
         for process in self._processes:

@@ -27,6 +27,7 @@ from blizzard.spark.session import (
     HOST,
     await_executors,
     executors,
+    forget,
     local_cores,
     make_archive_for_next_time,
     start,
@@ -36,6 +37,8 @@ from lake.errors import ConfigInvalid, LakeError
 
 ANSWER = "unit bigint, outcome binary, reached boolean"
 POOL = "spark.scheduler.pool"
+TROUBLE = (PySparkException, Py4JError, OSError)
+"""What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
@@ -67,7 +70,10 @@ class SparkRunner:
         cores = local_cores(self._settings)
         if cores is None:
             session, _switchboard = self._started()
-            return int(session.sparkContext.defaultParallelism)
+            try:
+                return int(session.sparkContext.defaultParallelism)
+            except TROUBLE as cause:
+                raise self._explained(cause, 0, session) from cause
         return cores
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
@@ -78,16 +84,16 @@ class SparkRunner:
         """
         session, switchboard = self._started()
         count = len(units)
-        # A property of this Python thread and of the JVM thread that belongs to it.
-        session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
         work = replace(work, line=switchboard.address)
         try:
+            # A property of this Python thread and of the JVM thread that belongs to it.
+            session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
             answers = (
                 session.range(0, count, 1, count)
                 .mapInArrow(task(tuple(units), work), ANSWER)
                 .collect()
             )
-        except (PySparkException, Py4JError) as cause:
+        except TROUBLE as cause:
             raise self._explained(cause, count, session) from cause
         self._notice_silence([row.reached for row in answers], switchboard)
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
@@ -106,12 +112,13 @@ class SparkRunner:
             return ExecutorsUnfit(why)
         if any(sign in text for sign in WORKER_IS_DEAD):
             return WorkersDied(f"the Python workers of a job of {count} units died")
-        if isinstance(cause, Py4JNetworkError) or "SparkContext" in text:
+        if isinstance(cause, Py4JNetworkError | OSError) or "SparkContext" in text:
             # The JVM is gone, or its context is: the next batch starts a new one, once for all
             # the pipelines that notice it.
             with self._lock:
                 if self._session is session:
                     self._session = None
+                    forget(session)
             return RunFailed("Spark is gone; it is started again")
         return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
 

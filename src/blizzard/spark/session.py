@@ -5,10 +5,13 @@ import re
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
@@ -114,6 +117,21 @@ def _started(master: str, conf: Mapping[str, str], archive: Archive | None) -> S
     for key, value in (*conf.items(), (USERS_JAVA, options)):
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def forget(session: SparkSession) -> None:
+    """Let go of a session whose Spark is gone; else pyspark would hand it out again for ever."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that Spark did not end cleanly, which is why we are here
+        try:
+            session.stop()
+        except (Py4JError, OSError):
+            # The JVM itself is gone, and what is left of it in Python must go, too.
+            SparkContext._gateway = None  # noqa: SLF001 - there is no other way
+            SparkContext._jvm = None  # noqa: SLF001
+            SparkContext._active_spark_context = None  # noqa: SLF001
+            SparkSession._instantiatedSession = None  # noqa: SLF001
+            SparkSession._activeSession = None  # noqa: SLF001
 
 
 def executors_python(settings: SparkSettings, environ: Mapping[str, str]) -> str:
