@@ -1,23 +1,27 @@
 """What is settled before and after a cluster's executors run: their Python, addresses, reports."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from blizzard.config import load
 from blizzard.line import Address, Switchboard
 from blizzard.runner import ExecutorsUnfit, RunFailed, WorkersDied
 from blizzard.settings import SparkSettings
 from blizzard.spark import session
-from blizzard.spark.fit import DRIVERS_PYTHON, own_python, unfit
+from blizzard.spark.fit import DRIVERS_PYTHON, PAGE, own_python, unfit
 from blizzard.spark.runner import SparkRunner
 from blizzard.spark.session import await_executors, executors_python, start
 from lake.errors import ConfigInvalid
+from tests.support.cluster import ARCHIVE, ROOT
 
 REPORT = """\
 An error occurred while calling o280.collectToPython.
@@ -114,6 +118,21 @@ def test_an_executor_with_another_python_says_so_before_it_imports_anything() ->
         f"the executors have Python {own_python()} and the driver 3.99; install the driver's on "
         "them and name it with spark.pyspark.python under spark.conf, see docs/cluster.md"
     )
+
+
+def test_the_page_the_message_and_the_make_target_speak_of_the_same_archive(
+    tmp_path: Path,
+) -> None:
+    example = re.findall(r"```yaml\n(.*?)```", (ROOT / PAGE).read_text(), flags=re.DOTALL)[0]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(example)
+    conf = load([file], [], {}).spark.conf
+
+    assert f"{ARCHIVE.relative_to(ROOT)}#" in conf["spark.archives"]
+    for key in ("spark.archives", "spark.executorEnv.PYTHONPATH"):
+        assert f"{key}: {conf[key]}" in str(unfit(NO_PACKAGE))
+    assert conf["spark.archives"].endswith(f"#{conf['spark.executorEnv.PYTHONPATH']}")
+    assert f"ARCHIVE := {ARCHIVE.relative_to(ROOT)}\n" in (ROOT / "Makefile").read_text()
 
 
 # ------------------------------------------------------------------------------ their Python
