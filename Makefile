@@ -42,11 +42,11 @@ check: setup ## ruff, mypy --strict, import-linter
 test: test-quick test-spark ## the whole test suite
 
 test-quick: setup ## the tests that need no Spark, on all cores
-	$(BIN)/pytest -q -m "not spark and not cluster and not interop" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -q -m "not spark and not interop" -n $(WORKERS) --dist loadfile
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
-	$(BIN)/pytest -q -m spark -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -q -m "spark and not cluster" -n $(WORKERS) --dist loadgroup
 
 archive: $(ARCHIVE) ## what executors of a cluster need, for spark.archives: dist/blizzard-env.tar.gz
 

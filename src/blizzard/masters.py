@@ -21,8 +21,16 @@ def stays_on_this_machine(master: str) -> bool:
     if runs_in_this_process(master):
         return True
     scheme, _, rest = master.partition("://")
-    hosts = [urlsplit(f"//{each}").hostname for each in rest.split(",")]
-    return scheme == "spark" and all(host is not None and is_loopback(host) for host in hosts)
+    return scheme == "spark" and all(leads_to_loopback(f"//{each}") for each in rest.split(","))
+
+
+def leads_to_loopback(url: str) -> bool:
+    """Say whether a URL leads everybody to himself; one that cannot be read leads nowhere."""
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        return False
+    return host is not None and is_loopback(host)
 
 
 def is_loopback(host: str) -> bool:

@@ -7,11 +7,10 @@ folder is mounted everywhere. The driver's own loopback is refused likewise.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from blizzard.masters import is_loopback, runs_in_this_process, stays_on_this_machine
+from blizzard.masters import leads_to_loopback, runs_in_this_process, stays_on_this_machine
 from lake.config.loader import Fault
 from lake.config.models import Document, KeyPath
 from lake.storage import local_path
@@ -53,8 +52,7 @@ def _loopback(here: KeyPath, options: Mapping[str, SecretStr], master: str) -> I
     if stays_on_this_machine(master):
         return
     for name, value in options.items():
-        host = urlsplit(value.get_secret_value()).hostname if "endpoint" in name.lower() else None
-        if host is not None and is_loopback(host):
+        if "endpoint" in name.lower() and leads_to_loopback(value.get_secret_value()):
             yield Fault(
                 (*here, "storage_options", name),
                 f"is this machine's loopback, and executors of {master} would ask their own; give "

@@ -19,7 +19,7 @@ from tests.support.faulty import Gate, Request
 from tests.support.processes import run
 from tests.support.wide import Wide, is_look_at_upload, is_read_of
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
 
 PATIENCE = 300
 

@@ -711,6 +711,7 @@ def test_without_a_cluster_local_paths_are_what_they_are(tmp_path: Path, master:
         ("http://[::1]:9000", True),
         ("http://minio.lan:9000", False),
         ("http://10.0.0.7:9000", False),
+        ("http://[::1", False),
     ],
 )
 @pytest.mark.parametrize("section", ["source", "sink"])

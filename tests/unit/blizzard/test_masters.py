@@ -25,6 +25,7 @@ from blizzard.masters import (
         ("k8s://https://localhost:6443", False, False),
         ("yarn", False, False),
         ("locality", False, False),
+        ("spark://[::1:7077", False, False),
     ],
 )
 def test_where_executors_run(master: str, in_process: bool, on_machine: bool) -> None:
