@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -28,6 +28,7 @@ from blizzard.spark.session import (
     await_executors,
     executors,
     forget,
+    is_gone,
     local_cores,
     make_archive_for_next_time,
     start,
@@ -39,6 +40,8 @@ ANSWER = "unit bigint, outcome binary, reached boolean"
 POOL = "spark.scheduler.pool"
 TROUBLE = (PySparkException, Py4JError, OSError)
 """What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
+CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
+"""What is said while a context is being stopped. Its bare name is in every stack trace."""
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
@@ -112,7 +115,7 @@ class SparkRunner:
             return ExecutorsUnfit(why)
         if any(sign in text for sign in WORKER_IS_DEAD):
             return WorkersDied(f"the Python workers of a job of {count} units died")
-        if isinstance(cause, Py4JNetworkError | OSError) or "SparkContext" in text:
+        if any(sign in text for sign in CONTEXT_IS_GONE) or is_gone(session):
             # The JVM is gone, or its context is: the next batch starts a new one, once for all
             # the pipelines that notice it.
             with self._lock:
@@ -138,12 +141,21 @@ class SparkRunner:
         with self._lock:
             if self._session is None:
                 self._starting()
-                session = self._session = start(self._settings)
-                if local_cores(self._settings) is None:
-                    await_executors(lambda: executors(session))
+                self._session = self._new_session()
             if self._switchboard is None:
                 self._switchboard = self._listening(self._session)
             return self._session, self._switchboard
+
+    def _new_session(self) -> SparkSession:
+        try:
+            session = start(self._settings)
+            if local_cores(self._settings) is None:
+                await_executors(lambda: executors(session))
+        except TROUBLE as cause:
+            raise RunFailed(
+                f"Spark did not start on {self._settings.master}: {_reason(str(cause))}"
+            ) from cause
+        return session
 
     def _listening(self, session: SparkSession) -> Switchboard:
         """Listen where Spark itself does, and be called where its executors call the driver."""

@@ -119,6 +119,15 @@ def _started(master: str, conf: Mapping[str, str], archive: Archive | None) -> S
     return builder.getOrCreate()
 
 
+def is_gone(session: SparkSession) -> bool:
+    """Say whether a session can do nothing more: its context was stopped, or its JVM is dead."""
+    try:
+        context: Any = session.sparkContext._jsc  # noqa: SLF001 - Python does not know it otherwise
+        return context is None or bool(context.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
 def forget(session: SparkSession) -> None:
     """Let go of a session whose Spark is gone; else pyspark would hand it out again for ever."""
     with warnings.catch_warnings():

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,11 +17,12 @@ from blizzard.config import load
 from blizzard.line import Address, Switchboard
 from blizzard.runner import ExecutorsUnfit, RunFailed, WorkersDied
 from blizzard.settings import SparkSettings
+from blizzard.spark import runner as runner_module
 from blizzard.spark import session
 from blizzard.spark.fit import DRIVERS_PYTHON, PAGE, own_python, unfit
 from blizzard.spark.runner import SparkRunner
 from blizzard.spark.session import await_executors, executors_python, start
-from lake.errors import ConfigInvalid
+from lake.errors import ConfigInvalid, LakeError
 from tests.support.cluster import ARCHIVE, ROOT
 
 REPORT = """\
@@ -28,6 +30,9 @@ An error occurred while calling o280.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 0.0 failed 4 \
 times, most recent failure: Lost task 1.3 in stage 0.0 (TID 6) (127.0.0.1 executor 1): {what}
 	at org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonWorkerFactory.scala:357)
+
+Driver stacktrace:
+	at org.apache.spark.SparkContext.runJob(SparkContext.scala:2519)
 """
 """What Spark 4.2 says, shortened."""
 
@@ -59,6 +64,30 @@ NO_PYTHON = REPORT.format(
 DEAD = REPORT.format(what="ExecutorLostFailure (executor 1 exited caused by one of the tasks)")
 
 
+class Living:
+    """A session whose Spark runs, and which nobody may stop: other pipelines have jobs in it."""
+
+    sparkContext: Any  # noqa: N815 - Spark's name
+
+    def __init__(self, *, stopped: bool = False) -> None:
+        self.ended = False
+        is_stopped = SimpleNamespace(isStopped=lambda: stopped)
+        self.sparkContext = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: is_stopped))
+
+    def stop(self) -> None:
+        self.ended = True
+
+
+def explained(report: str, living: Living | None = None) -> tuple[LakeError, bool]:
+    """Give what a report is taken for, and whether the session was given up for it."""
+    living = living or Living()
+    one, running = runner(), cast(SparkSession, living)
+    one._session = running
+    error = one._explained(Py4JError(report), 3, running)
+    assert living.ended == (one._session is None)
+    return error, living.ended
+
+
 class Conf:
     """A session that is asked for its settings alone."""
 
@@ -88,19 +117,50 @@ def listening(of: SparkRunner, **conf: str) -> Switchboard:
     ],
 )
 def test_executors_that_cannot_work_are_told_with_the_way_out(report: str, says: list[str]) -> None:
-    error = runner()._explained(Py4JError(report), 3, cast(SparkSession, None))
+    error, given_up = explained(report)
 
     assert isinstance(error, ExecutorsUnfit)
+    assert not given_up
     assert all(part in str(error) for part in says), str(error)
     assert "docs/cluster.md" in str(error)
 
 
 def test_other_trouble_is_not_taken_for_unfit_executors() -> None:
     assert unfit(DEAD) is None
-    explained = runner()._explained
-    assert isinstance(explained(Py4JError(DEAD), 3, cast(SparkSession, None)), WorkersDied)
-    odd = Py4JError(REPORT.format(what="java.lang.OutOfMemoryError: Java heap space"))
-    assert isinstance(explained(odd, 3, cast(SparkSession, None)), RunFailed)
+    assert isinstance(explained(DEAD)[0], WorkersDied)
+
+
+def test_a_job_that_failed_does_not_cost_other_pipelines_their_session() -> None:
+    """Every stack trace of Spark names its context."""
+    error, given_up = explained(REPORT.format(what="java.lang.OutOfMemoryError: Java heap space"))
+
+    assert isinstance(error, RunFailed)
+    assert "OutOfMemoryError" in str(error)
+    assert not given_up
+
+
+@pytest.mark.parametrize(
+    ("report", "stopped"),
+    [
+        ("Job 0 cancelled because SparkContext was shut down", False),
+        ("Job aborted due to stage failure: Master removed our application: KILLED", False),
+        ("Cannot call methods on a stopped SparkContext.", True),
+    ],
+)
+def test_a_session_that_is_gone_is_given_up(report: str, stopped: bool) -> None:
+    error, given_up = explained(report, Living(stopped=stopped))
+
+    assert str(error) == "Spark is gone; it is started again"
+    assert given_up
+
+
+def test_a_start_that_fails_is_told_with_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_settings: SparkSettings) -> SparkSession:
+        raise Py4JError("java.lang.Exception: All masters are unresponsive! Giving up.\n\tat x.y")
+
+    monkeypatch.setattr(runner_module, "start", fails)
+    with pytest.raises(RunFailed, match=r"on spark://h:7077: .*masters are unresponsive"):
+        runner()._started()
 
 
 def test_an_executor_with_another_python_says_so_before_it_imports_anything() -> None:
