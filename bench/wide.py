@@ -111,23 +111,36 @@ def measured(rounds: int, files: int) -> Figures:
             for number in range(rounds):
                 # Whoever comes first in a round comes second in the next.
                 order = (1, 2) if number % 2 == 0 else (2, 1)
+                others = busy()
                 seconds = {cores: measure(cluster, image, folder, cores) for cores in order}
-                found.append({"one": seconds[1], "two": seconds[2]})
+                found.append({"one": seconds[1], "two": seconds[2], "others": round(others, 2)})
                 print(f"{found[-1]}, {seconds[1] / seconds[2]:.2f} times", flush=True)
     return {"records": records, "bytes": size, "rounds": found}
+
+
+def busy(seconds: float = 5.0) -> float:
+    """Say how many cores others keep busy, while nothing of ours runs: they make a ratio worse."""
+
+    def ticks() -> int:
+        fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+        return sum(map(int, fields)) - int(fields[3]) - int(fields[4])
+
+    before = ticks()
+    time.sleep(seconds)
+    return (ticks() - before) / os.sysconf("SC_CLK_TCK") / seconds
 
 
 def table_of(found: Figures) -> str:
     """Write the figures as a table."""
     lines = [
-        "| round | one worker, records/s | two workers, records/s | ratio |",
-        "|---|---:|---:|---:|",
+        "| round | cores busy before | one worker, records/s | two workers, records/s | ratio |",
+        "|---|---:|---:|---:|---:|",
     ]
     records = found["records"]
     for number, one in enumerate(found["rounds"], start=1):
         lines.append(
-            f"| {number} | {records / one['one']:,.0f} | {records / one['two']:,.0f} "
-            f"| {one['one'] / one['two']:.2f} |"
+            f"| {number} | {one['others']:.1f} | {records / one['one']:,.0f} "
+            f"| {records / one['two']:,.0f} | {one['one'] / one['two']:.2f} |"
         )
     return "\n".join([*lines, "", f"Median of the ratios: {ratio(found):.2f}."])
 
