@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import Empty
 
 import pytest
 
@@ -37,7 +38,13 @@ def under_way(work: Callable[[], None]) -> Iterator[None]:
 
     thread = threading.Thread(target=act, daemon=True)
     thread.start()
-    yield
+    try:
+        yield
+    except Empty:
+        # Nobody came to the gate, perhaps because the work is over already.
+        if trouble:
+            raise trouble[0] from None
+        raise
     thread.join(PATIENCE)
     assert not thread.is_alive(), "the work did not come to an end"
     if trouble:

@@ -116,7 +116,7 @@ class Gate:
 
     def caught(self) -> Request:
         """Wait for the next request that is held."""
-        return self.came.get(timeout=240)
+        return self.came.get(timeout=120)
 
     def open(self) -> None:
         """Let everybody through, those that wait included."""

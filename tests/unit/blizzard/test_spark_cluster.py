@@ -5,6 +5,9 @@ import re
 import socket
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -193,6 +196,36 @@ def test_the_page_the_message_and_the_make_target_speak_of_the_same_archive(
         assert f"{key}: {conf[key]}" in str(unfit(NO_PACKAGE))
     assert conf["spark.archives"].endswith(f"#{conf['spark.executorEnv.PYTHONPATH']}")
     assert f"ARCHIVE := {ARCHIVE.relative_to(ROOT)}\n" in (ROOT / "Makefile").read_text()
+
+
+def test_the_archive_has_all_that_executors_import() -> None:
+    """A new import in the worker's code must be in the `executor` group, or clusters break."""
+    code = "import sys, pandas, blizzard.line, blizzard.worker; print(*sys.modules)"
+    said = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
+    providers = metadata.packages_distributions()
+    imported = {
+        provider.lower().replace("_", "-")
+        for module in {name.partition(".")[0] for name in said.split()}
+        for provider in providers.get(module, [])
+    }
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    assert "pyarrow" in imported
+    assert imported - {"blizzard-penguin"} <= with_requirements(groups["executor"])
+
+
+def with_requirements(names: Iterable[str]) -> set[str]:
+    """Give distributions with all that they need, at every depth."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop().lower().replace("_", "-")
+        if name not in found:
+            found.add(name)
+            needed = (each for each in metadata.requires(name) or () if "extra ==" not in each)
+            left += [re.split(r"[^\w.-]", each)[0] for each in needed if "win" not in each]
+    return found
 
 
 # ------------------------------------------------------------------------------ their Python
