@@ -9,7 +9,10 @@ UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help setup java demo check test test-quick test-spark interop bench-growth format lock clean
+ARCHIVE := dist/blizzard-env.tar.gz
+
+.PHONY: help setup java demo check test test-quick test-spark archive test-cluster interop \
+  bench-growth bench-wide format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,13 +46,38 @@ test-quick: setup ## the tests that need no Spark, on all cores
 
 test-spark: setup java ## the tests on a real local Spark
 	$(BIN)/blizzard warm
-	$(BIN)/pytest -q -m spark -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -q -m "spark and not cluster" -n $(WORKERS) --dist loadgroup
+
+archive: $(ARCHIVE) ## what executors of a cluster need, for spark.archives: dist/blizzard-env.tar.gz
+
+# Made anew when the code or the versions change. Sources keep their times in it, so that what was
+# compiled here is not compiled again on every executor.
+$(ARCHIVE): requirements.lock pyproject.toml $(shell find src -name '*.py') | $(READY)
+	@rm -rf dist/env && mkdir -p dist/env
+	$(UV) pip compile --quiet --group executor --constraint requirements.lock --generate-hashes \
+	  --no-header --no-annotate --python $(BIN)/python -o dist/executor.lock
+	$(UV) pip install --quiet --python $(BIN)/python --target dist/env --no-deps \
+	  --require-hashes --compile-bytecode --requirements dist/executor.lock
+	$(UV) pip install --quiet --python $(BIN)/python --target dist/env --no-deps \
+	  --no-build-isolation --compile-bytecode --reinstall-package blizzard-penguin .
+	set -o pipefail; tar -C dist/env --exclude='*/tests' --exclude=./pyarrow/include \
+	  --exclude=./bin --exclude='*/direct_url.json' --exclude='*/uv_*.json' -cf - . \
+	  | gzip -1 > $(ARCHIVE).part
+	@mv $(ARCHIVE).part $(ARCHIVE)
+	@rm -rf dist/env
+
+test-cluster: setup java archive ## the tests on a standalone cluster: a master and two workers
+	$(BIN)/blizzard warm
+	$(BIN)/pytest -q -m cluster -p no:randomly tests/cluster
 
 interop: setup java ## Spark with Delta on the same tables; fetches the Delta package
 	$(BIN)/pytest -q -m interop tests/interop
 
 bench-growth: setup ## measure what grows with the history; writes docs/performance.md
 	$(BIN)/python -m bench.growth --most 1000000 --write
+
+bench-wide: setup java archive ## measure two workers of one core against one; writes docs/performance.md
+	$(BIN)/python -m bench.wide --write
 
 format: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff format
@@ -60,4 +88,4 @@ lock: ## resolve the dependencies anew into requirements.lock
 	  --generate-hashes --python-version 3.11 --no-header -o requirements.lock
 
 clean: ## remove what make made
-	rm -rf $(VENV) .tools demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .tools demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

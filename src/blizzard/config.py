@@ -6,7 +6,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard import eventtime
+from blizzard import eventtime, reach
 from blizzard.pattern import Pattern, split
 from blizzard.settings import (
     METRICS_ADDRESS,
@@ -80,6 +80,8 @@ def load(
             master=document.spark.master,
             conf=plain(document.spark.conf),
             most_tasks=document.global_.total_concurrency,
+            shared_paths=tuple(document.spark.shared_paths),
+            line_port=document.spark.line_port,
         ),
         total_concurrency=document.global_.total_concurrency,
         poll_jitter=document.global_.poll_jitter_secs,
@@ -117,6 +119,7 @@ def _check(document: Document) -> Iterator[Fault]:
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
             yield from _check_partition(path, by, schema.fields_ if schema else [])
+    yield from reach.faults(document)
     yield from not_available(document, NOT_AVAILABLE)
 
 

@@ -434,6 +434,23 @@ class SparkStarting(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverNotReached(Event):
+    """No unit of a job could call the driver; the work was done all the same."""
+
+    level: ClassVar[Level] = Level.WARN
+    host: str
+    port: int
+
+    def sentence(self) -> str:
+        """Say what is missing and what to look at."""
+        return (
+            f"executors cannot reach the driver at {self.host}:{self.port}: the work goes on, but "
+            "progress is not shown and a stop waits for running units; set spark.driver.host to "
+            "an address that they reach and open spark.line_port, see docs/cluster.md"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NextStartMadeFaster(Event):
     """A process of its own keeps what Java worked out, for the next start of Spark."""
 

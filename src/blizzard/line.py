@@ -78,12 +78,16 @@ class Address:
 
 
 class Caller:
-    """A task's end of the line, open while one unit runs. Its trouble is no trouble of the task."""
+    """A task's end of the line, open while one unit runs. Its trouble is no trouble of the task.
+
+    `reached` says whether the driver has answered at all.
+    """
 
     def __init__(self, address: Address | None, unit: str) -> None:
         self.progress = Progress()
         self._address = address
         self._unit = unit
+        self.reached = False
         self._stop_soon = threading.Event()
         self._answered = threading.Event()
         self._over = threading.Event()
@@ -128,24 +132,33 @@ class Caller:
 
     def _say(self, connection: Connection) -> None:
         connection.send((self._unit, self.progress))
-        if connection.recv():
+        stop = connection.recv()
+        self.reached = True
+        if stop:
             self._stop_soon.set()
         self._answered.set()
 
 
 class Switchboard:
-    """The driver's end: it hears every running unit and tells all of them whether to stop."""
+    """The driver's end: it hears every running unit and tells all of them whether to stop.
+
+    `host` is what executors call. The driver may have to listen at another address, `bind`: inside
+    a container, or where its machine is known by another name outside.
+    """
 
     def __init__(
         self,
         host: str,
         *,
+        bind: str | None = None,
+        port: int = 0,
         stop_requested: Callable[[], bool],
         heard: Callable[[str, Progress], None],
     ) -> None:
         token = secrets.token_bytes(32)
-        self._listener = Listener((host, 0), authkey=token, backlog=64)
-        self.address = Address(host, int(self._listener.address[1]), token)
+        self._listener = Listener((bind or host, port), authkey=token, backlog=64)
+        self._own_door = (bind or host, int(self._listener.address[1]))
+        self.address = Address(host, self._own_door[1], token)
         self._stop_requested = stop_requested
         self._heard = heard
         self._closed = threading.Event()
@@ -157,7 +170,7 @@ class Switchboard:
         self._closed.set()
         with contextlib.suppress(OSError):
             # The listener waits for a caller; a last call wakes it.
-            Client((self.address.host, self.address.port), authkey=self.address.token).close()
+            Client(self._own_door, authkey=self.address.token).close()
         self._thread.join()
         self._listener.close()
 

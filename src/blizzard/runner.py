@@ -23,6 +23,13 @@ class RunFailed(LakeError):
     retryable = True
 
 
+class ExecutorsUnfit(LakeError):
+    """No executor can run a unit: it lacks this package, or has another Python than the driver."""
+
+    code = "executors_unfit"
+    whose = Whose.EXTERNAL
+
+
 class Runner(Protocol):
     """Runs units somewhere; exactly one outcome per unit comes back, from one attempt."""
 

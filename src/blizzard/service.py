@@ -11,7 +11,7 @@ from functools import partial
 
 from blizzard.account import Statistics
 from blizzard.claim import Claim, renewed
-from blizzard.events import NextStartMadeFaster, SparkStarting
+from blizzard.events import DriverNotReached, NextStartMadeFaster, SparkStarting
 from blizzard.flow import Location
 from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
 from blizzard.live import Running
@@ -64,6 +64,7 @@ class Service:
             starting=lambda: emit(SparkStarting(master=spark.master)),
             stop_requested=lambda: self.stop.requested,
             heard=running.heard,
+            unreached=lambda host, port: emit(DriverNotReached(host=host, port=port)),
         )
         results = self.run_on(runner, emit)
         runner.stop()

@@ -156,6 +156,10 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     most_tasks: int | None = None
     """The most tasks at a time: each transfers at least one file, so no more than may transfer."""
+    shared_paths: tuple[str, ...] = ()
+    """Folders that are mounted at the same place on the driver and on every executor."""
+    line_port: int = 0
+    """Where the driver listens to running tasks; 0 for any free port."""
 
 
 def share_of(total: int | None, *, limit: int, tasks: int) -> int:

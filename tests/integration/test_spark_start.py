@@ -26,6 +26,30 @@ jvm = session.sparkContext._gateway.proc.pid
 print(Path(f"/proc/{jvm}/maps").read_text())
 """
 
+RUN_WITHOUT_THE_JVM = """
+import os, signal, sys
+from pathlib import Path
+from blizzard.runner import RunFailed
+from blizzard.settings import SparkSettings
+from blizzard.spark.runner import SparkRunner
+from tests.support.builders import listed, ndjson, put, rows, unit, work
+
+folder = Path(sys.argv[1])
+put(folder / "in", "a.ndjson", ndjson(rows(3)))
+job = [unit(listed(folder / "in"))], work(folder / "in", folder / "table")
+runner = SparkRunner(SparkSettings(master="local[1]"))
+runner.run(*job)
+process = runner._session.sparkContext._gateway.proc
+os.kill(process.pid, signal.SIGKILL)
+process.wait()
+try:
+    runner.run(*job)
+except RunFailed as failed:
+    print(failed)
+(outcome,) = runner.run(*job)
+print(sum(record.rows for record in outcome.sources), "rows")
+"""
+
 
 @pytest.fixture(scope="module")
 def archive() -> Archive:
@@ -81,3 +105,16 @@ def test_a_broken_archive_changes_nothing(
     assert ended.code == 0, ended.err
     assert ended.results[0]["records_processed"] == 10
     assert len(ended.out.splitlines()) == 1, "nothing but the result"
+
+
+def test_a_spark_that_died_is_started_again_by_the_next_batch(tmp_path: Path) -> None:
+    """A process that runs for months must not end with its JVM."""
+    ended = subprocess.run(
+        [sys.executable, "-c", RUN_WITHOUT_THE_JVM, str(tmp_path)],
+        check=False,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.stdout == "Spark is gone; it is started again\n3 rows\n", ended.stderr

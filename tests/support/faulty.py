@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -20,6 +21,8 @@ class Request:
     length: int
     in_flight: int
     """How many requests of its kind were under way when it came, itself included."""
+    port: int = 0
+    """The port that it came from, which tells whose it is."""
 
     @property
     def kind(self) -> str:
@@ -93,6 +96,33 @@ class Proxy:
         return max((request.in_flight for request in self.kinds(kind)), default=0)
 
 
+@dataclass
+class Gate:
+    """Holds the first requests that fit until it is opened, and says who came."""
+
+    fits: Callable[[Request], bool]
+    first: int = 1
+    came: Queue[Request] = field(default_factory=Queue)
+    opened: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, request: Request) -> None:
+        with self.lock:
+            if not self.fits(request) or self.first <= 0:
+                return
+            self.first -= 1
+        self.came.put(request)
+        self.opened.wait(240)
+
+    def caught(self) -> Request:
+        """Wait for the next request that is held."""
+        return self.came.get(timeout=120)
+
+    def open(self) -> None:
+        """Let everybody through, those that wait included."""
+        self.opened.set()
+
+
 def times(
     count: int, fault: Fault, when: Callable[[Request], bool] = lambda _request: True
 ) -> Rule:
@@ -157,7 +187,8 @@ def serve(handler: BaseHTTPRequestHandler, proxy: Proxy, host: str) -> None:
     with proxy.lock:
         now = proxy.under_way.get(request.kind, 0) + 1
         proxy.under_way[request.kind] = now
-        request = Request(request.method, request.path, query, request.length, now)
+        port = int(handler.client_address[1])
+        request = Request(request.method, request.path, query, request.length, now, port)
         proxy.record.append(request)
     try:
         proxy.hold(request)

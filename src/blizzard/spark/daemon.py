@@ -1,8 +1,16 @@
 """The process that Spark forks its Python workers from, with our imports done once, before.
 
 Spark runs it by name (`spark.python.daemon.module`). Without it every worker would import Arrow and
-the rest by itself, at the same time as the others, in the first batch.
+the rest by itself, at the same time as the others, in the first batch. It is also the first of our
+code that an executor runs: what does not suit is said here, before Arrow's own words about it.
 """
+# ruff: noqa: E402 - nothing that is compiled may be imported before the look at Python itself
+
+import os
+
+from blizzard.spark.fit import own_python, require_drivers_python
+
+require_drivers_python(os.environ, own_python())
 
 import pandas as pd  # noqa: F401 - Spark's worker imports it for Arrow
 import pyspark.worker  # noqa: F401

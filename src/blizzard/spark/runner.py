@@ -12,20 +12,36 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Caller, Progress, Switchboard
-from blizzard.runner import RunFailed, WorkersDied
+from blizzard.masters import unreachable_driver
+from blizzard.runner import ExecutorsUnfit, RunFailed, WorkersDied
 from blizzard.settings import SparkSettings
-from blizzard.spark.session import local_cores, make_archive_for_next_time, start
+from blizzard.spark.fit import unfit
+from blizzard.spark.session import (
+    BIND,
+    HOST,
+    await_executors,
+    executors,
+    forget,
+    is_gone,
+    local_cores,
+    make_archive_for_next_time,
+    start,
+)
 from blizzard.worker import OpenedStores, run_unit
-from lake.errors import LakeError
+from lake.errors import ConfigInvalid, LakeError
 
-ANSWER = "unit bigint, outcome binary"
+ANSWER = "unit bigint, outcome binary, reached boolean"
 POOL = "spark.scheduler.pool"
+TROUBLE = (PySparkException, Py4JError, OSError)
+"""What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
+CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
+"""What is said while a context is being stopped. Its bare name is in every stack trace."""
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
@@ -39,11 +55,14 @@ class SparkRunner:
         starting: Callable[[], None] = lambda: None,
         stop_requested: Callable[[], bool] = lambda: False,
         heard: Callable[[str, Progress], None] = lambda _unit, _progress: None,
+        unreached: Callable[[str, int], None] = lambda _host, _port: None,
     ) -> None:
         self._settings = settings
         self._starting = starting
         self._stop_requested = stop_requested
         self._heard = heard
+        self._unreached = unreached
+        self._told_unreached = False
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
         self._switchboard: Switchboard | None = None
@@ -54,7 +73,10 @@ class SparkRunner:
         cores = local_cores(self._settings)
         if cores is None:
             session, _switchboard = self._started()
-            return int(session.sparkContext.defaultParallelism)
+            try:
+                return int(session.sparkContext.defaultParallelism)
+            except TROUBLE as cause:
+                raise self._explained(cause, 0, session) from cause
         return cores
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
@@ -65,31 +87,41 @@ class SparkRunner:
         """
         session, switchboard = self._started()
         count = len(units)
-        # A property of this Python thread and of the JVM thread that belongs to it.
-        session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
         work = replace(work, line=switchboard.address)
         try:
+            # A property of this Python thread and of the JVM thread that belongs to it.
+            session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
             answers = (
                 session.range(0, count, 1, count)
                 .mapInArrow(task(tuple(units), work), ANSWER)
                 .collect()
             )
-        except (PySparkException, Py4JError) as cause:
+        except TROUBLE as cause:
             raise self._explained(cause, count, session) from cause
+        self._notice_silence([row.reached for row in answers], switchboard)
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
+
+    def _notice_silence(self, reached: Sequence[bool], switchboard: Switchboard) -> None:
+        """Tell, once, that no unit of a job could call; a single one may have been too quick."""
+        if reached and not any(reached) and not self._told_unreached:
+            self._told_unreached = True
+            self._unreached(switchboard.address.host, switchboard.address.port)
 
     def _explained(self, cause: BaseException, count: int, session: SparkSession) -> LakeError:
         """Tell a job whose workers died from one that Spark could not run at all."""
         text = str(cause)
+        if why := unfit(text):
+            return ExecutorsUnfit(why)
         if any(sign in text for sign in WORKER_IS_DEAD):
             return WorkersDied(f"the Python workers of a job of {count} units died")
-        if isinstance(cause, Py4JNetworkError) or "SparkContext" in text:
+        if any(sign in text for sign in CONTEXT_IS_GONE) or is_gone(session):
             # The JVM is gone, or its context is: the next batch starts a new one, once for all
             # the pipelines that notice it.
             with self._lock:
                 if self._session is session:
                     self._session = None
+                    forget(session)
             return RunFailed("Spark is gone; it is started again")
         return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
 
@@ -109,14 +141,38 @@ class SparkRunner:
         with self._lock:
             if self._session is None:
                 self._starting()
-                self._session = start(self._settings)
+                self._session = self._new_session()
             if self._switchboard is None:
-                # The address that Spark's own executors reach the driver at.
-                host = self._session.conf.get("spark.driver.host") or "127.0.0.1"
-                self._switchboard = Switchboard(
-                    host, stop_requested=self._stop_requested, heard=self._heard
-                )
+                self._switchboard = self._listening(self._session)
             return self._session, self._switchboard
+
+    def _new_session(self) -> SparkSession:
+        try:
+            session = start(self._settings)
+            if local_cores(self._settings) is None:
+                await_executors(lambda: executors(session))
+        except TROUBLE as cause:
+            raise RunFailed(
+                f"Spark did not start on {self._settings.master}: {_reason(str(cause))}"
+            ) from cause
+        return session
+
+    def _listening(self, session: SparkSession) -> Switchboard:
+        """Listen where Spark itself does, and be called where its executors call the driver."""
+        host = session.conf.get(HOST) or ""
+        bind = session.conf.get(BIND, host) or host
+        if fault := unreachable_driver(self._settings.master, host):
+            raise ConfigInvalid([fault])
+        port = self._settings.line_port
+        try:
+            return Switchboard(
+                host, bind=bind, port=port, stop_requested=self._stop_requested, heard=self._heard
+            )
+        except OSError as cause:
+            raise RunFailed(
+                f"cannot listen to running tasks at {bind}, port {port or 'any'} "
+                f"({cause.strerror}); see {BIND} and spark.line_port in docs/cluster.md"
+            ) from cause
 
 
 def _reason(text: str) -> str:
@@ -142,8 +198,12 @@ def task(
                 with Caller(work.line, name) as line:
                     outcome = run_unit(units[index], work, stores, line)
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([index], pa.int64()), pa.array([pickle.dumps(outcome)], pa.binary())],
-                    names=["unit", "outcome"],
+                    [
+                        pa.array([index], pa.int64()),
+                        pa.array([pickle.dumps(outcome)], pa.binary()),
+                        pa.array([line.reached], pa.bool_()),
+                    ],
+                    names=["unit", "outcome", "reached"],
                 )
 
     return run

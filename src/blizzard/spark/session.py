@@ -5,13 +5,18 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
+from blizzard.masters import runs_in_this_process, stays_on_this_machine, unreachable_driver
 from blizzard.settings import SparkSettings
 from blizzard.spark.archive import (
     JAVA,
@@ -25,6 +30,8 @@ from blizzard.spark.archive import (
     mark_used,
     may_share,
 )
+from blizzard.spark.fit import DRIVERS_PYTHON, own_python
+from lake.errors import ConfigInvalid
 
 QUIET = """
 rootLogger.level = error
@@ -36,15 +43,23 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %-5p spark: %m%n%ex{short}
 logger.task.name = org.apache.spark.scheduler.TaskSetManager
 logger.task.level = warn
+logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
+logger.scheduler.level = warn
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
-"""Spark says what matters (a task that failed) and nothing of how it started.
+"""Spark says what matters (a task that failed, a cluster without room) and nothing of its start.
 
 The gateway's level equals the root's, or Spark announces that it changed the level.
 """
 
+HOST = "spark.driver.host"
+BIND = "spark.driver.bindAddress"
+PYTHON = "spark.pyspark.python"
 USERS_JAVA = "spark.driver.extraJavaOptions"
+
+WAIT_FOR_EXECUTORS_SECS = 30.0
+NO_MORE_COME_SECS = 1.0
 
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(,\d+)?\])?")
 
@@ -54,8 +69,7 @@ def start(settings: SparkSettings, *, archive_to: Path | None = None) -> SparkSe
 
     With `archive_to` the JVM writes the classes it has loaded there when it ends.
     """
-    # The executors' Python must be the one that has this package.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = executors_python(settings, os.environ)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # Spark's scripts start a Python and a JVM of their own to find these out.
     os.environ.setdefault("SPARK_HOME", _find_spark_home())
@@ -69,15 +83,18 @@ def start(settings: SparkSettings, *, archive_to: Path | None = None) -> SparkSe
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "blizzard.spark.daemon",
         "spark.sql.artifact.isolation.enabled": "false",
+        f"spark.executorEnv.{DRIVERS_PYTHON}": own_python(),
         **settings.conf,
     }
     if settings.most_tasks is not None:
         # A cluster's own way to say it; one that knows another way is told by the user's conf.
         conf.setdefault("spark.cores.max", str(settings.most_tasks))
-    if settings.master.startswith("local"):
+    if stays_on_this_machine(settings.master):
         # On a machine without DNS, Spark's guess of its own address fails.
-        conf.setdefault("spark.driver.host", "127.0.0.1")
-        conf.setdefault("spark.driver.bindAddress", "127.0.0.1")
+        conf.setdefault(HOST, "127.0.0.1")
+        conf.setdefault(BIND, conf[HOST])
+    if fault := unreachable_driver(settings.master, conf.get(HOST, "")):
+        raise ConfigInvalid([fault])
     if archive_to is not None:
         return _started(capped_master(settings), conf | {USERS_JAVA: _writing(archive_to)}, None)
     archive = own_archive()
@@ -100,6 +117,70 @@ def _started(master: str, conf: Mapping[str, str], archive: Archive | None) -> S
     for key, value in (*conf.items(), (USERS_JAVA, options)):
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def is_gone(session: SparkSession) -> bool:
+    """Say whether a session can do nothing more: its context was stopped, or its JVM is dead."""
+    try:
+        context: Any = session.sparkContext._jsc  # noqa: SLF001 - Python does not know it otherwise
+        return context is None or bool(context.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
+def forget(session: SparkSession) -> None:
+    """Let go of a session whose Spark is gone; else pyspark would hand it out again for ever."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that Spark did not end cleanly, which is why we are here
+        try:
+            session.stop()
+        except (Py4JError, OSError):
+            # The JVM itself is gone, and what is left of it in Python must go, too.
+            SparkContext._gateway = None  # noqa: SLF001 - there is no other way
+            SparkContext._jvm = None  # noqa: SLF001
+            SparkContext._active_spark_context = None  # noqa: SLF001
+            SparkSession._instantiatedSession = None  # noqa: SLF001
+            SparkSession._activeSession = None  # noqa: SLF001
+
+
+def executors_python(settings: SparkSettings, environ: Mapping[str, str]) -> str:
+    """Give the Python that runs the tasks: on this machine the one that has this package.
+
+    On a cluster the path of our own means nothing; there it is found by its name. The user's word
+    wins, and what the configuration says wins over the environment, as in Spark itself.
+    """
+    ours = sys.executable if runs_in_this_process(settings.master) else f"python{own_python()}"
+    return settings.conf.get(PYTHON) or environ.get("PYSPARK_PYTHON") or ours
+
+
+def await_executors(
+    count: Callable[[], int],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> int:
+    """Wait until executors have come and no more come; say how many there are.
+
+    A session is there before its executors are. Planned without them, the first batch would be cut
+    for two cores, however many there are. A cluster that has none free is not waited for long: the
+    batch waits in Spark then, which says so.
+    """
+    began = changed = clock()
+    found = count()
+    while clock() - began < WAIT_FOR_EXECUTORS_SECS:
+        now = count()
+        if now != found:
+            found, changed = now, clock()
+        if found and clock() - changed >= NO_MORE_COME_SECS:
+            break
+        pause(0.1)
+    return found
+
+
+def executors(session: SparkSession) -> int:
+    """Count the executors that are there; the driver stands among them in Spark's list."""
+    tracker: Any = session.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001 - Python's has no such call
+    return len(tracker.getExecutorInfos()) - 1
 
 
 def local_cores(settings: SparkSettings) -> int | None:

@@ -137,6 +137,18 @@ def _address(text: str) -> str:
     return text
 
 
+def _folder(text: str) -> str:
+    if not (text := _local(text)).startswith("/"):
+        raise ValueError("must be a full path of a local disk, as in /mnt/lake")
+    return text
+
+
+def _port(number: int) -> int:
+    if number > 65_535:
+        raise ValueError("must be a port, which is 65535 at most")
+    return number
+
+
 Text = Annotated[str, Field(min_length=1)]
 Flag = Annotated[bool, BeforeValidator(_boolean)]
 Count = Annotated[int, BeforeValidator(_no_boolean), Field(gt=0)]
@@ -152,6 +164,8 @@ Megabytes = Annotated[
 Location = Annotated[Text, AfterValidator(location)]
 SourceLocation = Annotated[Text, AfterValidator(source_location)]
 Address = Annotated[str, AfterValidator(_address)]
+Folder = Annotated[Text, AfterValidator(_folder)]
+Port = Annotated[CountOrZero, AfterValidator(_port)]
 
 
 class Section(BaseModel):
@@ -315,6 +329,8 @@ class Spark(Section):
 
     master: Text = "local[*,4]"
     conf: dict[str, SecretStr] = {}
+    shared_paths: list[Folder] = []
+    line_port: Port = 0
 
 
 class Metrics(Section):

@@ -39,6 +39,7 @@ def test_a_stop_is_known_before_a_unit_begins() -> None:
     switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
     with Caller(switchboard.address, "p/1") as line:
         assert line.stop_soon
+        assert line.reached
     switchboard.close()
 
 
@@ -65,6 +66,29 @@ def test_a_driver_that_is_gone_is_no_trouble_of_the_task() -> None:
         line.progress.records = 1
 
     assert not line.stop_soon
+    assert not line.reached
+
+
+def test_the_driver_is_called_at_its_host_and_listens_where_it_is_told() -> None:
+    """The two differ in a container, and behind a name that only others know."""
+    switchboard = Switchboard(
+        "localhost", bind="127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None
+    )
+    assert switchboard.address.host == "localhost"
+    with Caller(switchboard.address, "p/1") as line:
+        assert line.stop_soon
+    switchboard.close()
+
+
+def test_the_driver_listens_at_the_port_that_it_is_told() -> None:
+    first = Switchboard("127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None)
+    first.close()
+    again = Switchboard(
+        "127.0.0.1", port=first.address.port, stop_requested=lambda: False, heard=lambda *_: None
+    )
+    again.close()
+
+    assert again.address.port == first.address.port
 
 
 def test_the_word_is_not_shown() -> None:

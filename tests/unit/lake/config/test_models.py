@@ -28,6 +28,7 @@ ZERO_MEANS_SOMETHING = {
     "source.min_age_secs",
     "error_handling.max_failures",
     "global.poll_jitter_secs",
+    "spark.line_port",
 }
 
 
@@ -291,3 +292,19 @@ def test_templates_are_read_as_the_partition_rules_read_them(text: str) -> None:
 def test_the_choices_are_those_of_the_rest_of_the_program() -> None:
     assert set(get_args(DeclaredField.model_fields["type"].annotation)) == set(FieldType)
     assert set(get_args(Sink.model_fields["handoff"].annotation)) == set(Handoff)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("spark.line_port", 65_536, "must be a port, which is 65535 at most"),
+        ("spark.shared_paths", ["mnt/lake"], "must be a full path of a local disk"),
+        ("spark.shared_paths", ["s3://b/lake"], "must be a full path of a local disk"),
+    ],
+)
+def test_what_is_no_port_and_no_folder_is_refused(
+    tmp_path: Path, key: str, value: Any, says: str
+) -> None:
+    (fault,) = faults(tmp_path, with_value(key, value))
+
+    assert says in fault

@@ -1,0 +1,53 @@
+"""Whether an executor's Python can do the work: what it says where it cannot, and how that is read.
+
+An executor has no other way to speak before it works than what Spark passes on of its standard
+error, in the middle of a Java stack trace.
+"""
+
+import re
+import sys
+from collections.abc import Mapping
+
+DRIVERS_PYTHON = "BLIZZARD_DRIVER_PYTHON"
+"""The environment variable that tells executors which Python the driver has."""
+
+PAGE = "docs/cluster.md"
+SETTINGS = (
+    "build the archive with `make archive` and set spark.archives: "
+    "dist/blizzard-env.tar.gz#blizzard-env and spark.executorEnv.PYTHONPATH: blizzard-env under "
+    f"spark.conf, or use an image that has it; see {PAGE}"
+)
+
+MISSING = re.compile(r"No module named '?([\w.]+)")
+NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
+OTHER_PYTHON = re.compile(r"blizzard: this is Python (\S+) and the driver's is (\S+)")
+SPARKS_WORDS = re.compile(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+)\D.*?(\d+\.\d+)", re.DOTALL)
+
+
+def own_python() -> str:
+    """Give the version that compiled modules depend on."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def require_drivers_python(environ: Mapping[str, str], here: str) -> None:
+    """End this process if its Python is not the driver's: compiled modules fit one alone."""
+    wanted = environ.get(DRIVERS_PYTHON, here)
+    if wanted != here:
+        sys.exit(f"blizzard: this is Python {here} and the driver's is {wanted}")
+
+
+def unfit(text: str) -> str | None:
+    """Say in words why executors could not work, out of Spark's report; None if they could."""
+    if found := OTHER_PYTHON.search(text) or SPARKS_WORDS.search(text):
+        return (
+            f"the executors have Python {found[1]} and the driver {found[2]}; install the driver's "
+            f"on them and name it with spark.pyspark.python under spark.conf, see {PAGE}"
+        )
+    if found := NO_PYTHON.search(text):
+        return (
+            f"the executors have no {found[1]}; name their Python {own_python()} with "
+            f"spark.pyspark.python under spark.conf, see {PAGE}"
+        )
+    if found := MISSING.search(text):
+        return f"the executors' Python has no module {found[1]}: {SETTINGS}"
+    return None
