@@ -12,7 +12,7 @@ WORKERS ?= 2
 ARCHIVE := dist/blizzard-env.tar.gz
 
 .PHONY: help setup java demo check test test-quick test-spark archive test-cluster interop \
-  bench-growth bench-wide format lock clean
+  bench bench-all bench-growth bench-wide format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,14 @@ test-cluster: setup java archive ## the tests on a standalone cluster: a master 
 
 interop: setup java ## Spark with Delta on the same tables; fetches the Delta package
 	$(BIN)/pytest -q -m interop tests/interop
+
+bench: setup java ## blizzard against its peers, some minutes; writes docs/performance.md
+	$(BIN)/blizzard warm
+	$(BIN)/python -m bench.race --write
+
+bench-all: setup java ## the same at full size, with the long ones; an hour
+	$(BIN)/blizzard warm
+	$(BIN)/python -m bench.race --all --write
 
 bench-growth: setup ## measure what grows with the history; writes docs/performance.md
 	$(BIN)/python -m bench.growth --most 1000000 --write

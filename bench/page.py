@@ -51,6 +51,20 @@ def _plain(error: str) -> str:
     return error.replace("|", "/")[:120]
 
 
+def memory(figures: Figures) -> Iterator[str]:
+    """Say what a worker takes on one very large file, early and late."""
+    took = figures["workloads"].get("e", {}).get("contestants", {}).get(OURS)
+    if not took or not took["worker_mib"]:
+        return
+    sizes = took["worker_mib"]
+    quarter = max(1, len(sizes) // 4)
+    yield (
+        f"**Memory.** On workload (e) the largest Python worker took {max(sizes)} MiB at most: "
+        f"{max(sizes[quarter : 2 * quarter], default=0)} in the second quarter of the run, "
+        f"{max(sizes[-quarter:])} in the last."
+    )
+
+
 def write(figures: Figures) -> None:
     """Put table, plot and machine into the page."""
     draw(figures)
@@ -61,7 +75,9 @@ def write(figures: Figures) -> None:
         "",
         f"{made['cpu']}, {made['cores']} cores, Python {made['python']}; {libraries}.",
         "",
-        "![Throughput of each contestant in each workload](images/race.svg)",
+        "![Speed of each contestant in each workload](images/race.svg)",
+        "",
+        *memory(figures),
     ]
     before, _, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]

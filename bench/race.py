@@ -210,6 +210,9 @@ def main() -> None:
     for line in page.table(figures):
         print(line)
     if options.write:
+        # A workload that was not run keeps the figures it has.
+        kept = json.loads(FIGURES.read_text())["workloads"] if FIGURES.exists() else {}
+        figures["workloads"] = dict(sorted((kept | results).items()))
         FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
         page.write(figures)
 
