@@ -1,0 +1,103 @@
+"""Where the time of a work unit goes: each stage alone, in one process, one after the other.
+
+    .venv/bin/python -m bench.stages [workload] [--scale 0.1] [--rounds 5]
+
+Of several rounds the best counts, as neighbours on the machine can only make one slower.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from bench.race import DATA
+from bench.workloads import WORKLOADS, Workload, generated
+from blizzard.compression import codec_of, decompress
+from blizzard.ndjson.decoder import Decoder
+from blizzard.ndjson.guard import tame
+from blizzard.ndjson.lines import MAX_LINE_BYTES, Block, Decoded, blocks
+from blizzard.settings import RollingPolicy
+from blizzard.writer import RollingWriter
+from lake.clock import Clock
+
+Result = TypeVar("Result")
+
+
+def main() -> None:
+    """Measure and show."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workload", nargs="?", default="a", choices=WORKLOADS)
+    parser.add_argument("--scale", type=float, default=0.1)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    workload = WORKLOADS[options.workload]
+    files = sorted(generated(workload, options.scale, DATA).iterdir())
+    measure(workload.at(options.scale), files, options.rounds)
+
+
+def measure(workload: Workload, files: list[Path], rounds: int) -> None:
+    """Run each stage on what the one before it gave."""
+    unpack, pieces = best(rounds, lambda: [list(unpacked(file)) for file in files])
+    cut, cuts = best(rounds, lambda: [list(blocks(each)) for each in pieces])
+    guard, _ = best(rounds, lambda: guarded(cuts))
+    decoder = Decoder(workload.schema)
+    decode, rows = best(rounds, lambda: [list(decoder.decode(each)) for each in pieces])
+    write, _ = best(rounds, lambda: written(workload, rows))
+    whole = unpack + decode + write
+    for name, seconds in (
+        ("decompress", unpack),
+        ("cut into blocks of lines", cut),
+        ("look them over", guard),
+        ("parse", decode - cut - guard),
+        ("write Parquet", write),
+    ):
+        nanoseconds = seconds / workload.rows * 1e9
+        print(f"{name:26} {nanoseconds:8.0f} ns a row  {seconds / whole:6.0%}")
+
+
+def best(rounds: int, stage: Callable[[], Result]) -> tuple[float, Result]:
+    """Give the CPU seconds of the best round, and what the stage gave."""
+    times = []
+    for _ in range(rounds):
+        began = time.process_time()
+        result = stage()
+        times.append(time.process_time() - began)
+    return min(times), result
+
+
+def unpacked(path: Path) -> Iterator[bytes]:
+    """Give the plain bytes of a file."""
+    with path.open("rb") as file:
+        yield from decompress(iter(partial(file.read, 1 << 20), b""), codec_of(path.name))
+
+
+def guarded(cuts: list[list[Block]]) -> None:
+    """Look all blocks over."""
+    for each in cuts:
+        for block in each:
+            tame(block, max_line_bytes=MAX_LINE_BYTES)
+
+
+def written(workload: Workload, rows: list[list[Decoded]]) -> None:
+    """Write all rows, as one task would."""
+    with tempfile.TemporaryDirectory() as folder:
+        writer = RollingWriter(
+            schema=workload.schema.arrow(),
+            policy=RollingPolicy(),
+            marks={},
+            folder=Path(folder),
+            clock=Clock(),
+        )
+        for each in rows:
+            for decoded in each:
+                for _file in writer.write(decoded.batch, "file"):
+                    pass
+        for _file in writer.close():
+            pass
+
+
+if __name__ == "__main__":
+    main()
