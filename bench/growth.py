@@ -296,7 +296,9 @@ def show(found: list[Figures]) -> None:
     head, rest = PAGE.read_text().split(BEGIN)
     PAGE.write_text(f"{head}{BEGIN}\n{table_of(found)}\n{END}{rest.split(END)[1]}")
     with plots.style():
-        plots.save(plots.log_log(panels_of(found), columns=3, across="n"), PLOT)
+        panels = panels_of(found)
+        figure = plots.log_log(panels, columns=3, across="n")
+        plots.save(figure, PLOT, mark=plots.mark_of(panels))
 
 
 def panels_of(found: list[Figures]) -> list[plots.Panel]:

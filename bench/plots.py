@@ -3,6 +3,8 @@
 They are the same bytes as long as their figures are.
 """
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -57,10 +59,20 @@ def style() -> AbstractContextManager[None]:
     )
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG; the same figure gives the same bytes on the same versions."""
+def mark_of(panels: Sequence[Panel]) -> str:
+    """Give a word that stands in the plot of these panels and in no other's."""
+    drawn = [(panel.title, dict(panel.lines)) for panel in panels]
+    return hashlib.sha256(json.dumps(drawn).encode()).hexdigest()
+
+
+def save(figure: Figure, path: Path, *, mark: str = "") -> None:
+    """Write a figure as SVG; the same figure gives the same bytes on the same versions.
+
+    With a mark it can be told, without drawing, whether a plot is that of given figures.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", transparent=True, metadata={"Date": None})
+    told = {"Date": None, "Description": mark or None}
+    figure.savefig(path, format="svg", transparent=True, metadata=told)
     # The backend leaves spaces at the ends of lines, which editors and hooks would take away.
     text = "\n".join(line.rstrip() for line in path.read_text().splitlines())
     path.write_text(f"{text}\n")
