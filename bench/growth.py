@@ -4,9 +4,10 @@ Each measure runs in a process of its own, over a store in memory that counts it
 would be asked (a page of 1,000 names a listing), or over a local disk for penguin. CPU seconds and
 memory are of that process. Run it from the root of the checkout:
 
-    .venv/bin/python -m bench.growth [--most 1000000] [--write]
+    .venv/bin/python -m bench.growth [--most 1000000] [--write | --draw]
 
-`--write` puts the table into docs/performance.md and the figures into bench/growth.json.
+`--write` puts the table into docs/performance.md, the figures into bench/growth.json and the plot
+into docs/images/growth.svg. `--draw` measures nothing: it makes table and plot from the figures.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from bench import plots
 from blizzard import keeper, known
 from blizzard.compression import Codec
 from blizzard.flow import Name, SourceFile
@@ -39,10 +41,13 @@ from tests.support.builders import NOON, source_settings
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+PLOT = PAGE.parent / "images" / "growth.svg"
 FIGURES = Path(__file__).parent / "growth.json"
 BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FILES_PER_ENTRY = 100
+LEAST_SECONDS = 0.001
+"""Less was not measured, and stands in the plot as this."""
 TAIL = 50
 
 Figures = dict[str, Any]
@@ -259,11 +264,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--most", type=int, default=SIZES[2])
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--draw", action="store_true")
     parser.add_argument("--one", nargs=2, metavar=("MEASURE", "SIZE"))
     given = parser.parse_args()
     if given.one:
         act, _most, _words = MEASURES[given.one[0]]
         print(json.dumps(act(int(given.one[1]))))
+        return
+    if given.draw:
+        show(json.loads(FIGURES.read_text())["figures"])
         return
     found = []
     for name, (_act, most, _words) in MEASURES.items():
@@ -279,9 +288,33 @@ def main() -> None:
             "cores": os.cpu_count(),
         }
         FIGURES.write_text(json.dumps({"where": where, "figures": found}, indent=1) + "\n")
-        text = PAGE.read_text()
-        head, rest = text.split(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{table_of(found)}\n{END}{rest.split(END)[1]}")
+        show(found)
+
+
+def show(found: list[Figures]) -> None:
+    """Put the figures into the documentation, as a table and as a plot."""
+    head, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(f"{head}{BEGIN}\n{table_of(found)}\n{END}{rest.split(END)[1]}")
+    with plots.style():
+        panels = panels_of(found)
+        figure = plots.log_log(panels, columns=3, across="n")
+        plots.save(figure, PLOT, mark=plots.mark_of(panels))
+
+
+def panels_of(found: list[Figures]) -> list[plots.Panel]:
+    """Give a panel for each measure: CPU seconds and, where they were counted, requests."""
+    panels = []
+    for name, (_act, _most, words) in MEASURES.items():
+        of_it = [one for one in found if one["measure"] == name]
+        lines = {
+            "CPU seconds": [(one["n"], max(LEAST_SECONDS, one["cpu_seconds"])) for one in of_it]
+        }
+        asked = [(one["n"], one["requests"]) for one in of_it if one["requests"]]
+        if asked:
+            lines["requests"] = asked
+        # A poll is of so many files, whatever it finds: the long words stand in the table.
+        panels.append(plots.Panel(title=words.partition(";")[0], lines=lines))
+    return panels
 
 
 def table_of(found: list[Figures]) -> str:

@@ -217,7 +217,7 @@ def test_a_wait_for_the_store_ends_with_a_stop(tmp_path: Path) -> None:
     settings = pipeline(tmp_path, "one")
     settings = replace(settings, sink=replace(settings.sink, rolling=rolling))
     made = run_of(settings, stop=stop)
-    built = made._pipeline(settings, Inside(), lambda _event: None, "run-1")  # type: ignore[arg-type]
+    built = made._pipeline(settings, Inside(), lambda _event: None, "run-1")
     stop.request()
 
     assert built.pause(3600.0) is True
