@@ -19,20 +19,29 @@ MAX_NAMES = 100
 MAX_NAME_CHARACTERS = 200
 OTHER_FIELDS = "(other fields)"
 MAX_CELLS = 4_000_000
+SHORT_BLOCK_BYTES = 256 << 10
+"""Below this a call of Arrow's parser costs more than it saves."""
 
 
 class Decoder:
     """Turns the lines of a file into rows of the declared schema, value for value.
 
-    A decoder keeps nothing between files; one can serve many.
+    One can serve many files: what it remembers of one makes it faster with the next, never other.
     """
 
-    def __init__(self, schema: Schema, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        max_line_bytes: int = MAX_LINE_BYTES,
+        short_block_bytes: int = SHORT_BLOCK_BYTES,
+    ) -> None:
         if not schema.fields:
             raise ValueError("a schema without fields has no rows to decode")
         self._schema = schema
-        keeps_text = any(field.type is FieldType.JSON for field in schema.fields)
-        self._fast = KeepingPath if keeps_text else FastPath
+        self._keeps_text = any(field.type is FieldType.JSON for field in schema.fields)
+        self._short_block_bytes = short_block_bytes
+        self._keeping = KeepingPath(schema, max_line_bytes=max_line_bytes)
         self._max_line_bytes = max_line_bytes
 
     def decode(self, chunks: Iterable[bytes]) -> Iterator[Decoded]:
@@ -41,11 +50,12 @@ class Decoder:
         The first bad line raises `BadLine`, after the batches of the blocks before it.
         """
         exact = ExactPath(self._schema, max_line_bytes=self._max_line_bytes)
-        fast = self._fast(self._schema, max_line_bytes=self._max_line_bytes)
+        fast = FastPath(self._schema, max_line_bytes=self._max_line_bytes)
         names: set[str] = set()
         max_lines = max(1, MAX_CELLS // len(self._schema.fields))
         for block in blocks(chunks, max_line_bytes=self._max_line_bytes, max_lines=max_lines):
-            decoded = fast.read(block) or exact.read(block)
+            keep = self._keeps_text or len(block.data) < self._short_block_bytes
+            decoded = (self._keeping if keep else fast).read(block) or exact.read(block)
             yield replace(decoded, dropped=_capped(decoded.dropped, names))
 
 

@@ -1,4 +1,7 @@
-"""The fast path of schemas with `json` fields: msgspec, which keeps the text of a value.
+"""The fast path of schemas with `json` fields and of short blocks: msgspec.
+
+It keeps the text of a value, which Arrow's parser does not, and has none of the millisecond that a
+call of Arrow's costs before it begins.
 
 msgspec is strict: a value of another type, a number that is none and a broken line are errors. What
 it lets pass is looked for here: two records on one line, a field that stands twice in a record, and
@@ -8,6 +11,7 @@ a negative zero. Wherever there is doubt the answer is "not here": the exact pat
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, cast
 
@@ -50,8 +54,8 @@ _QUOTE = ord('"')
 class KeepingPath:
     """Reads blocks with msgspec, and says so when it cannot vouch for the answer.
 
-    It belongs to one file: it remembers the undeclared fields seen so far, and whether declared
-    ones are left out, so that such records are read at full speed.
+    It remembers the undeclared fields seen so far, and whether declared ones are left out, so that
+    such records are read at full speed.
     """
 
     def __init__(self, schema: Schema, *, max_line_bytes: int) -> None:
@@ -61,7 +65,7 @@ class KeepingPath:
         self._undeclared: list[str] = []
         self._sparse = False
         self._usable = all(_can_be_counted(field.name) for field in schema.fields)
-        self._reader = self._new_reader()
+        self._reader = _reader(self._fields, tuple(self._undeclared), self._sparse)
         self._transposed = _transposed(len(schema.fields))
 
     def read(self, block: Block) -> Decoded | None:
@@ -85,30 +89,6 @@ class KeepingPath:
         blank = block.lines - records.rows
         return Decoded(batch=batch, lines=block.lines, blank=blank, dropped=dropped)
 
-    def _new_reader(self) -> "msgspec.json.Decoder[Any]":
-        """Make a reader of the declared fields and of the undeclared ones seen so far."""
-        declared = [
-            (f"d{place}", _READ_AS[field.type] | UnsetType, UNSET)
-            if self._sparse
-            else (f"d{place}", _READ_AS[field.type])
-            for place, field in enumerate(self._fields)
-        ]
-        undeclared = [
-            (f"u{place}", Raw | UnsetType, UNSET) for place in range(len(self._undeclared))
-        ]
-        names = {f"d{place}": str(field.name) for place, field in enumerate(self._fields)}
-        names |= {f"u{place}": name for place, name in enumerate(self._undeclared)}
-        record = msgspec.defstruct(
-            "Record",
-            cast("Any", declared + undeclared),
-            rename=names,
-            forbid_unknown_fields=True,
-            kw_only=True,
-            gc=False,
-            eq=False,
-        )
-        return msgspec.json.Decoder(record)
-
     def _rows(self, data: bytes) -> list[Any]:
         try:
             return self._reader.decode_lines(data)
@@ -130,13 +110,12 @@ class KeepingPath:
         new = found - known
         if len(new) + len(self._undeclared) > MAX_UNDECLARED or not all(map(_can_be_counted, new)):
             # Too many to remember. The exact path counts any number of them.
-            self._usable = False
             return False
         if not new and sparse == self._sparse:
             return False
         self._undeclared += sorted(new)
         self._sparse = sparse
-        self._reader = self._new_reader()
+        self._reader = _reader(self._fields, tuple(self._undeclared), self._sparse)
         return True
 
     def _columns(self, rows: list[Any], data: bytes) -> "tuple[list[pa.Array[Any]], int]":
@@ -195,6 +174,33 @@ def _count_quotes(data: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _QUOTE))
 
 
+@lru_cache(maxsize=64)
+def _reader(
+    fields: tuple[Field, ...], undeclared: tuple[str, ...], sparse: bool
+) -> "msgspec.json.Decoder[Any]":
+    """Make a reader of the declared fields and of undeclared ones."""
+    declared = [
+        (f"d{place}", _READ_AS[field.type] | UnsetType, UNSET)
+        if sparse
+        else (f"d{place}", _READ_AS[field.type])
+        for place, field in enumerate(fields)
+    ]
+    others = [(f"u{place}", Raw | UnsetType, UNSET) for place in range(len(undeclared))]
+    names = {f"d{place}": str(field.name) for place, field in enumerate(fields)}
+    names |= {f"u{place}": name for place, name in enumerate(undeclared)}
+    record = msgspec.defstruct(
+        "Record",
+        cast("Any", declared + others),
+        rename=names,
+        forbid_unknown_fields=True,
+        kw_only=True,
+        gc=False,
+        eq=False,
+    )
+    return msgspec.json.Decoder(record)
+
+
+@lru_cache(maxsize=64)
 def _transposed(columns: int) -> Callable[[list[Any]], list[list[Any]]]:
     """Give a function that turns records into columns.
 
