@@ -5,6 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
+from bench import plots
+
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 IMAGE = PAGE.parent / "images" / "race.svg"
 BEGIN, END = "<!-- race: begin -->", "<!-- race: end -->"
@@ -67,7 +71,8 @@ def memory(figures: Figures) -> Iterator[str]:
 
 def write(figures: Figures) -> None:
     """Put table, plot and machine into the page."""
-    draw(figures)
+    with plots.style():
+        plots.save(draw(figures), IMAGE)
     made = figures["machine"]
     libraries = ", ".join(f"{name} {number}" for name, number in made["libraries"].items())
     lines = [
@@ -84,37 +89,32 @@ def write(figures: Figures) -> None:
     PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
 
 
-def draw(figures: Figures) -> None:
+def draw(figures: Figures) -> Figure:
     """Draw a bar for every contestant in every workload, as a multiple of Spark's own speed."""
-    import matplotlib as mpl  # noqa: PLC0415
-
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "race"
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
     names = ("blizzard", "bare processes", "DuckDB", "Polars", "Spark stream")
-    keys = [
-        key for key, found in figures["workloads"].items() if _median(found, "Spark") is not None
-    ]
-    figure, axes = plt.subplots(figsize=(8, 0.9 + 0.75 * len(keys)))
+    keys = [key for key, found in figures["workloads"].items() if _median(found, "Spark")]
+    figure = Figure(figsize=(7, 0.8 + 0.6 * len(keys)), layout="constrained")
+    axes = figure.subplots()
     height = 0.8 / len(names)
     for place, name in enumerate(names):
-        speeds = []
-        for key in keys:
+        at, speeds = [], []
+        for row, key in enumerate(keys):
             found = figures["workloads"][key]
             theirs, spark = _median(found, name), _median(found, "Spark")
-            speeds.append(spark / theirs if theirs and spark else 0.0)
-        at = [row + (place - len(names) / 2 + 0.5) * height for row in range(len(keys))]
-        axes.barh(at, speeds, height, label=name)
-    axes.axvline(1, color="grey", linewidth=1)
+            if theirs and spark:
+                at.append(row + (place - len(names) / 2 + 0.5) * height)
+                speeds.append(spark / theirs)
+        if speeds:
+            axes.barh(at, speeds, height, label=name, color=plots.COLOURS[place])
+    axes.axvline(1, color=plots.GREY, linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    axes.minorticks_off()
     axes.set_yticks(range(len(keys)), [f"({key})" for key in keys])
     axes.invert_yaxis()
     axes.set_xlabel("speed, as a multiple of Spark's own reader and writer")
-    axes.legend(fontsize="small", loc="lower right")
-    figure.tight_layout()
-    IMAGE.parent.mkdir(exist_ok=True)
-    figure.savefig(IMAGE, metadata={"Date": None})
-    plt.close(figure)
+    figure.legend(loc="outside lower center", ncols=len(names))
+    return figure
 
 
 def _median(found: Figures, name: str) -> float | None:
