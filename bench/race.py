@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -124,7 +124,31 @@ def rows_in(table: Path) -> int:
     return ds.dataset(table, format="parquet", exclude_invalid_files=True).count_rows()
 
 
-def run_race(race: Race, results: Figures) -> None:
+class Field:
+    """Everybody who runs. Each starts when it is first needed, and stays warm for what follows."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._running: dict[str, Running] = {}
+
+    def __getitem__(self, name: str) -> Running:
+        if name not in self._running:
+            self._running[name] = self._stack.enter_context(Running(name))
+        return self._running[name]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+
+def run_race(race: Race, field: Field, results: Figures) -> None:
     """Run all rounds of a race, and put what they took into the results."""
     workload = race.workload.at(race.scale)
     source = generated(race.workload, race.scale, DATA)
@@ -139,10 +163,9 @@ def run_race(race: Race, results: Figures) -> None:
             "contestants": {},
         },
     )
-    with ExitStack() as stack, tempfile.TemporaryDirectory(dir=DATA) as scratch:
-        running = [stack.enter_context(Running(name)) for name in race.contestants]
+    with tempfile.TemporaryDirectory(dir=DATA) as scratch:
         able = []
-        for each in running:
+        for each in [field[name] for name in race.contestants]:
             took = each.run(race.workload, little, Path(scratch) / "little")
             shutil.rmtree(Path(scratch) / "little", ignore_errors=True)
             entry = found["contestants"].setdefault(
@@ -197,15 +220,11 @@ def main() -> None:
     wanted = options.workloads.split(",") if options.workloads else list(WORKLOADS)
     DATA.mkdir(parents=True, exist_ok=True)
     results: Figures = {}
-    for race in ALL if options.all else QUICK:
-        if race.workload.key in wanted:
-            chosen = Race(
-                workload=race.workload,
-                scale=options.scale or race.scale,
-                rounds=options.rounds or race.rounds,
-                contestants=race.contestants,
-            )
-            run_race(chosen, results)
+    with Field() as field:
+        for race in ALL if options.all else QUICK:
+            if race.workload.key in wanted:
+                scale, rounds = options.scale or race.scale, options.rounds or race.rounds
+                run_race(replace(race, scale=scale, rounds=rounds), field, results)
     figures = {"machine": machine(), "workloads": results}
     for line in page.table(figures):
         print(line)
