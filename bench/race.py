@@ -121,6 +121,8 @@ class Running:
 
 def rows_in(table: Path) -> int:
     """Count what is there."""
+    if not table.exists():
+        return 0
     return ds.dataset(table, format="parquet", exclude_invalid_files=True).count_rows()
 
 
@@ -166,8 +168,7 @@ def run_race(race: Race, field: Field, results: Figures) -> None:
     with tempfile.TemporaryDirectory(dir=DATA) as scratch:
         able = []
         for each in [field[name] for name in race.contestants]:
-            took = each.run(race.workload, little, Path(scratch) / "little")
-            shutil.rmtree(Path(scratch) / "little", ignore_errors=True)
+            took = each.run(race.workload, little, _fresh(scratch))
             entry = found["contestants"].setdefault(
                 each.name, {"seconds": [], "cpu": [], "whole_mib": 0, "worker_mib": []}
             )
@@ -177,7 +178,7 @@ def run_race(race: Race, field: Field, results: Figures) -> None:
                 able.append(each)
         for number in range(race.rounds):
             for each in able:
-                table = Path(scratch) / "table"
+                table = _fresh(scratch)
                 took = each.run(race.workload, source, table)
                 entry = found["contestants"][each.name]
                 if "error" in took or (rows := rows_in(table)) != workload.rows:
@@ -187,9 +188,14 @@ def run_race(race: Race, field: Field, results: Figures) -> None:
                     entry["cpu"].append(round(took["cpu"], 2))
                     entry["whole_mib"] = max(entry["whole_mib"], took["whole_mib"])
                     entry["worker_mib"] = took["worker_mib"]
-                shutil.rmtree(table, ignore_errors=True)
+                shutil.rmtree(table.parent)
                 said = entry.get("error") or f"{took['seconds']:.1f} s, CPU {took['cpu']:.1f} s"
                 print(f"{race.workload.key:8} {number + 1}  {each.name:16} {said}", flush=True)
+
+
+def _fresh(scratch: str) -> Path:
+    """Give a place for a table, beside which nothing lies of an earlier run."""
+    return Path(tempfile.mkdtemp(dir=scratch)) / "table"
 
 
 def machine() -> dict[str, object]:
