@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.ours import CORES
-from bench.workloads import WORKLOADS, Workload
+from bench.workloads import Workload
 from lake.schema import FieldType
 
 SPARK = {
@@ -104,7 +104,8 @@ class SparkFromTheCommandLine:
     def run(self, workload: Workload, source: Path, table: Path) -> None:
         """Read everything with the declared schema, write Parquet."""
         script = (
-            "import sys; from pathlib import Path; from bench.peers import Spark, WORKLOADS; "
+            "import sys; from pathlib import Path; from bench.peers import Spark; "
+            "from bench.workloads import WORKLOADS; "
             "key, source, table = sys.argv[1:]; "
             "Spark().run(WORKLOADS[key], Path(source), Path(table))"
         )
@@ -175,13 +176,3 @@ class Polars:
             compression="snappy",
             mkdir=True,
         )
-
-
-__all__ = [
-    "WORKLOADS",
-    "DuckDB",
-    "Polars",
-    "Spark",
-    "SparkFromTheCommandLine",
-    "SparkStream",
-]

@@ -13,7 +13,7 @@ from blizzard.ndjson.keeping import KeepingPath
 from blizzard.ndjson.lines import MAX_LINE_BYTES, BadLine, Decoded, blocks
 from lake.schema import FieldType, Schema
 
-__all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
+__all__ = ["MAX_NAMES", "OTHER_FIELDS", "SHORT_BLOCK_BYTES", "BadLine", "Decoded", "Decoder"]
 
 MAX_NAMES = 100
 MAX_NAME_CHARACTERS = 200

@@ -101,19 +101,21 @@ class KeepingPath:
     def _learn(self, data: bytes) -> bool:
         """Look which fields there are; say whether that was worth another try."""
         declared = {field.name for field in self._fields}
-        known = declared.union(self._undeclared)
+        known = set(self._undeclared)
         found: set[str] = set()
         sparse = self._sparse
         for record in _NAMES.decode_lines(data):
             found |= record.keys()
             sparse = sparse or not declared <= record.keys()
-        new = found - known
-        if len(new) + len(self._undeclared) > MAX_UNDECLARED or not all(map(_can_be_counted, new)):
+        found -= declared
+        if len(found) > MAX_UNDECLARED or not all(map(_can_be_counted, found)):
             # Too many to remember. The exact path counts any number of them.
             return False
-        if not new and sparse == self._sparse:
+        if found <= known and sparse == self._sparse:
             return False
-        self._undeclared += sorted(new)
+        known |= found
+        # Other files have other fields: those of this one are what counts.
+        self._undeclared = sorted(known if len(known) <= MAX_UNDECLARED else found)
         self._sparse = sparse
         self._reader = _reader(self._fields, tuple(self._undeclared), self._sparse)
         return True

@@ -129,6 +129,15 @@ def test_beside_a_json_field_fields_may_be_left_out_and_unknown_ones_are_counted
     assert not slow_blocks
 
 
+def test_the_unknown_names_of_earlier_files_do_not_slow_later_ones_down(slow_blocks: list[Block]):
+    decoder = Decoder(ID)
+    for file in range(5):
+        data = ndjson({"id": 1} | {f"name {file}.{number}": 1 for number in range(60)})
+        (decoded,) = decoder.decode([data])
+        assert len(decoded.dropped) == 60
+    assert slow_blocks == []
+
+
 def test_beside_a_json_field_thousands_of_unknown_names_leave_the_fast_path():
     """W18: each unknown name is remembered; thousands of them are not."""
     path = KeepingPath(Schema((Field(name="j", type=FieldType.JSON),)), max_line_bytes=1 << 20)
