@@ -36,7 +36,7 @@ COLD = ("blizzard, cold", "Spark, cold")
 STREAM = ("Spark stream",)
 SMALL = 0.02
 """What everybody runs once before it counts."""
-LIBRARIES = ("pyspark", "pyarrow", "deltalake", "duckdb", "polars", "isal", "msgspec")
+LIBRARIES = ("pyspark", "pyarrow", "deltalake", "duckdb", "polars", "isal", "numba")
 
 Figures = dict[str, Any]
 

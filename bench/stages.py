@@ -17,8 +17,7 @@ from bench.race import DATA
 from bench.workloads import WORKLOADS, Workload, generated
 from blizzard.compression import codec_of, decompress
 from blizzard.ndjson.decoder import Decoder
-from blizzard.ndjson.guard import tame
-from blizzard.ndjson.lines import MAX_LINE_BYTES, Block, Decoded, blocks
+from blizzard.ndjson.lines import Decoded, blocks
 from blizzard.settings import RollingPolicy
 from blizzard.writer import RollingWriter
 from lake.clock import Clock
@@ -41,8 +40,7 @@ def main() -> None:
 def measure(workload: Workload, files: list[Path], rounds: int) -> None:
     """Run each stage on what the one before it gave."""
     unpack, pieces = best(rounds, lambda: [list(unpacked(file)) for file in files])
-    cut, cuts = best(rounds, lambda: [list(blocks(each)) for each in pieces])
-    guard, _ = best(rounds, lambda: guarded(cuts))
+    cut, _ = best(rounds, lambda: [list(blocks(each)) for each in pieces])
     decoder = Decoder(workload.schema)
     decode, rows = best(rounds, lambda: [list(decoder.decode(each)) for each in pieces])
     write, _ = best(rounds, lambda: written(workload, rows))
@@ -50,8 +48,7 @@ def measure(workload: Workload, files: list[Path], rounds: int) -> None:
     for name, seconds in (
         ("decompress", unpack),
         ("cut into blocks of lines", cut),
-        ("look them over", guard),
-        ("parse", decode - cut - guard),
+        ("parse", decode - cut),
         ("write Parquet", write),
     ):
         nanoseconds = seconds / workload.rows * 1e9
@@ -72,13 +69,6 @@ def unpacked(path: Path) -> Iterator[bytes]:
     """Give the plain bytes of a file."""
     with path.open("rb") as file:
         yield from decompress(iter(partial(file.read, 1 << 20), b""), codec_of(path.name))
-
-
-def guarded(cuts: list[list[Block]]) -> None:
-    """Look all blocks over."""
-    for each in cuts:
-        for block in each:
-            tame(block, max_line_bytes=MAX_LINE_BYTES)
 
 
 def written(workload: Workload, rows: list[list[Decoded]]) -> None:

@@ -8,19 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from blizzard.ndjson.exact import ExactPath
-from blizzard.ndjson.fast import FastPath
-from blizzard.ndjson.keeping import KeepingPath
 from blizzard.ndjson.lines import MAX_LINE_BYTES, BadLine, Decoded, blocks
-from lake.schema import FieldType, Schema
+from lake.schema import Schema
 
-__all__ = ["MAX_NAMES", "OTHER_FIELDS", "SHORT_BLOCK_BYTES", "BadLine", "Decoded", "Decoder"]
+__all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
 
 MAX_NAMES = 100
 MAX_NAME_CHARACTERS = 200
 OTHER_FIELDS = "(other fields)"
 MAX_CELLS = 4_000_000
-SHORT_BLOCK_BYTES = 256 << 10
-"""Below this a call of Arrow's parser costs more than it saves."""
 
 
 class Decoder:
@@ -29,33 +25,26 @@ class Decoder:
     One can serve many files: what it remembers of one makes it faster with the next, never other.
     """
 
-    def __init__(
-        self,
-        schema: Schema,
-        *,
-        max_line_bytes: int = MAX_LINE_BYTES,
-        short_block_bytes: int = SHORT_BLOCK_BYTES,
-    ) -> None:
+    def __init__(self, schema: Schema, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         if not schema.fields:
             raise ValueError("a schema without fields has no rows to decode")
-        self._schema = schema
-        self._keeps_text = any(field.type is FieldType.JSON for field in schema.fields)
-        self._short_block_bytes = short_block_bytes
-        self._keeping = KeepingPath(schema, max_line_bytes=max_line_bytes)
+        # It brings a compiler along, which costs a second. Only who reads rows pays for it.
+        from blizzard.ndjson.fast import FastPath  # noqa: PLC0415
+
+        self._exact = ExactPath(schema, max_line_bytes=max_line_bytes)
+        self._fast = FastPath(schema, max_line_bytes=max_line_bytes)
         self._max_line_bytes = max_line_bytes
+        self._max_lines = max(1, MAX_CELLS // len(schema.fields))
 
     def decode(self, chunks: Iterable[bytes]) -> Iterator[Decoded]:
         """Give the rows of a file in order, about 1 MiB of lines at a time.
 
         The first bad line raises `BadLine`, after the batches of the blocks before it.
         """
-        exact = ExactPath(self._schema, max_line_bytes=self._max_line_bytes)
-        fast = FastPath(self._schema, max_line_bytes=self._max_line_bytes)
         names: set[str] = set()
-        max_lines = max(1, MAX_CELLS // len(self._schema.fields))
-        for block in blocks(chunks, max_line_bytes=self._max_line_bytes, max_lines=max_lines):
-            keep = self._keeps_text or len(block.data) < self._short_block_bytes
-            decoded = (self._keeping if keep else fast).read(block) or exact.read(block)
+        limits = {"max_line_bytes": self._max_line_bytes, "max_lines": self._max_lines}
+        for block in blocks(chunks, **limits):
+            decoded = self._fast.read(block) or self._exact.read(block)
             yield replace(decoded, dropped=_capped(decoded.dropped, names))
 
 

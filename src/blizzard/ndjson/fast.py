@@ -1,163 +1,159 @@
-"""The fast path: Arrow's JSON parser on a whole block, where it provably says the same.
+"""The fast path: a compiled scan of a whole block, and Arrow for what its tokens mean.
 
-Arrow's parser is quick but lenient: it takes NaN for a number, 1e39 for an infinite float32, and
-two records on one line for two rows. So a block is looked over before it is parsed and again
-afterwards, and wherever there is doubt the answer is "not here": the exact path decides.
+It is as strict as the exact path and knows no error messages: wherever there is doubt the answer is
+"not here", and the exact path decides.
 """
 
-import re
-from collections import Counter
+import json
 from collections.abc import Iterator
-from typing import IO, Any, Literal, cast
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.json as pj
 
-from blizzard.ndjson.columns import Doubtful, conform, require_finite
-from blizzard.ndjson.guard import tame
+from blizzard.ndjson import scan
+from blizzard.ndjson.columns import Doubtful, Tokens, column
 from blizzard.ndjson.lines import Block, Decoded
 from blizzard.ndjson.values import Refused
-from lake.schema import ARROW, FieldType, Schema
+from lake.schema import Schema
 
-# How much is parsed at once while there are unknown names: each one becomes a column.
-PIECE_BYTES = 16 << 10
-MAX_UNDECLARED = 100
+MAX_LEARNED = 100
+"""New names in one block; with more of them it is the names that cost time, in any path."""
+MAX_REMEMBERED = 1000
+MAX_PLACES = 4096
+"""Members of a line whose names are guessed from the line before."""
 
-_NOT_FINITE = re.compile(rb"[\[:,\s-](?:NaN|Inf)")
-_AS_TEXT = frozenset({FieldType.TIMESTAMP, FieldType.DATE, FieldType.BINARY})
+_END = b"\n" + bytes(scan.WIDTH)
+"""A newline for a last line that has none, and what the scan may read in one step."""
 
 
 class FastPath:
-    """Reads blocks with Arrow, and says so when it cannot vouch for the answer.
+    """Reads blocks, and says so when it cannot vouch for the answer.
 
-    No field of the schema may be `json`: Arrow does not give the text of a value.
-
-    It belongs to one file: it remembers the undeclared fields seen so far and their likely types,
-    so that they are counted at full speed.
+    It remembers the names of fields that are not declared and the order in which fields come, from
+    block to block and from file to file: that makes it faster, never other.
     """
 
     def __init__(self, schema: Schema, *, max_line_bytes: int) -> None:
         self._fields = schema.fields
         self._schema = schema.arrow()
         self._max_line_bytes = max_line_bytes
-        self._parsed = [
-            pa.field(field.name, pa.string() if field.type in _AS_TEXT else ARROW[field.type])
-            for field in schema.fields
-        ]
-        self._undeclared: dict[str, pa.DataType] = {}
-        self._usable = True
+        self._names = _Names([field.name for field in schema.fields])
 
     def read(self, block: Block) -> Decoded | None:
         """Give the block's rows exactly as the exact path would, or nothing."""
-        if not self._usable:
+        if not _is_text(block.data):
             return None
-        records = tame(block, max_line_bytes=self._max_line_bytes)
-        if records is None:
+        tokens = self._scan(block)
+        if tokens is None:
             return None
-        tables: list[pa.Table] = []
-        dropped: Counter[str] = Counter()
         try:
-            for source, table in self._parse(records.data):
-                tables.append(table.select(range(len(self._fields))))
-                dropped.update(self._undeclared_values(source, table))
-            batch = self._conform(tables[0] if len(tables) == 1 else pa.concat_tables(tables))
-        except (Doubtful, Refused, pa.ArrowException, ValueError):
+            columns = [column(tokens, place, field) for place, field in enumerate(self._fields)]
+        except (Doubtful, Refused, pa.ArrowException):
             return None
-        if batch.num_rows != records.rows:
-            return None  # two records on one line
-        blank = block.lines - records.rows
-        return Decoded(batch=batch, lines=block.lines, blank=blank, dropped=dropped)
+        return Decoded(
+            batch=pa.RecordBatch.from_arrays(columns, schema=self._schema),
+            lines=block.lines,
+            blank=block.lines - tokens.rows,
+            dropped=dict(self._names.dropped(tokens.counts)),
+        )
 
-    def _parse(self, data: bytes) -> Iterator[tuple[bytes, pa.Table]]:
-        """Parse a block at once if it has only known fields, otherwise in small pieces.
+    def _scan(self, block: Block) -> Tokens | None:
+        """Find the tokens; begin anew after each name that was not known."""
+        names = self._names
+        names.forget_some()
+        data = np.frombuffer(block.data + _END, np.uint8)
+        size = len(block.data) + (not block.data.endswith(b"\n"))
+        shape = (len(self._fields), block.lines)
+        starts, lengths = np.empty(shape, np.int32), np.empty(shape, np.int32)
+        room = np.empty(scan.MAX_DEPTH, np.uint8)
+        found = np.zeros(2, np.int64)
+        for _ in range(MAX_LEARNED):
+            kinds = np.zeros(shape, np.uint8)
+            counts = np.zeros((names.slot_count, scan.NESTED + 2), np.int64)
+            seen = np.zeros(names.slot_count, np.int64)
+            ended = scan.scan(
+                data, size, self._max_line_bytes,
+                names.written, names.starts, names.slots, names.buckets, names.order, room,
+                starts, lengths, kinds, counts, seen, found,
+            )  # fmt: skip
+            if ended == scan.DONE:
+                rows = block.lines - int(found[1])
+                return Tokens(data, starts, lengths, kinds, counts, rows)
+            if ended == scan.REFUSED or not names.learn(bytes(data[found[0] : found[1]])):
+                return None
+        return None
 
-        Every unknown name becomes a column as long as what is parsed: a whole block with a new
-        name on each line would take memory with the square of its size.
-        """
-        known = [pa.field(name, kind) for name, kind in self._undeclared.items()]
+
+class _Names:
+    """The names of fields as they are written, in the arrays that the scan reads.
+
+    One field can be written in several ways, as `"id"` and `"\\u0069d"`; each has the same slot.
+    The first slots are those of the declared fields.
+    """
+
+    def __init__(self, declared: list[str]) -> None:
+        self._declared = declared
+        self.order = np.full(MAX_PLACES, -1, np.int64)
+        self._begin()
+
+    @property
+    def slot_count(self) -> int:
+        """How many different fields are known."""
+        return len(self._slot_of)
+
+    def learn(self, written: bytes) -> bool:
+        """Take in a new way to write a name, in its quotes; say whether it is a name at all."""
+        name = json.loads(written)
         try:
-            table = _arrow(data, self._parsed + known, unexpected="error")
-        except pa.ArrowInvalid:
-            pass  # a new field, a value of another type, or a bad line
-        else:
-            yield data, table
-            return
-        for piece in _pieces(data):
-            table = _arrow(piece, self._parsed, unexpected="infer")
-            self._learn(table.schema)
-            yield piece, table
+            name.encode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return False
+        slot = self._slot_of.setdefault(name, len(self._slot_of))
+        self._add(written, slot)
+        self._arrange()
+        return True
 
-    def _learn(self, found: pa.Schema) -> None:
-        names = found.names[len(self._fields) :]
-        if len(names) > MAX_UNDECLARED:
-            self._usable = False
-            raise Doubtful
-        for name in names:
-            kind = _wide(found.field(name).type)
-            if name not in self._undeclared or not pa.types.is_null(kind):
-                self._undeclared[name] = kind
-        if len(self._undeclared) > MAX_UNDECLARED:
-            self._undeclared = {}
+    def forget_some(self) -> None:
+        """Keep only the declared fields if other files had very many others."""
+        if len(self._written) > len(self._declared) + MAX_REMEMBERED:
+            self.order.fill(-1)
+            self._begin()
 
-    def _conform(self, table: pa.Table) -> pa.RecordBatch:
-        arrays = [
-            conform(_one_array(table.column(place)), field)
-            for place, field in enumerate(self._fields)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+    def dropped(self, counts: npt.NDArray[np.int64]) -> Iterator[tuple[str, int]]:
+        """Give how many values other than null there are of each field that is not declared."""
+        for name, slot in self._slot_of.items():
+            count = int(counts[slot, scan.ABSENT + 1 : scan.NESTED + 1].sum())
+            if slot >= len(self._declared) and count:
+                yield name, count
 
-    def _undeclared_values(self, source: bytes, table: pa.Table) -> dict[str, int]:
-        columns = table.columns[len(self._fields) :]
-        names = table.schema.names[len(self._fields) :]
-        if columns and _may_hold_nan(source):
-            for column in columns:
-                if pa.types.is_nested(column.type):
-                    raise Doubtful
-                if pa.types.is_floating(column.type):
-                    require_finite(_one_array(column))
-        counts = zip(names, (len(column) - column.null_count for column in columns), strict=True)
-        return {name: count for name, count in counts if count}
+    def _begin(self) -> None:
+        self._slot_of = {name: slot for slot, name in enumerate(self._declared)}
+        self._written: list[bytes] = []
+        self._slots: list[int] = []
+        for name, slot in self._slot_of.items():
+            self._add(json.dumps(name, ensure_ascii=False).encode(), slot)
+        self._arrange()
+
+    def _add(self, written: bytes, slot: int) -> None:
+        self._written.append(written)
+        self._slots.append(slot)
+
+    def _arrange(self) -> None:
+        self.written = np.frombuffer(b"".join(self._written) + _END, np.uint8)
+        self.starts = np.cumsum([0, *map(len, self._written)], dtype=np.int64)
+        self.slots = np.array(self._slots, np.int64)
+        self.buckets = np.empty(2 << len(self._written).bit_length(), np.int32)
+        scan.fill_buckets(self.written, self.starts, self.buckets)
 
 
-def _arrow(
-    data: bytes, fields: "list[pa.Field[Any]]", *, unexpected: Literal["error", "infer"]
-) -> pa.Table:
-    return pj.read_json(
-        cast("IO[bytes]", pa.BufferReader(data)),
-        read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
-        parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema(fields), unexpected_field_behavior=unexpected
-        ),
-    )
-
-
-def _may_hold_nan(data: bytes) -> bool:
-    return (b"NaN" in data or b"Inf" in data) and _NOT_FINITE.search(data) is not None
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(data):
-        end = data.rfind(b"\n", start, start + PIECE_BYTES) + 1
-        end = end or data.find(b"\n", start) + 1 or len(data)
-        yield data[start:end]
-        start = end
-
-
-def _wide(kind: pa.DataType) -> pa.DataType:
-    """Give the type that takes all values of a kind: any number, any text."""
-    if pa.types.is_integer(kind):
-        return pa.float64()
-    if pa.types.is_timestamp(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(_wide(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(child.name, _wide(child.type)) for child in kind])
-    return kind
-
-
-def _one_array(column: "pa.ChunkedArray[Any]") -> "pa.Array[Any]":
-    if column.num_chunks == 1:
-        return cast("pa.Array[Any]", column.chunk(0))
-    return pa.concat_arrays(column.chunks)
+def _is_text(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    whole = pa.py_buffer(np.array([0, len(data)], np.int32).tobytes())
+    try:
+        # Arrow looks at eight bytes at a time and, unlike Python's own decoder, copies nothing.
+        pa.StringArray.from_buffers(1, whole, pa.py_buffer(data)).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

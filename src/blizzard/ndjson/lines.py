@@ -5,10 +5,9 @@ count every physical line of the file from 1, blank ones too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lake.errors import LakeError, Whose
@@ -18,6 +17,8 @@ MAX_LINE_BYTES = 128 << 20
 BLANK = b" \t\r"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SHOWN_CHARACTERS = 60
+
+_NEWLINE = ord("\n")
 
 
 class BadLine(LakeError):
@@ -38,16 +39,11 @@ class BadLine(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Whole lines that follow each other in a file; `ends` has where each one ends."""
+    """Whole lines that follow each other in a file."""
 
     data: bytes
     first_line: int
-    ends: npt.NDArray[np.intp] = field(compare=False, repr=False)
-
-    @property
-    def lines(self) -> int:
-        """How many lines there are."""
-        return len(self.ends)
+    lines: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +92,6 @@ def blocks(
     yield from _split(b"".join(parts), next_line, max_lines)
 
 
-def line_ends(data: bytes) -> npt.NDArray[np.intp]:
-    """Give where each line ends: at its newline, the last one perhaps at the end of the data."""
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
-    return ends if not data or data.endswith(b"\n") else np.append(ends, len(data))
-
-
 def line_too_long(line: int, limit: int) -> BadLine:
     """Say that a line is longer than any line may be."""
     return BadLine(
@@ -133,11 +123,18 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _split(data: bytes, first_line: int, max_lines: int) -> Iterator[Block]:
+    lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))  # as vector code
+    lines += data != b"" and not data.endswith(b"\n")
     start = 0
-    ends = line_ends(data)
-    while len(ends) > max_lines:
-        cut = int(ends[max_lines - 1]) + 1
-        yield Block(data=data[start:cut], first_line=first_line, ends=ends[:max_lines] - start)
-        ends, start, first_line = ends[max_lines:], cut, first_line + max_lines
-    if len(ends):
-        yield Block(data=data[start:], first_line=first_line, ends=ends - start if start else ends)
+    while lines > max_lines:
+        cut = _after_lines(data, start, max_lines)
+        yield Block(data=data[start:cut], first_line=first_line, lines=max_lines)
+        start, first_line, lines = cut, first_line + max_lines, lines - max_lines
+    if lines:
+        yield Block(data=data[start:], first_line=first_line, lines=lines)
+
+
+def _after_lines(data: bytes, start: int, lines: int) -> int:
+    for _ in range(lines):
+        start = data.index(b"\n", start) + 1
+    return start

@@ -6,6 +6,7 @@ code that an executor runs: what does not suit is said here, before Arrow's own 
 """
 # ruff: noqa: E402 - nothing that is compiled may be imported before the look at Python itself
 
+import gc
 import os
 
 from blizzard.spark.fit import own_python, require_drivers_python
@@ -17,7 +18,12 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import blizzard.line
+import blizzard.ndjson.fast  # compiled here, if it has to be, for all workers
 import blizzard.worker  # noqa: F401
 
 if __name__ == "__main__":
+    # A worker collects garbage after every task. What was imported is none: to look through it each
+    # time would take longer than all the rest of a task's end, and unshare the pages of the fork.
+    gc.collect()
+    gc.freeze()
     manager()

@@ -35,11 +35,6 @@ def composite(schema: Schema, data: bytes) -> Iterable[Decoded]:
     return Decoder(schema).decode([data])
 
 
-def by_arrow(schema: Schema, data: bytes) -> Iterable[Decoded]:
-    """Read as a long block is read, however short this one is."""
-    return Decoder(schema, short_block_bytes=0).decode([data])
-
-
 def byte_by_byte(schema: Schema, data: bytes) -> Iterable[Decoded]:
     return Decoder(schema).decode(data[at : at + 1] for at in range(len(data)))
 
@@ -94,9 +89,8 @@ def test_the_exact_path_keeps_the_contract(case: Case):
 
 
 @by_name
-@pytest.mark.parametrize("read", [composite, by_arrow])
-def test_the_decoder_keeps_the_contract(case: Case, read: Read):
-    assert outcome(read, case, case.data) == expected(case)
+def test_the_decoder_keeps_the_contract(case: Case):
+    assert outcome(composite, case, case.data) == expected(case)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +98,11 @@ def test_the_decoder_keeps_the_contract(case: Case, read: Read):
     [case for case in CASES if not case.only_at_start],
     ids=lambda case: ascii(case.name),
 )
-@pytest.mark.parametrize("read", [composite, by_arrow])
-def test_a_line_means_the_same_in_the_middle_of_a_file(case: Case, read: Read):
+def test_a_line_means_the_same_in_the_middle_of_a_file(case: Case):
     good = (b'{"v":' + GOOD[case.type][0].encode() + b"}\n") * AROUND
     line_end = b"" if case.data.endswith(b"\n") or not case.data else b"\n"
     data = good + case.data + line_end + good
-    assert outcome(read, case, data) == expected(case, around=AROUND)
+    assert outcome(composite, case, data) == expected(case, around=AROUND)
 
 
 @pytest.mark.parametrize(

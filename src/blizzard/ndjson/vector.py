@@ -1,0 +1,108 @@
+"""What compiled functions need beyond Python: bare pointers, and many bytes looked at in one step.
+
+numba has no words for these, so they are written as LLVM's own instructions, which become vector
+instructions of whatever processor they are compiled on.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from llvmlite import ir
+from numba import int64, njit, types, void
+from numba.extending import intrinsic
+
+WIDTH = 32
+"""How many bytes are looked at in one step; so many beyond the last one must be there to read."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_BYTE = ir.IntType(8)
+_BYTES = ir.VectorType(_BYTE, WIDTH)
+_FLAGS = ir.IntType(WIDTH)
+_INT64 = ir.IntType(64)
+
+
+def compiled(signature: Any) -> Callable[[Function], Function]:  # noqa: ANN401 - numba has no types
+    """Compile a function at once, or load what was compiled before, on this machine."""
+
+    def compile_it(function: Function) -> Function:
+        try:
+            return cast("Function", njit(signature, nogil=True, cache=True)(function))
+        except (RuntimeError, OSError):  # there is no folder to keep it in
+            return cast("Function", njit(signature, nogil=True)(function))
+
+    return compile_it
+
+
+def part(function: Function) -> Function:
+    """Make a function a part of the compiled ones that call it."""
+    return cast("Function", njit(nogil=True)(function))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def pointer(_: Any, array: Any) -> Any:  # noqa: ANN401
+    """Give the place of an array's first element.
+
+    Handing on an array counts who holds it, at a third of the scan's time; a pointer is free.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def ordinary(_: Any, data: Any, at: Any) -> Any:  # noqa: ANN401
+    """Say how many bytes come before the next quote, backslash or control character, or WIDTH."""
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:  # noqa: ANN401
+        found = _load(builder, *arguments)
+        special = builder.icmp_unsigned("<", found, _each(" "))
+        for character in '"\\':
+            same = builder.icmp_unsigned("==", found, _each(character))
+            special = builder.or_(special, same)
+        return _before_first(builder, special)
+
+    return int64(data, int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def agreeing(_: Any, data: Any, at: Any, other: Any, start: Any) -> Any:  # noqa: ANN401
+    """Say how many bytes are the same in two places, at most WIDTH."""
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:  # noqa: ANN401
+        one, two = _load(builder, *arguments[:2]), _load(builder, *arguments[2:])
+        return _before_first(builder, builder.icmp_unsigned("!=", one, two))
+
+    return int64(data, int64, other, int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def copy_step(_: Any, data: Any, at: Any, out: Any, to: Any) -> Any:  # noqa: ANN401
+    """Copy WIDTH bytes."""
+
+    def generate(context: Any, builder: Any, __: Any, arguments: Any) -> Any:  # noqa: ANN401
+        target = _place(builder, *arguments[2:])
+        builder.store(_load(builder, *arguments[:2]), target, align=1)
+        return context.get_dummy_value()
+
+    return void(data, int64, out, int64), generate
+
+
+def _place(builder: Any, base: Any, at: Any) -> Any:  # noqa: ANN401
+    return builder.bitcast(builder.gep(base, [at]), _BYTES.as_pointer())
+
+
+def _load(builder: Any, base: Any, at: Any) -> Any:  # noqa: ANN401
+    return builder.load(_place(builder, base, at), align=1)
+
+
+def _each(character: str) -> Any:  # noqa: ANN401
+    return ir.Constant(_BYTES, [ir.Constant(_BYTE, ord(character))] * WIDTH)
+
+
+def _before_first(builder: Any, flags: Any) -> Any:  # noqa: ANN401
+    """Count the unset flags before the first set one. The lowest bit is the first byte's."""
+    zeros_defined = ir.Constant(ir.IntType(1), 0)
+    return builder.zext(builder.cttz(builder.bitcast(flags, _FLAGS), zeros_defined), _INT64)
