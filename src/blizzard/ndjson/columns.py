@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from blizzard.ndjson import scan
 from blizzard.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, binary
+from blizzard.ndjson.vector import WIDTH
 from lake.schema import ARROW, Field, FieldType
 
 _NAIVE = pa.timestamp("us")
@@ -28,7 +29,7 @@ _TAKES: Mapping[FieldType, tuple[int, ...]] = {
     FieldType.BOOLEAN: (scan.TRUE, scan.FALSE),
     FieldType.TIMESTAMP: _STRING,
     FieldType.DATE: _STRING,
-    FieldType.JSON: tuple(range(scan.ABSENT + 1, scan.NESTED + 1)),
+    FieldType.JSON: tuple(range(scan.ABSENT + 1, scan.SIZE)),
     FieldType.BINARY: _STRING,
 }
 
@@ -64,7 +65,7 @@ def column(tokens: Tokens, place: int, field: Field) -> "pa.Array[Any]":
     if field.type is FieldType.BOOLEAN:
         flags = [validity, _bits(kinds == scan.TRUE)]
         return pa.Array.from_buffers(pa.bool_(), tokens.rows, flags, nulls)
-    out = np.empty(size + scan.WIDTH, np.uint8)
+    out = np.empty(size + WIDTH, np.uint8)
     offsets = np.empty(tokens.rows + 1, np.int32)
     if not scan.gather(
         tokens.data,
@@ -76,12 +77,12 @@ def column(tokens: Tokens, place: int, field: Field) -> "pa.Array[Any]":
         offsets,
     ):
         raise Doubtful
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(out)]
+    buffers = [validity, pa.py_buffer(offsets.data), pa.py_buffer(out.data)]
     return _converted(pa.Array.from_buffers(pa.string(), tokens.rows, buffers, nulls), field.type)
 
 
 def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+    return pa.py_buffer(np.packbits(flags, bitorder="little").data)
 
 
 def _converted(texts: "pa.Array[Any]", kind: FieldType) -> "pa.Array[Any]":
@@ -101,7 +102,9 @@ def _converted(texts: "pa.Array[Any]", kind: FieldType) -> "pa.Array[Any]":
             return days
         case FieldType.BINARY:
             written = texts.to_pylist()
-            return pa.array([None if text is None else binary(text) for text in written], pa.binary())
+            return pa.array(
+                [None if text is None else binary(text) for text in written], pa.binary()
+            )
     return texts
 
 

@@ -15,6 +15,7 @@ from blizzard.ndjson import scan
 from blizzard.ndjson.columns import Doubtful, Tokens, column
 from blizzard.ndjson.lines import Block, Decoded
 from blizzard.ndjson.values import Refused
+from blizzard.ndjson.vector import WIDTH
 from lake.schema import Schema
 
 MAX_LEARNED = 100
@@ -22,9 +23,6 @@ MAX_LEARNED = 100
 MAX_REMEMBERED = 1000
 MAX_PLACES = 4096
 """Members of a line whose names are guessed from the line before."""
-
-_END = b"\n" + bytes(scan.WIDTH)
-"""A newline for a last line that has none, and what the scan may read in one step."""
 
 
 class FastPath:
@@ -62,7 +60,7 @@ class FastPath:
         """Find the tokens; begin anew after each name that was not known."""
         names = self._names
         names.forget_some()
-        data = np.frombuffer(block.data + _END, np.uint8)
+        data = _padded(block.data)
         size = len(block.data) + (not block.data.endswith(b"\n"))
         shape = (len(self._fields), block.lines)
         starts, lengths = np.empty(shape, np.int32), np.empty(shape, np.int32)
@@ -70,7 +68,7 @@ class FastPath:
         found = np.zeros(2, np.int64)
         for _ in range(MAX_LEARNED):
             kinds = np.zeros(shape, np.uint8)
-            counts = np.zeros((names.slot_count, scan.NESTED + 2), np.int64)
+            counts = np.zeros((names.slot_count, scan.SIZE + 1), np.int64)
             seen = np.zeros(names.slot_count, np.int64)
             ended = scan.scan(
                 data, size, self._max_line_bytes,
@@ -86,9 +84,9 @@ class FastPath:
 
 
 class _Names:
-    """The names of fields as they are written, in the arrays that the scan reads.
+    r"""The names of fields as they are written, in the arrays that the scan reads.
 
-    One field can be written in several ways, as `"id"` and `"\\u0069d"`; each has the same slot.
+    One field can be written in several ways, as `"id"` and `"\u0069d"`; each has the same slot.
     The first slots are those of the declared fields.
     """
 
@@ -123,7 +121,7 @@ class _Names:
     def dropped(self, counts: npt.NDArray[np.int64]) -> Iterator[tuple[str, int]]:
         """Give how many values other than null there are of each field that is not declared."""
         for name, slot in self._slot_of.items():
-            count = int(counts[slot, scan.ABSENT + 1 : scan.NESTED + 1].sum())
+            count = int(counts[slot, scan.ABSENT + 1 : scan.SIZE].sum())
             if slot >= len(self._declared) and count:
                 yield name, count
 
@@ -140,11 +138,16 @@ class _Names:
         self._slots.append(slot)
 
     def _arrange(self) -> None:
-        self.written = np.frombuffer(b"".join(self._written) + _END, np.uint8)
+        self.written = _padded(b"".join(self._written))
         self.starts = np.cumsum([0, *map(len, self._written)], dtype=np.int64)
         self.slots = np.array(self._slots, np.int64)
         self.buckets = np.empty(2 << len(self._written).bit_length(), np.int32)
         scan.fill_buckets(self.written, self.starts, self.buckets)
+
+
+def _padded(data: bytes) -> npt.NDArray[np.uint8]:
+    """Add a newline, for a last line that has none, and what the scan may read in one step."""
+    return np.frombuffer(data + b"\n" + bytes(WIDTH), np.uint8)
 
 
 def _is_text(data: bytes) -> bool:

@@ -15,6 +15,8 @@ WIDTH = 32
 """How many bytes are looked at in one step; so many beyond the last one must be there to read."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Numbas = Any
+"""Types, values and builders of numba and LLVM, which have no types of their own for Python."""
 
 _BYTE = ir.IntType(8)
 _BYTES = ir.VectorType(_BYTE, WIDTH)
@@ -22,13 +24,13 @@ _FLAGS = ir.IntType(WIDTH)
 _INT64 = ir.IntType(64)
 
 
-def compiled(signature: Any) -> Callable[[Function], Function]:  # noqa: ANN401 - numba has no types
+def compiled(signature: Numbas) -> Callable[[Function], Function]:
     """Compile a function at once, or load what was compiled before, on this machine."""
 
     def compile_it(function: Function) -> Function:
         try:
             return cast("Function", njit(signature, nogil=True, cache=True)(function))
-        except (RuntimeError, OSError):  # there is no folder to keep it in
+        except Exception:  # noqa: BLE001 - no folder to keep it in, a full disk, a file cut short
             return cast("Function", njit(signature, nogil=True)(function))
 
     return compile_it
@@ -39,24 +41,30 @@ def part(function: Function) -> Function:
     return cast("Function", njit(nogil=True)(function))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def pointer(_: Any, array: Any) -> Any:  # noqa: ANN401
+def _instructions(function: Callable[..., Any]) -> Numbas:
+    """Make a function that says which instructions to write into one that can be called."""
+    return intrinsic(function)
+
+
+@_instructions
+def pointer(_: Numbas, array: Numbas) -> Numbas:
     """Give the place of an array's first element.
 
     Handing on an array counts who holds it, at a third of the scan's time; a pointer is free.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def generate(context: Numbas, builder: Numbas, signature: Numbas, arguments: Numbas) -> Numbas:
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
-    return types.CPointer(array.dtype)(array), generate
+    bare: Numbas = types.CPointer
+    return bare(array.dtype)(array), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def ordinary(_: Any, data: Any, at: Any) -> Any:  # noqa: ANN401
+@_instructions
+def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
     """Say how many bytes come before the next quote, backslash or control character, or WIDTH."""
 
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
         found = _load(builder, *arguments)
         special = builder.icmp_unsigned("<", found, _each(" "))
         for character in '"\\':
@@ -67,22 +75,22 @@ def ordinary(_: Any, data: Any, at: Any) -> Any:  # noqa: ANN401
     return int64(data, int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def agreeing(_: Any, data: Any, at: Any, other: Any, start: Any) -> Any:  # noqa: ANN401
+@_instructions
+def agreeing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas) -> Numbas:
     """Say how many bytes are the same in two places, at most WIDTH."""
 
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
         one, two = _load(builder, *arguments[:2]), _load(builder, *arguments[2:])
         return _before_first(builder, builder.icmp_unsigned("!=", one, two))
 
     return int64(data, int64, other, int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def copy_step(_: Any, data: Any, at: Any, out: Any, to: Any) -> Any:  # noqa: ANN401
+@_instructions
+def copy_step(_: Numbas, data: Numbas, _at: Numbas, out: Numbas, _to: Numbas) -> Numbas:
     """Copy WIDTH bytes."""
 
-    def generate(context: Any, builder: Any, __: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def generate(context: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
         target = _place(builder, *arguments[2:])
         builder.store(_load(builder, *arguments[:2]), target, align=1)
         return context.get_dummy_value()
@@ -90,19 +98,19 @@ def copy_step(_: Any, data: Any, at: Any, out: Any, to: Any) -> Any:  # noqa: AN
     return void(data, int64, out, int64), generate
 
 
-def _place(builder: Any, base: Any, at: Any) -> Any:  # noqa: ANN401
+def _place(builder: Numbas, base: Numbas, at: Numbas) -> Numbas:
     return builder.bitcast(builder.gep(base, [at]), _BYTES.as_pointer())
 
 
-def _load(builder: Any, base: Any, at: Any) -> Any:  # noqa: ANN401
+def _load(builder: Numbas, base: Numbas, at: Numbas) -> Numbas:
     return builder.load(_place(builder, base, at), align=1)
 
 
-def _each(character: str) -> Any:  # noqa: ANN401
+def _each(character: str) -> Numbas:
     return ir.Constant(_BYTES, [ir.Constant(_BYTE, ord(character))] * WIDTH)
 
 
-def _before_first(builder: Any, flags: Any) -> Any:  # noqa: ANN401
+def _before_first(builder: Numbas, flags: Numbas) -> Numbas:
     """Count the unset flags before the first set one. The lowest bit is the first byte's."""
     zeros_defined = ir.Constant(ir.IntType(1), 0)
     return builder.zext(builder.cttz(builder.bitcast(flags, _FLAGS), zeros_defined), _INT64)

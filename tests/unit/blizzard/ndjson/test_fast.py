@@ -1,0 +1,236 @@
+"""The compiled scan at the borders of its steps, and the names it learns on the way."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blizzard.ndjson import fast
+from blizzard.ndjson.exact import ExactPath
+from blizzard.ndjson.fast import FastPath
+from blizzard.ndjson.lines import Block, Decoded
+from blizzard.ndjson.scan import MAX_DEPTH
+from blizzard.ndjson.vector import WIDTH
+from lake.schema import Field, FieldType, Schema
+
+LIMIT = 1 << 20
+TEXT = Schema((Field(name="s", type=FieldType.STRING), Field(name="j", type=FieldType.JSON)))
+
+
+def block(*lines: bytes) -> Block:
+    return Block(data=b"".join(line + b"\n" for line in lines), first_line=1, lines=len(lines))
+
+
+def read(schema: Schema, *lines: bytes) -> Decoded | None:
+    return FastPath(schema, max_line_bytes=LIMIT).read(block(*lines))
+
+
+def rows(decoded: Decoded | None) -> list[dict[str, Any]]:
+    assert decoded is not None
+    decoded.batch.validate(full=True)
+    return decoded.batch.to_pylist()
+
+
+@pytest.mark.parametrize("length", range(2 * WIDTH + 3))
+def test_a_string_of_any_length_ends_at_its_quote(length: int):
+    text = "x" * length
+    assert rows(read(TEXT, json.dumps({"s": text, "j": text}).encode())) == [
+        {"s": text, "j": f'"{text}"'}
+    ]
+
+
+@pytest.mark.parametrize("character", ["\\", '"', "\n", "\u00e9", "\u20ac", "\U0001f427", "\x7f"])
+@pytest.mark.parametrize("at", range(WIDTH + 2))
+def test_an_escape_is_found_and_resolved_wherever_it_stands(at: int, character: str):
+    text = "x" * at + character + "y" * (WIDTH - at % 7)
+    for as_ascii in (True, False):
+        line = json.dumps({"s": text, "j": [text]}, ensure_ascii=as_ascii).encode()
+        (row,) = rows(read(TEXT, line))
+        assert row["s"] == text
+        assert json.loads(row["j"]) == [text]
+
+
+@pytest.mark.parametrize("at", range(WIDTH + 2))
+def test_a_control_character_in_a_string_is_refused_wherever_it_stands(at: int):
+    for control in range(0x20):
+        data = b'{"s":"' + b"x" * at + bytes([control]) + b'y"}\n'
+        one = Block(data=data, first_line=1, lines=data.count(b"\n"))
+        assert FastPath(TEXT, max_line_bytes=LIMIT).read(one) is None
+
+
+@pytest.mark.parametrize("escape", [r"\a", r"\u12g4", r"\u123", r"\x41", "\\"])
+def test_an_escape_that_is_none_is_refused(escape: str):
+    assert read(TEXT, f'{{"s":"{escape}"}}'.encode()) is None
+    assert read(TEXT, f'{{"j":["{escape}"]}}'.encode()) is None
+    assert read(TEXT, f'{{"{escape}":1}}'.encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        (r"\ud83d\udc27", "\U0001f427"),
+        (r"\uD83D\uDC27", "\U0001f427"),
+        (r"\u0000", "\0"),
+        (r"\u007f\u0080\u07ff\u0800\uffff", "\x7f\x80\u07ff\u0800\uffff"),
+        (r"\udbff\udfff", "\U0010ffff"),
+        (r"\/\b\f\n\r\t\"\\", '/\b\f\n\r\t"\\'),
+    ],
+)
+def test_an_escape_means_what_json_says(escaped: str, text: str):
+    assert rows(read(TEXT, f'{{"s":"{escaped}"}}'.encode()))[0]["s"] == text
+
+
+@pytest.mark.parametrize("half", [r"\ud83d", r"\udc27", r"\ud83dx", r"\ud83d\n", r"\ud83d\ud83d"])
+def test_half_a_surrogate_pair_is_no_text(half: str):
+    assert read(TEXT, f'{{"s":"{half}"}}'.encode()) is None
+    assert rows(read(TEXT, f'{{"j":"{half}"}}'.encode()))[0]["j"] == f'"{half}"'
+
+
+@pytest.mark.parametrize("length", [1, WIDTH - 3, WIDTH - 2, WIDTH - 1, WIDTH, 2 * WIDTH - 2, 200])
+def test_names_that_begin_alike_are_told_apart(length: int):
+    name = "n" * length
+    schema = Schema(tuple(Field(name=name + end, type=FieldType.INT64) for end in ("", "a", "b")))
+    lines = [
+        json.dumps({name + "b": 1, name: 2, name + "a": 3}).encode(),
+        json.dumps({name + "a": 4, name + "c": 5, name: 6}).encode(),
+        json.dumps({name[1:] + "b": 7}).encode(),
+    ]
+    decoded = read(schema, *lines)
+    assert [tuple(row.values()) for row in rows(decoded)] == [
+        (2, 3, 1), (6, 4, None), (None, None, None),
+    ]  # fmt: skip
+    assert decoded is not None
+    assert decoded.dropped == {name + "c": 1, name[1:] + "b": 1}
+
+
+def test_a_name_is_known_however_it_is_written():
+    schema = Schema((Field(name="größe", type=FieldType.INT64),))
+    lines = [
+        '{"größe":1}',
+        r'{"gr\u00f6\u00dfe":2}',
+        r'{"\u0067r\u00F6\u00dfe":3}',
+        r'{"\u0061":4}',
+    ]
+    decoded = read(schema, *(line.encode() for line in lines))
+    assert [row["größe"] for row in rows(decoded)] == [1, 2, 3, None]
+    assert decoded is not None
+    assert decoded.dropped == {"a": 1}
+
+
+def test_a_field_that_is_written_in_two_ways_stands_twice():
+    schema = Schema((Field(name="id", type=FieldType.INT64),))
+    assert read(schema, rb'{"id":1,"\u0069d":2}') is None
+    assert read(schema, rb'{"x":1,"\u0078":2}') is None
+
+
+def test_a_declared_name_with_quotes_and_control_characters_is_known():
+    name = 'a "\\\n\x01'
+    schema = Schema((Field(name=name, type=FieldType.INT64),))
+    assert rows(read(schema, json.dumps({name: 1}).encode())) == [{name: 1}]
+
+
+def test_very_many_names_are_learned_over_some_blocks_and_forgotten_in_the_end():
+    path = FastPath(TEXT, max_line_bytes=LIMIT)
+    many = block(json.dumps({f"name {number}": 1 for number in range(350)}).encode())
+    answers = [path.read(many) for _ in range(5)]
+    assert answers[0] is None
+    assert answers[-1] is not None
+    assert len(answers[-1].dropped) == 350
+    for first in range(0, 3000, 50):
+        names = {f"other {number}": 1 for number in range(first, first + 50)}
+        decoded = path.read(block(json.dumps(names).encode()))
+        assert decoded is not None
+        assert set(decoded.dropped) == set(names)
+    assert path._names.slot_count < fast.MAX_REMEMBERED + 100
+
+
+def test_more_members_than_places_are_remembered_for_are_read():
+    names = [f"n{number}" for number in range(fast.MAX_PLACES + 10)]
+    schema = Schema(tuple(Field(name=name, type=FieldType.INT32) for name in names))
+    line = json.dumps(dict.fromkeys(names, 7)).encode()
+    assert rows(read(schema, line, line)) == [dict.fromkeys(names, 7)] * 2
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_nesting_is_followed_as_deep_as_there_is_room_for(opening: bytes):
+    closing = b"]" if opening == b"[" else b"}"
+
+    def nested(depth: int) -> bytes:
+        return b'{"j":' + opening * depth + b"1" + closing * depth + b"}"
+
+    assert rows(read(TEXT, nested(MAX_DEPTH)))[0]["j"] is not None
+    assert read(TEXT, nested(MAX_DEPTH + 1)) is None
+    exact = ExactPath(TEXT, max_line_bytes=LIMIT).read(block(nested(MAX_DEPTH + 1)))
+    assert exact.batch.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "nested",
+    ["[1,]", "[,1]", "[1 2]", "{1:2}", '{"a"}', '{"a":}', '{"a":1,}', "[1}", '{"a":1]', "[", "{",
+     '{"a" 1}', "[01]", "[1.]", "[.5]", "[1e]", "[-]", "[+1]", "[tru]", "[nul]", "[NaN]", "[\"]"],
+)  # fmt: skip
+def test_what_is_nested_must_be_json_too(nested: str):
+    assert read(TEXT, f'{{"j":{nested}}}'.encode()) is None
+    assert read(TEXT, f'{{"unknown":{nested}}}'.encode()) is None
+
+
+@pytest.mark.parametrize(
+    "nested", ["[]", "{}", "[ ]", "{ }", "[[],{}]", '{ "a" : [ 1 , { } ] , "b" : null }', "[\t1\r]"]
+)
+def test_what_is_nested_is_kept_as_it_is_written(nested: str):
+    assert rows(read(TEXT, f'{{"j" : {nested} }}'.encode()))[0]["j"] == nested
+
+
+def test_lines_of_any_ending_and_blank_ones_are_counted():
+    data = b'\n \t{"s":"a"} \r\n\r\n{"s":"b"}'
+    decoded = FastPath(TEXT, max_line_bytes=LIMIT).read(Block(data=data, first_line=1, lines=4))
+    assert [row["s"] for row in rows(decoded)] == ["a", "b"]
+    assert decoded is not None
+    assert (decoded.lines, decoded.blank) == (4, 2)
+
+
+COMPILE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import doubled
+print(doubled.double(21))
+"""
+
+
+def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path: Path):
+    """A worker that cannot start stops everything; a cache is never worth that."""
+    (tmp_path / "doubled.py").write_text(
+        "from numba import int64\n"
+        "from blizzard.ndjson.vector import compiled\n\n"
+        "@compiled(int64(int64))\n"
+        "def double(number):\n"
+        "    return number * 2\n"
+    )
+    kept = tmp_path / "kept"
+    command = [sys.executable, "-c", COMPILE, str(tmp_path)]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(kept)}
+
+    def run() -> str:
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=120
+        ).stdout
+
+    assert run() == "42\n"
+    files = [file for file in kept.rglob("*") if file.is_file()]
+    assert len(files) == 2
+    for file in files:
+        whole = file.read_bytes()
+        file.write_bytes(whole[: len(whole) // 2])
+        assert run() == "42\n"
+        file.write_bytes(b"")
+        assert run() == "42\n"
+
+
+def test_the_command_line_does_not_bring_the_compiler_along():
+    code = "import sys, blizzard.cli; print('numba' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
