@@ -62,7 +62,7 @@ $(ARCHIVE): requirements.lock pyproject.toml $(shell find src -name '*.py') | $(
 	$(UV) pip install --quiet --python $(BIN)/python --target dist/env --no-deps \
 	  --no-build-isolation --compile-bytecode --reinstall-package blizzard-penguin .
 	PYTHONPATH=dist/env $(BIN)/python -c "import blizzard.ndjson.fast"
-	set -o pipefail; tar -C dist/env --exclude='*/tests' --exclude=./pyarrow/include \
+	set -o pipefail; tar -C dist/env --format=posix --exclude='*/tests' --exclude=./pyarrow/include \
 	  --exclude=./bin --exclude='*/direct_url.json' --exclude='*/uv_*.json' -cf - . \
 	  | gzip -1 > $(ARCHIVE).part
 	@mv $(ARCHIVE).part $(ARCHIVE)
