@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bench.figures import Asked, Assumptions, Costs, Prices
 from blizzard.claim import BEAT_SECS
 from blizzard.keeper import EVERY_ENTRIES, EVERY_NAMES
-from blizzard.plan import SMALLEST_UNIT, UNITS_PER_CORE
+from blizzard.plan import SMALLEST_UNIT, units_per_core
 from blizzard.settings import RollingPolicy, SourceSettings, UploadSettings
 from blizzard.watch import MOST_NAMES, PAGE
 from penguin.settings import TableSettings
@@ -48,7 +48,6 @@ class Load:
 class Limits:
     """The three settings that decide how a load is cut into batches and data files."""
 
-    file_size: float = ROLLING.file_size
     max_bytes: float = SOURCE.max_bytes_per_batch
     max_files: float = SOURCE.max_files_per_batch
 
@@ -75,13 +74,10 @@ def cores_for(load: Load, costs: Costs, given: Assumptions) -> int:
 def advised(load: Load, cores: int, given: Assumptions) -> Limits:
     """Give the settings with which data files come out at 128 MB where a load fills that many.
 
-    A batch starts when it fills `file_size_mb` on each core, and each unit writes files of its own,
-    three units a core. So the setting is three times the size that is wanted.
+    A batch starts when it fills `file_size_mb` on each core, if its limits let it grow so far.
     """
-    file_size = ROLLING.file_size * UNITS_PER_CORE
-    packed = file_size / given.parquet_ratio * cores / given.gz_ratio
+    packed = ROLLING.file_size / given.parquet_ratio * cores / given.gz_ratio
     return Limits(
-        file_size=file_size,
         max_bytes=max(SOURCE.max_bytes_per_batch, packed),
         max_files=max(SOURCE.max_files_per_batch, packed / load.file_size),
     )
@@ -89,14 +85,16 @@ def advised(load: Load, cores: int, given: Assumptions) -> Limits:
 
 def batches_of(load: Load, cores: int, limits: Limits, given: Assumptions) -> Batches:
     """Cut a day into batches as `blizzard.trigger` and `blizzard.plan` do, under the limits."""
-    full = limits.file_size / given.parquet_ratio * cores
+    full = ROLLING.file_size / given.parquet_ratio * cores
     most = min(limits.max_bytes, limits.max_files * load.file_size) * given.gz_ratio
     waited = load.plain / DAY * ROLLING.rollover
     plain = max(load.file_size * given.gz_ratio, min(full, most, waited))
     # A gzipped file cannot be cut, so no unit is smaller than one.
-    unit = max(SMALLEST_UNIT, load.file_size * given.gz_ratio, plain / (cores * UNITS_PER_CORE))
+    share = plain / cores
+    share /= units_per_core(share, ROLLING.file_size)
+    unit = max(SMALLEST_UNIT, load.file_size * given.gz_ratio, share)
     written = plain / max(1.0, plain / unit) * given.parquet_ratio
-    size = written / math.ceil(written / limits.file_size)
+    size = written / math.ceil(written / ROLLING.file_size)
     return Batches(
         a_day=load.plain / plain,
         plain=plain,

@@ -33,6 +33,7 @@ from blizzard.flow import Name, SourceFile
 from blizzard.history import History, read_history
 from blizzard.lookout import Lookout
 from blizzard.plan import plan
+from blizzard.settings import RollingPolicy
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord, digest, encode
 from lake.layout import data_file, journal_entry
@@ -165,8 +166,12 @@ def planning(count: int) -> Figures:
     ]
     found: Figures = {"requests": 0}
     with measured(found):
-        plan(files, parallelism=2)
-    found["bytes"] = peak_of(lambda: plan(files, parallelism=2)) if count <= SIZES[2] else None
+        plan(files, parallelism=2, file_size=RollingPolicy().file_size)
+    found["bytes"] = (
+        peak_of(lambda: plan(files, parallelism=2, file_size=RollingPolicy().file_size))
+        if count <= SIZES[2]
+        else None
+    )
     return found
 
 

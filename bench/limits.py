@@ -21,7 +21,6 @@ from bench.arithmetic import (
 )
 from bench.figures import Assumptions, Costs
 from blizzard.known import Segment, to_merge
-from blizzard.plan import UNITS_PER_CORE
 from blizzard.watch import PAGE
 
 WANTED = ROLLING.file_size
@@ -124,9 +123,9 @@ def _breaks(file_size: float, costs: Costs, given: Assumptions) -> Iterator[Brea
 
 
 def most_cores(file_size: float, given: Assumptions) -> float:
-    """Count the cores for which a batch of default limits still fills a data file for each unit."""
+    """Count the cores for which a batch of default limits still fills a data file for each."""
     packed = min(SOURCE.max_bytes_per_batch, SOURCE.max_files_per_batch * file_size)
-    return packed * given.gz_ratio * given.parquet_ratio / WANTED / UNITS_PER_CORE
+    return packed * given.gz_ratio * given.parquet_ratio / WANTED
 
 
 def most_committed(costs: Costs) -> float:

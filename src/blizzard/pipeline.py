@@ -131,7 +131,7 @@ class Pipeline:
         self._check_commits(journal)
         self._started = self.clock.seconds()
         files, died = self._portion(journal, files)
-        units = plan(files, parallelism=self.runner.parallelism) if files else ()
+        units = self._plan(files) if files else ()
         self._tell(account.started(self.settings.name, journal.sequence + 1, files, units))
         failed_before = misplaced + died
         self._outlook.look_ahead(
@@ -286,6 +286,10 @@ class Pipeline:
         return self.once or should_start(
             waiting, self.settings.sink.rolling, parallelism=self.runner.parallelism, now=now
         )
+
+    def _plan(self, files: tuple[SourceFile, ...]) -> tuple[WorkUnit, ...]:
+        file_size = self.settings.sink.rolling.file_size
+        return plan(files, parallelism=self.runner.parallelism, file_size=file_size)
 
     def _work(self, journal: Journal) -> Work:
         settings = self.settings

@@ -1,7 +1,7 @@
 """Source files into work units. Pure.
 
 A unit holds files whose paths give one partition, or say nothing of it. Small files are packed
-together, so that they share output files and a task is worth its start; what is packed is bounded,
+together, so that they share output files and a task is worth its start; all packs are about alike,
 so that all cores get work. A large plain file is cut into byte ranges, a unit each. A compressed
 one cannot be cut: there is no way to start in its middle.
 """
@@ -9,7 +9,7 @@ one cannot be cut: there is no way to start in its middle.
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import compress, groupby
 
 from blizzard.compression import Codec
 from blizzard.flow import SourceFile, WorkUnit
@@ -19,25 +19,36 @@ COMPRESSED_WEIGHT = 6
 """A compressed byte is about as much work as six plain ones."""
 SMALLEST_UNIT = 16 * 1024 * 1024
 """Below this much plain NDJSON a task is over before it has paid for itself."""
-UNITS_PER_CORE = 3
+PARQUET_PER_NDJSON = 0.2
+"""Encoded bytes that a byte of plain NDJSON becomes, about."""
+MOST_UNITS_PER_CORE = 3
 """Several units a core, so that the last ones to finish do not leave the others idle."""
 
 
-def plan(files: Iterable[SourceFile], *, parallelism: int) -> tuple[WorkUnit, ...]:
+def plan(files: Iterable[SourceFile], *, parallelism: int, file_size: int) -> tuple[WorkUnit, ...]:
     """Put every byte of every file into exactly one unit, in the order of partitions and paths."""
     ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
-    total = sum(weight(file) for file in ordered)
-    room = max(SMALLEST_UNIT, total // max(1, parallelism * UNITS_PER_CORE))
+    share = sum(weight(file) for file in ordered) / max(1, parallelism)
+    room = max(SMALLEST_UNIT, math.ceil(share / units_per_core(share, file_size)))
     packs = (
         pack
         for _partition_key, group in groupby(ordered, key=_partition)
-        for packed in _pack(group, room)
-        for pack in _cut(packed, room)
+        for pack in _packs(list(group), room)
     )
     return tuple(
         WorkUnit(name=str(index), partition_values=pack[0].partition_values, files=tuple(pack))
         for index, pack in enumerate(packs)
     )
+
+
+def units_per_core(share: float, file_size: int) -> int:
+    """Say into how many units a core's share of plain NDJSON is cut: each is to fill a file.
+
+    Each unit writes files of its own. So where a load is small, large files come before a fair
+    share for each core; where it is large, there are both.
+    """
+    filled = int(share * PARQUET_PER_NDJSON // file_size)
+    return min(max(1, filled), MOST_UNITS_PER_CORE)
 
 
 def can_be_cut(file: SourceFile) -> bool:
@@ -50,28 +61,34 @@ def weight(file: SourceFile) -> int:
     return file.size if file.codec is Codec.NONE else file.size * COMPRESSED_WEIGHT
 
 
-def _cut(pack: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
-    """Cut a file that is too large for one unit, if it can be cut."""
-    file = pack[0]
-    if len(pack) > 1 or not can_be_cut(file) or file.size <= room:
-        yield pack
-        return
-    for part in cut(file.size, math.ceil(file.size / room)):
-        yield [replace(file, part=part)]
-
-
 def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
     return tuple((key, value or "") for key, value in file.partition_values.items())
 
 
-def _pack(files: Iterable[SourceFile], room: int) -> Iterator[list[SourceFile]]:
-    pack: list[SourceFile] = []
-    filled = 0
-    for file in files:
-        if pack and filled + weight(file) > room:
-            yield pack
-            pack, filled = [], 0
-        pack.append(file)
-        filled += weight(file)
-    if pack:
-        yield pack
+def _packs(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
+    """Give what the units of one partition hold."""
+    large = [can_be_cut(file) and file.size > room for file in files]
+    yield from _packed([file for file, cuts in zip(files, large, strict=True) if not cuts], room)
+    for file in compress(files, large):
+        for part in cut(file.size, math.ceil(file.size / room)):
+            yield [replace(file, part=part)]
+
+
+def _packed(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
+    """Cut a row of files into packs that are about alike, each nearly as much as there is room for.
+
+    A file is in the pack in which its middle lies. So no pack is a small rest, which would be one
+    task more than there are cores, and take as long as all the others together.
+    """
+    total = sum(weight(file) for file in files)
+    count = max(1, round(total / room))
+    before = 0
+
+    def place(file: SourceFile) -> int:
+        nonlocal before
+        middle = before + weight(file) / 2
+        before += weight(file)
+        return min(int(middle * count / max(1, total)), count - 1)
+
+    for _place, pack in groupby(files, key=place):
+        yield list(pack)

@@ -70,7 +70,7 @@ def explain(
         table_uri=settings.sink.table_uri,
         entry=max(history.sequence, 0) + 1,
         findings=findings,
-        units=plan(files, parallelism=parallelism),
+        units=plan(files, parallelism=parallelism, file_size=settings.sink.rolling.file_size),
         refusal=refusal,
     )
 

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.flow import SourceFile
-from blizzard.plan import weight
+from blizzard.plan import PARQUET_PER_NDJSON, weight
 from blizzard.settings import RollingPolicy
-
-PARQUET_PER_NDJSON = 0.2
-"""Encoded bytes that a byte of plain NDJSON becomes, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,13 @@
 """A plan loses no file, doubles none, and is the same every time."""
 
 import itertools
+import math
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blizzard.compression import Codec
-from blizzard.plan import SMALLEST_UNIT, UNITS_PER_CORE, plan, weight
+from blizzard.plan import SMALLEST_UNIT, plan, units_per_core, weight
 from tests.support.builders import source_file
 
 FILES = st.lists(
@@ -24,13 +25,14 @@ FILES = st.lists(
     max_size=40,
 )
 CORES = st.integers(1, 16)
+SIZE = SMALLEST_UNIT  # a data file; the loads fill some
 
 
 @given(FILES, CORES)
 def test_every_byte_of_every_file_is_in_exactly_one_unit(files, cores):
     """D12, D13."""
     planned: dict[str, list[tuple[int, int]]] = {}
-    for unit in plan(files, parallelism=cores):
+    for unit in plan(files, parallelism=cores, file_size=SIZE):
         for file in unit.files:
             part = (file.part.start, file.part.end) if file.part else (0, file.size)
             planned.setdefault(file.key, []).append(part)
@@ -43,7 +45,7 @@ def test_every_byte_of_every_file_is_in_exactly_one_unit(files, cores):
 
 @given(FILES, CORES)
 def test_only_a_large_plain_file_is_cut(files, cores):
-    for unit in plan(files, parallelism=cores):
+    for unit in plan(files, parallelism=cores, file_size=SIZE):
         for file in unit.files:
             if file.part is not None:
                 assert file.codec is Codec.NONE
@@ -52,7 +54,7 @@ def test_only_a_large_plain_file_is_cut(files, cores):
 
 @given(FILES, CORES)
 def test_a_unit_holds_files_of_one_partition_and_says_which(files, cores):
-    for unit in plan(files, parallelism=cores):
+    for unit in plan(files, parallelism=cores, file_size=SIZE):
         assert all(dict(file.partition_values) == unit.partition_values for file in unit.files)
 
 
@@ -60,15 +62,22 @@ def test_a_unit_holds_files_of_one_partition_and_says_which(files, cores):
 def test_the_plan_does_not_depend_on_the_order_of_the_listing(files, cores, random):
     shuffled = list(files)
     random.shuffle(shuffled)
-    assert plan(shuffled, parallelism=cores) == plan(files, parallelism=cores)
+    assert plan(shuffled, parallelism=cores, file_size=SIZE) == plan(
+        files, parallelism=cores, file_size=SIZE
+    )
 
 
 @given(FILES, CORES)
-def test_a_unit_is_bounded_unless_it_is_one_file(files, cores):
-    total = sum(weight(file) for file in files)
-    room = max(SMALLEST_UNIT, total // (cores * UNITS_PER_CORE))
-    units = plan(files, parallelism=cores)
+def test_units_are_about_alike_and_no_more_than_are_needed(files, cores):
+    share = sum(weight(file) for file in files) / cores
+    room = max(SMALLEST_UNIT, math.ceil(share / units_per_core(share, SIZE)))
+    units = plan(files, parallelism=cores, file_size=SIZE)
     for unit in units:
-        assert len(unit.files) == 1 or sum(weight(file) for file in unit.files) <= room
+        weights = [weight(file) for file in unit.files]
+        assert len(weights) == 1 or sum(weights) <= 1.5 * room + max(weights)
     assert len({unit.name for unit in units}) == len(units)
     assert all(unit.files for unit in units)
+    groups = {tuple(file.partition_values.items()) for file in files}
+    cuts = sum(file.part is not None for unit in units for file in unit.files)
+    whole = sum(weight(file) for file in files) / room
+    assert len(units) - cuts <= 1.5 * whole + len(groups)

@@ -121,9 +121,9 @@ def test_the_advised_settings_give_data_files_of_the_size_that_is_wanted(
     assert found.data_files == pytest.approx(plain / 5 / mebibytes(128))
 
 
-def test_with_nothing_set_each_unit_writes_a_third_of_a_file() -> None:
-    found = batches_of(Load(plain=100 * TB, file_size=MB), 39, Limits(max_files=1e9), GIVEN)
-    assert found.data_file_size == pytest.approx(mebibytes(128) / 3)
+def test_with_nothing_set_the_units_of_many_cores_write_small_files() -> None:
+    found = batches_of(Load(plain=100 * TB, file_size=MB), 200, Limits(), GIVEN)
+    assert found.data_file_size == pytest.approx(10_000 * MB * 6 * 0.2 / 200)
 
 
 def test_a_batch_is_cut_as_the_plan_cuts_it_and_starts_when_the_trigger_says() -> None:
@@ -143,7 +143,7 @@ def test_a_batch_is_cut_as_the_plan_cuts_it_and_starts_when_the_trigger_says() -
     ]
     assert starts(int(found.files) + 1)
     assert not starts(int(found.files))
-    units = plan(files[: int(found.files)], parallelism=cores)
+    units = plan(files[: int(found.files)], parallelism=cores, file_size=ROLLING.file_size)
     written = found.plain * GIVEN.parquet_ratio / found.data_file_size
     assert len(units) == pytest.approx(written, abs=1.5)
 
@@ -258,9 +258,8 @@ def test_penguin_keeps_up_while_a_full_commit_takes_no_longer_than_filling_it() 
 
 def test_the_default_batch_fills_the_files_of_the_cores_that_are_named_and_no_more() -> None:
     cores = limits.most_cores(16 * MB, GIVEN)
-    wanted = Limits(file_size=3 * ROLLING.file_size)
     load = Load(plain=PB, file_size=MB)
-    fits = replace(wanted, max_files=1e9)
+    fits = Limits(max_files=1e9)
     assert batches_of(load, int(cores), fits, GIVEN).data_file_size == pytest.approx(mebibytes(128))
     assert batches_of(load, int(cores) + 2, fits, GIVEN).data_file_size < mebibytes(127)
 

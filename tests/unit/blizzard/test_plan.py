@@ -1,12 +1,31 @@
 """How files are packed into units."""
 
+import pytest
+
 from blizzard.compression import Codec
-from blizzard.plan import COMPRESSED_WEIGHT, SMALLEST_UNIT, UNITS_PER_CORE, plan, weight
+from blizzard.flow import SourceFile
+from blizzard.plan import (
+    COMPRESSED_WEIGHT,
+    MOST_UNITS_PER_CORE,
+    PARQUET_PER_NDJSON,
+    SMALLEST_UNIT,
+    plan,
+    units_per_core,
+    weight,
+)
+from blizzard.settings import RollingPolicy
 from tests.support.builders import source_file
+
+FILE_SIZE = RollingPolicy().file_size
+FILLS = int(FILE_SIZE / PARQUET_PER_NDJSON)
 
 
 def test_small_files_share_a_unit():
-    units = plan([source_file(f"{number}", size=1000) for number in range(50)], parallelism=8)
+    units = plan(
+        [source_file(f"{number}", size=1000) for number in range(50)],
+        parallelism=8,
+        file_size=FILE_SIZE,
+    )
     assert [len(unit.files) for unit in units] == [50]
 
 
@@ -16,7 +35,7 @@ def test_files_of_two_partitions_never_share_a_unit():
         for number in range(3)
         for day in ("2024-01-01", "2024-01-02", None)
     ]
-    units = plan(files, parallelism=1)
+    units = plan(files, parallelism=1, file_size=FILE_SIZE)
     assert [(dict(unit.partition_values), len(unit.files)) for unit in units] == [
         ({"date": None}, 3),
         ({"date": "2024-01-01"}, 3),
@@ -24,10 +43,34 @@ def test_files_of_two_partitions_never_share_a_unit():
     ]
 
 
+def load(count: int, size: int) -> list[SourceFile]:
+    return [source_file(f"{number:05}", size=size) for number in range(count)]
+
+
 def test_a_large_load_gives_every_core_several_units():
-    files = [source_file(f"{number:03}", size=SMALLEST_UNIT) for number in range(120)]
-    units = plan(files, parallelism=4)
-    assert 4 * UNITS_PER_CORE <= len(units) <= 4 * UNITS_PER_CORE + 1
+    files = load(400, FILLS // 10)  # ten files for each of four cores
+    assert len(plan(files, parallelism=4, file_size=FILE_SIZE)) == 4 * MOST_UNITS_PER_CORE
+
+
+@pytest.mark.parametrize("count", [4, 20, 40, 79])
+def test_a_load_that_fills_few_files_gives_every_core_one_unit(count: int):
+    """Each unit writes files of its own: three of them would write files of a third."""
+    units = plan(load(count, FILLS // 10), parallelism=4, file_size=FILE_SIZE)
+    assert len(units) == 4
+    sizes = [sum(file.size for file in unit.files) for unit in units]
+    assert max(sizes) - min(sizes) <= FILLS // 10
+
+
+@pytest.mark.parametrize(
+    ("files", "units"), [(0.0, 1), (0.9, 1), (1.0, 1), (1.9, 1), (2.0, 2), (3.0, 3), (100.0, 3)]
+)
+def test_a_core_has_no_more_units_than_files_to_fill(files: float, units: int):
+    assert units_per_core(files * FILLS, FILE_SIZE) == units
+
+
+def test_no_small_rest_becomes_a_unit_of_its_own():
+    units = plan(load(10, SMALLEST_UNIT), parallelism=4, file_size=FILE_SIZE)
+    assert sorted(len(unit.files) for unit in units) == [2, 2, 3, 3]
 
 
 def test_a_compressed_byte_weighs_more_than_a_plain_one():
@@ -37,4 +80,4 @@ def test_a_compressed_byte_weighs_more_than_a_plain_one():
 
 
 def test_no_files_are_no_units():
-    assert plan([], parallelism=4) == ()
+    assert plan([], parallelism=4, file_size=FILE_SIZE) == ()

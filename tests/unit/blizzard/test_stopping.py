@@ -154,6 +154,7 @@ def test_a_file_that_changed_after_a_stop_is_not_read_on(large: Path) -> None:
 @pytest.fixture
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "SMALLEST_UNIT", 20_000)
+    monkeypatch.setattr(planning, "units_per_core", lambda _share, _size: 3)
 
 
 @pytest.mark.usefixtures("cut_small")
@@ -203,7 +204,7 @@ def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Pa
     """Two byte ranges of two different objects never make one file (D17)."""
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3_000)))
     (file,) = listed(tmp_path / "in")
-    parts = planning.plan([replace(file)], parallelism=1)[0]
+    parts = planning.plan([replace(file)], parallelism=1, file_size=1 << 27)[0]
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3_001)))
     given = work(tmp_path / "in", tmp_path / "table")
     whole = replace(parts, files=(replace(file, part=cut(file.size, 2)[1]),))
