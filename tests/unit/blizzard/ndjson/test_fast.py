@@ -193,6 +193,20 @@ def test_lines_of_any_ending_and_blank_ones_are_counted():
     assert (decoded.lines, decoded.blank) == (4, 2)
 
 
+@pytest.mark.parametrize(("data", "lines"), [(b"", 0), (b"{}\n{}\n{}", 2), (b"{}\n", 2)])
+def test_a_block_that_has_other_lines_than_it_says_is_not_read(data: bytes, lines: int):
+    """There is room for so many rows as it says; nothing is written beyond."""
+    path = FastPath(TEXT, max_line_bytes=LIMIT)
+    assert path.read(Block(data=data, first_line=1, lines=lines)) is None
+
+
+def test_two_fields_of_one_name_are_refused():
+    """Their values would be written beyond the room for one."""
+    twice = Field(name="a", type=FieldType.INT64)
+    with pytest.raises(ValueError, match="two fields of one name"):
+        FastPath(Schema((twice, twice)), max_line_bytes=LIMIT)
+
+
 COMPILE = """
 import sys
 sys.path.insert(0, sys.argv[1])
