@@ -36,18 +36,20 @@ AT_THE_EDGE = """
 from random import Random
 from blizzard.ndjson import columns, fast
 from blizzard.ndjson.exact import ExactPath
-from blizzard.ndjson.lines import blocks
+from blizzard.ndjson.lines import Block, blocks
 from tests.support.damage import LIMIT, SCHEMA, cut_short, outcome
 from tests.support.edge import EdgeNumpy
 
-columns.np = fast.np = EdgeNumpy()
 fast.MAX_PLACES = 3  # so that lines have more members, and what was learned is forgotten
 fast.MAX_REMEMBERED = 60
 random = Random(20240103)
 exact = ExactPath(SCHEMA, max_line_bytes=LIMIT)
+columns.np = fast.np = EdgeNumpy(at_end=True)
 path = fast.FastPath(SCHEMA, max_line_bytes=LIMIT)
+assert path.read(Block(data=b'{"int64":1}\\n' * 99, first_line=1, lines=1)) is None
 read = good = 0
 for number in range(2000):
+    columns.np = fast.np = EdgeNumpy(at_end=number % 3 > 0)
     for block in blocks([cut_short(random)], max_line_bytes=LIMIT):
         truth = outcome(exact.read(block) for _ in range(1))
         answer = path.read(block)
@@ -78,8 +80,8 @@ def test_damaged_blocks_never_kill_the_process_and_never_mean_two_things():
     assert fast > good * 0.6
 
 
-def test_nothing_is_read_or_written_beyond_the_end_of_any_array():
-    """Each array ends where memory ends, and one path reads all blocks, names and all."""
+def test_nothing_is_read_or_written_outside_of_any_array():
+    """Each array ends or begins where memory does, and one path reads all blocks, names and all."""
     good, fast = run(AT_THE_EDGE)
     assert good > 400
     assert fast > good * 0.6
