@@ -33,6 +33,8 @@ class FastPath:
     """
 
     def __init__(self, schema: Schema, *, max_line_bytes: int) -> None:
+        if len({field.name for field in schema.fields}) < len(schema.fields):
+            raise ValueError("two fields of one name would share one slot")
         self._fields = schema.fields
         self._schema = schema.arrow()
         self._max_line_bytes = max_line_bytes
@@ -75,10 +77,10 @@ class FastPath:
                 names.written, names.starts, names.slots, names.buckets, names.order, room,
                 starts, lengths, kinds, counts, seen, found,
             )  # fmt: skip
-            if ended == scan.DONE:
+            if ended == scan.DONE and found[0] == block.lines:
                 rows = block.lines - int(found[1])
                 return Tokens(data, starts, lengths, kinds, counts, rows)
-            if ended == scan.REFUSED or not names.learn(bytes(data[found[0] : found[1]])):
+            if ended != scan.NEW_NAME or not names.learn(bytes(data[found[0] : found[1]])):
                 return None
         return None
 

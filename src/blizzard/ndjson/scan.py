@@ -292,7 +292,7 @@ def scan(  # noqa: C901 - one loop over all
         line_start = at
         lines += 1
         at = _after_space(data, at)
-        if data[at] == _OPEN_BRACE:
+        if data[at] == _OPEN_BRACE and rows < kinds.shape[1]:
             rows += 1
             at = _after_space(data, at + 1)
             place = 0

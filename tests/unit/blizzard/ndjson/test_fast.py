@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from blizzard.ndjson import fast
+from blizzard.ndjson import columns, fast
 from blizzard.ndjson.exact import ExactPath
 from blizzard.ndjson.fast import FastPath
 from blizzard.ndjson.lines import Block, Decoded
@@ -62,7 +64,7 @@ def test_a_control_character_in_a_string_is_refused_wherever_it_stands(at: int):
         assert FastPath(TEXT, max_line_bytes=LIMIT).read(one) is None
 
 
-@pytest.mark.parametrize("escape", [r"\a", r"\u12g4", r"\u123", r"\x41", "\\"])
+@pytest.mark.parametrize("escape", [r"\a", r"\u12g4", r"\u123g", r"\u123", r"\x41", "\\"])
 def test_an_escape_that_is_none_is_refused(escape: str):
     assert read(TEXT, f'{{"s":"{escape}"}}'.encode()) is None
     assert read(TEXT, f'{{"j":["{escape}"]}}'.encode()) is None
@@ -77,6 +79,7 @@ def test_an_escape_that_is_none_is_refused(escape: str):
         (r"\u0000", "\0"),
         (r"\u007f\u0080\u07ff\u0800\uffff", "\x7f\x80\u07ff\u0800\uffff"),
         (r"\udbff\udfff", "\U0010ffff"),
+        (r"\ud7ff\ue000\ud800\udc00", "\ud7ff\ue000\U00010000"),
         (r"\/\b\f\n\r\t\"\\", '/\b\f\n\r\t"\\'),
     ],
 )
@@ -84,7 +87,11 @@ def test_an_escape_means_what_json_says(escaped: str, text: str):
     assert rows(read(TEXT, f'{{"s":"{escaped}"}}'.encode()))[0]["s"] == text
 
 
-@pytest.mark.parametrize("half", [r"\ud83d", r"\udc27", r"\ud83dx", r"\ud83d\n", r"\ud83d\ud83d"])
+@pytest.mark.parametrize(
+    "half",
+    [r"\ud83d", r"\udc27", r"\ud83dx", r"\ud83d\n", r"\ud83d\ud83d", r"\ud83d\ue000", r"\ud800",
+     r"\udbff", r"\udc00", r"\udfff", r"\udc27\udc27", r"\ud83dxudc27", r"\ud83d\ndc27"],
+)  # fmt: skip
 def test_half_a_surrogate_pair_is_no_text(half: str):
     assert read(TEXT, f'{{"s":"{half}"}}'.encode()) is None
     assert rows(read(TEXT, f'{{"j":"{half}"}}'.encode()))[0]["j"] == f'"{half}"'
@@ -178,6 +185,25 @@ def test_what_is_nested_must_be_json_too(nested: str):
     assert read(TEXT, f'{{"unknown":{nested}}}'.encode()) is None
 
 
+@pytest.mark.parametrize("literal", ["null", "true", "false"])
+def test_a_literal_is_known_by_all_of_its_letters(literal: str):
+    flags = Schema((Field(name="b", type=FieldType.BOOLEAN),))
+    assert read(flags, f'{{"b":{literal},"x":[{literal}]}}'.encode()) is not None
+    for at in range(len(literal)):
+        other = literal[:at] + "x" + literal[at + 1 :]
+        assert read(flags, f'{{"b":{other}}}'.encode()) is None
+        assert read(flags, f'{{"x":[{other}]}}'.encode()) is None
+
+
+def test_what_stood_in_memory_before_is_not_taken_for_text(monkeypatch: pytest.MonkeyPatch):
+    """Arrow takes a time of hours alone; a colon behind it does not make it one of minutes."""
+    colons = SimpleNamespace(**vars(np))
+    colons.empty = lambda shape, dtype: np.full(shape, ord(":"), dtype)
+    monkeypatch.setattr(columns, "np", colons)
+    schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
+    assert read(schema, rb'{"t":"2024-01-02T0\u0033"}') is None
+
+
 @pytest.mark.parametrize(
     "nested", ["[]", "{}", "[ ]", "{ }", "[[],{}]", '{ "a" : [ 1 , { } ] , "b" : null }', "[\t1\r]"]
 )
@@ -191,6 +217,20 @@ def test_lines_of_any_ending_and_blank_ones_are_counted():
     assert [row["s"] for row in rows(decoded)] == ["a", "b"]
     assert decoded is not None
     assert (decoded.lines, decoded.blank) == (4, 2)
+
+
+@pytest.mark.parametrize(("data", "lines"), [(b"", 0), (b"{}\n{}\n{}", 2), (b"{}\n", 2)])
+def test_a_block_that_has_other_lines_than_it_says_is_not_read(data: bytes, lines: int):
+    """There is room for so many rows as it says; nothing is written beyond."""
+    path = FastPath(TEXT, max_line_bytes=LIMIT)
+    assert path.read(Block(data=data, first_line=1, lines=lines)) is None
+
+
+def test_two_fields_of_one_name_are_refused():
+    """Their values would be written beyond the room for one."""
+    twice = Field(name="a", type=FieldType.INT64)
+    with pytest.raises(ValueError, match="two fields of one name"):
+        FastPath(Schema((twice, twice)), max_line_bytes=LIMIT)
 
 
 COMPILE = """
