@@ -1,6 +1,9 @@
 """The line between tasks and the driver."""
 
+import os
+import socket
 import threading
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -41,6 +44,27 @@ def test_a_stop_is_known_before_a_unit_begins() -> None:
         assert line.stop_soon
         assert line.reached
     switchboard.close()
+
+
+def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would cost every task 40 ms before it begins."""
+    at_once: list[int] = []
+    answer = line_module.answer_challenge
+
+    def spy(connection: Connection, token: bytes) -> None:
+        with socket.socket(fileno=os.dup(connection.fileno())) as same:
+            at_once.append(same.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        answer(connection, token)
+
+    monkeypatch.setattr(line_module, "answer_challenge", spy)
+    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None)
+    with Caller(switchboard.address, "p/1") as line:
+        assert line.reached
+    switchboard.close()
+
+    assert at_once == [1]
 
 
 @pytest.mark.parametrize("token", [b"wrong", b""])
