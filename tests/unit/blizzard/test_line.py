@@ -3,7 +3,7 @@
 import os
 import socket
 import threading
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, answer_challenge
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
 ) -> None:
     """It would cost every task 40 ms before it begins."""
     at_once: list[int] = []
-    answer = line_module.answer_challenge
+    answer = answer_challenge
 
     def spy(connection: Connection, token: bytes) -> None:
         with socket.socket(fileno=os.dup(connection.fileno())) as same:
