@@ -133,8 +133,6 @@ class Caller:
             Client((address.host, address.port)) as connection,
         ):
             _send_at_once(connection)
-            # As `Client` would do it, given the token; but then the word after the last of these
-            # would wait 40 ms for that to be acknowledged, in every task.
             answer_challenge(connection, address.token)
             deliver_challenge(connection, address.token)
             self._say(connection)
@@ -153,6 +151,10 @@ class Caller:
 
 
 def _send_at_once(connection: Connection) -> None:
+    """Let no word wait for the one before to be acknowledged: it cost every task 40 ms.
+
+    That is why both ends do by hand what `Client` and `Listener` would do, given the token.
+    """
     with socket.socket(fileno=os.dup(connection.fileno())) as same:
         same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -174,7 +176,9 @@ class Switchboard:
         heard: Callable[[str, Progress], None],
     ) -> None:
         token = secrets.token_bytes(32)
-        self._listener = Listener((bind or host, port), authkey=token, backlog=64)
+        # The listener lets everybody in and each caller is asked for the word in a thread of its
+        # own: one that connects and says nothing must not keep the others out.
+        self._listener = Listener((bind or host, port), backlog=64)
         self._own_door = (bind or host, int(self._listener.address[1]))
         self.address = Address(host, self._own_door[1], token)
         self._stop_requested = stop_requested
@@ -187,8 +191,9 @@ class Switchboard:
         """Hang up."""
         self._closed.set()
         with contextlib.suppress(OSError):
-            # The listener waits for a caller; a last call wakes it.
-            Client(self._own_door, authkey=self.address.token).close()
+            # The listener waits for a caller; a last call wakes it. It is not to wait for an
+            # answer: a listener that was awake may have gone already.
+            Client(self._own_door).close()
         self._thread.join()
         self._listener.close()
 
@@ -196,12 +201,16 @@ class Switchboard:
         while not self._closed.is_set():
             try:
                 connection = self._listener.accept()
-            except Exception:  # noqa: BLE001, S112 - a caller that fails the handshake is not let in
+            except OSError:  # a caller that has hung up; or no file handle to be had, which passes
+                self._closed.wait(BEAT_SECS)
                 continue
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
-        with contextlib.suppress(OSError, EOFError), connection:
+        with contextlib.suppress(OSError, EOFError, ProcessError), connection:
+            _send_at_once(connection)
+            deliver_challenge(connection, self.address.token)
+            answer_challenge(connection, self.address.token)
             while True:
                 unit, progress = connection.recv()
                 self._heard(unit, progress)

@@ -3,7 +3,8 @@
 import os
 import socket
 import threading
-from multiprocessing.connection import Connection, answer_challenge
+from collections.abc import Callable
+from multiprocessing.connection import Client, Connection, answer_challenge
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
         assert line.reached
     switchboard.close()
 
-    assert at_once == [1]
+    assert at_once == [1, 1], "at both ends"
 
 
 @pytest.mark.parametrize("token", [b"wrong", b""])
@@ -81,6 +82,40 @@ def test_a_caller_without_the_word_is_not_let_in_and_harms_nobody(token: bytes) 
     switchboard.close()
 
     assert set(heard) == {"friend"}
+
+
+def test_a_caller_that_says_nothing_keeps_nobody_out() -> None:
+    """A port scanner, say. It must not hold up the end of the driver either."""
+    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+    with socket.create_connection((switchboard.address.host, switchboard.address.port)):
+        with Caller(switchboard.address, "friend") as line:
+            assert line.stop_soon
+        assert _ends(switchboard.close)
+
+
+def test_the_end_does_not_wait_for_a_listener_that_has_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is awake just then sees the end by itself, and the last call finds nobody."""
+    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+    door = (switchboard.address.host, switchboard.address.port)
+    listener = next(each for each in threading.enumerate() if each.name == "switchboard")
+
+    def call_late(address: tuple[str, int], authkey: bytes | None = None) -> Connection:
+        socket.create_connection(door).close()
+        listener.join(30)
+        return Client(address, authkey=authkey)
+
+    monkeypatch.setattr(line_module, "Client", call_late)
+
+    assert _ends(switchboard.close)
+
+
+def _ends(work: Callable[[], None]) -> bool:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    return not thread.is_alive()
 
 
 def test_a_driver_that_is_gone_is_no_trouble_of_the_task() -> None:
