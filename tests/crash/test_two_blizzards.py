@@ -144,12 +144,13 @@ def test_a_frozen_first_is_taken_over_from_and_cannot_write_when_it_wakes(
     for number in range(3):
         landing.land(f"events-{number}.ndjson.gz", 100)
     file = config(tmp_path, sink=f"handoff: {handoff}")
-    pid = tmp_path / "pid"
+    pid, awake = tmp_path / "pid", tmp_path / "awake"
     first = begin(
         "-c", file, "--once",
         doom={
             **moment, **QUICK_BEAT,
             "victim": str(pid), "signal": "SIGSTOP", "spent": str(tmp_path / "spent"),
+            "until": str(awake),
         },
     )  # fmt: skip
     pid.write_text(str(first.pid))
@@ -163,6 +164,7 @@ def test_a_frozen_first_is_taken_over_from_and_cannot_write_when_it_wakes(
     journal = entries_in(tmp_path)
     note = writer(tmp_path)
 
+    awake.touch()
     first.send_signal(signal.SIGCONT)
     woken = finish(first)
     assert woken.code == 1, said(woken)

@@ -4,7 +4,8 @@ The environment variable DOOM holds JSON: which method of ours is the moment
 (`module:Class.method`), what its first argument must contain, whether to die before or after the
 call, and who dies: this process (`self`) or the process whose id stands in a file. A `spent` file,
 made exclusively, lets it happen once over all processes, so that a retry lives; with `always` it
-happens each time. `constants` (`module:NAME`) are given other values first, so that nobody has to
+happens each time. `until` holds the moment until that file is there: a process stops a little
+after the signal that stops it, and a thread may have gone on by then. `constants` (`module:NAME`) are given other values first, so that nobody has to
 wait. Production code has no hook for this.
 """
 
@@ -61,6 +62,8 @@ def strike(doom):
         # Hold this moment, and go on asking, until the victim is gone.
         time.sleep(0.2)
         target(victim, number)
+    while "until" in doom and not Path(doom["until"]).exists():
+        time.sleep(0.05)
 
 
 if "DOOM" in os.environ and not sys.argv[0].endswith("find_spark_home.py"):
