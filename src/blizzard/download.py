@@ -10,7 +10,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +19,9 @@ from blizzard.flow import SourceFile
 from lake.errors import LakeError, ObjectChanged, panic_as_error
 from lake.retry import Backoff
 
+BUNDLE_BYTES = 1 << 20
+MOST_IN_A_BUNDLE = 16
+BUNDLES_PER_THREAD = 4
 PIECES_IN_FLIGHT = 64
 """Pieces of about 1 MiB that wait for the reader, over all files together."""
 TRIES = 4
@@ -30,8 +34,10 @@ OpenAt = Callable[[SourceFile, int], Iterator[bytes]]
 class Downloads:
     """Reads files ahead, in their order; each file's pieces come out in order.
 
-    At most `ahead` files are begun and not yet read to their end. The next one begins when the
-    reader is done with one, so that many small files do not pile up either.
+    At most `ahead` files are downloaded at a time. A large one goes through a queue; small ones go
+    in bundles, one after the other, as handing each to a thread would cost more than reading it.
+    The next large file or bundle begins when the reader is done with one, so that small files do
+    not pile up either.
     """
 
     def __init__(
@@ -48,9 +54,11 @@ class Downloads:
         self.retries = 0
         """How often a download went on after trouble."""
         self._lock = threading.Lock()
+        self._over = threading.Event()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="download")
-        self._lanes = {file.key: _Lane(PIECES_IN_FLIGHT // threads) for file in files}
-        self._waiting = deque(files)
+        self._room = PIECES_IN_FLIGHT // threads
+        self._waiting = deque(bundles(files, threads))
+        self._begun: dict[str, _Lane | _Bundle] = {}
         for _ in range(threads):
             self._begin_next()
 
@@ -59,15 +67,12 @@ class Downloads:
 
         Files are asked for in their order. Leaving this iterator early lets the rest go.
         """
-        lane = self._lanes[file.key]
+        found = self._begun.pop(file.key)
         try:
-            while (piece := lane.waiting.get()) is not None:
-                if isinstance(piece, BaseException):
-                    raise piece
-                yield piece
+            yield from found.pieces(file)
         finally:
-            lane.abandon()
-            self._begin_next()
+            if found.let_go(file):
+                self._begin_next()
 
     def __enter__(self) -> Self:
         return self
@@ -79,16 +84,24 @@ class Downloads:
         trace: TracebackType | None,
     ) -> None:
         self._waiting.clear()
-        for lane in self._lanes.values():
-            lane.abandon()
+        self._over.set()
+        for found in self._begun.values():
+            found.abandon()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _begin_next(self) -> None:
-        if self._waiting:
-            self._pool.submit(self._fetch, self._waiting.popleft())
+        if not self._waiting:
+            return
+        match self._waiting.popleft():
+            case [file]:
+                lane = _Lane(self._room)
+                self._begun[file.key] = lane
+                self._pool.submit(self._fetch, file, lane)
+            case files:
+                bundle = _Bundle(files, self._pool.submit(self._fetch_all, files))
+                self._begun.update(dict.fromkeys((file.key for file in files), bundle))
 
-    def _fetch(self, file: SourceFile) -> None:
-        lane = self._lanes[file.key]
+    def _fetch(self, file: SourceFile, lane: "_Lane") -> None:
         try:
             for piece in self._tried(file):
                 if not lane.put(piece):
@@ -97,6 +110,17 @@ class Downloads:
             lane.put(panic_as_error(error))
         else:
             lane.put(None)
+
+    def _fetch_all(self, files: Sequence[SourceFile]) -> "_Fetched":
+        fetched: _Fetched = {}
+        for file in files:
+            if self._over.is_set():
+                break
+            try:
+                fetched[file.key] = list(self._tried(file))
+            except BaseException as error:  # noqa: BLE001 - it is raised again where the file is read
+                fetched[file.key] = panic_as_error(error)
+        return fetched
 
     def _tried(self, file: SourceFile) -> Iterator[bytes]:
         """Go on after trouble that may pass, from the byte where it came, in the same object."""
@@ -116,12 +140,33 @@ class Downloads:
                 return
 
 
+def bundles(files: Sequence[SourceFile], threads: int) -> Iterator[list[SourceFile]]:
+    """Put small files that follow each other together, unless that would leave threads idle."""
+    most = min(max(1, len(files) // (threads * BUNDLES_PER_THREAD)), MOST_IN_A_BUNDLE)
+    bundle: list[SourceFile] = []
+    size = 0
+    for file in files:
+        if bundle and (len(bundle) == most or size + file.size > BUNDLE_BYTES):
+            yield bundle
+            bundle, size = [], 0
+        bundle.append(file)
+        size += file.size
+    if bundle:
+        yield bundle
+
+
 class _Lane:
     """The queue of one file, and whether anybody still wants it."""
 
     def __init__(self, room: int) -> None:
         self.waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(max(2, room))
         self._abandoned = threading.Event()
+
+    def pieces(self, _file: SourceFile) -> Iterator[bytes]:
+        while (piece := self.waiting.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
 
     def put(self, piece: bytes | BaseException | None) -> bool:
         """Wait for room; False once nobody wants the file any more."""
@@ -133,6 +178,11 @@ class _Lane:
             return True
         return False
 
+    def let_go(self, _file: SourceFile) -> bool:
+        """Be done with the file, read to its end or not; True, as there is no other here."""
+        self.abandon()
+        return True
+
     def abandon(self) -> None:
         """Want nothing more of this file, and let go of what waits."""
         self._abandoned.set()
@@ -141,3 +191,27 @@ class _Lane:
                 self.waiting.get_nowait()
             except queue.Empty:
                 return
+
+
+_Fetched = dict[str, list[bytes] | BaseException]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """Small files that one thread fetches, one after the other."""
+
+    files: Sequence[SourceFile]
+    fetched: "Future[_Fetched]"
+
+    def pieces(self, file: SourceFile) -> Iterator[bytes]:
+        found = self.fetched.result().pop(file.key)
+        if isinstance(found, BaseException):
+            raise found
+        yield from found
+
+    def let_go(self, file: SourceFile) -> bool:
+        """Be done with a file; True if it was the last one."""
+        return file is self.files[-1]
+
+    def abandon(self) -> None:
+        """Want nothing more; what is fetched ends by itself."""

@@ -17,6 +17,8 @@ from blizzard.ranges import cut
 
 COMPRESSED_WEIGHT = 6
 """A compressed byte is about as much work as six plain ones."""
+FILE_WORK = 16 * 1024
+"""To find, open and enter a file is about as much work as to read so many plain bytes."""
 SMALLEST_UNIT = 16 * 1024 * 1024
 """Below this much plain NDJSON a task is over before it has paid for itself."""
 PARQUET_PER_NDJSON = 0.2
@@ -28,8 +30,9 @@ MOST_UNITS_PER_CORE = 3
 def plan(files: Iterable[SourceFile], *, parallelism: int, file_size: int) -> tuple[WorkUnit, ...]:
     """Put every byte of every file into exactly one unit, in the order of partitions and paths."""
     ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
-    share = sum(weight(file) for file in ordered) / max(1, parallelism)
-    room = max(SMALLEST_UNIT, math.ceil(share / units_per_core(share, file_size)))
+    cores = max(1, parallelism)
+    units = units_per_core(sum(weight(file) for file in ordered) / cores, file_size)
+    room = max(SMALLEST_UNIT, math.ceil(sum(work(file) for file in ordered) / cores / units))
     packs = (
         pack
         for _partition_key, group in groupby(ordered, key=_partition)
@@ -57,8 +60,13 @@ def can_be_cut(file: SourceFile) -> bool:
 
 
 def weight(file: SourceFile) -> int:
-    """Estimate the work in a file, in bytes of plain NDJSON."""
+    """Estimate the bytes of plain NDJSON in a file."""
     return file.size if file.codec is Codec.NONE else file.size * COMPRESSED_WEIGHT
+
+
+def work(file: SourceFile) -> int:
+    """Estimate the work in a file, by that of reading so many bytes of plain NDJSON."""
+    return weight(file) + FILE_WORK
 
 
 def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
@@ -80,15 +88,15 @@ def _packed(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
     A file is in the pack in which its middle lies. So no pack is a small rest, which would be one
     task more than there are cores, and take as long as all the others together.
     """
-    total = sum(weight(file) for file in files)
+    total = sum(work(file) for file in files)
     count = max(1, round(total / room))
     before = 0
 
     def place(file: SourceFile) -> int:
         nonlocal before
-        middle = before + weight(file) / 2
-        before += weight(file)
-        return min(int(middle * count / max(1, total)), count - 1)
+        middle = before + work(file) / 2
+        before += work(file)
+        return min(int(middle * count / total), count - 1)
 
     for _place, pack in groupby(files, key=place):
         yield list(pack)

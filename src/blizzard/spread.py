@@ -90,14 +90,19 @@ class SpreadWriter:
         """Say how many files there are on the disk that are not finished."""
         return len(self._open)
 
-    def write(self, batch: pa.RecordBatch, source: str) -> Iterator[ClosedFile]:
-        """Take rows of a source file; give the files that they filled, or that made room."""
+    def write(
+        self, batch: pa.RecordBatch, source: str, size: int | None = None
+    ) -> Iterator[ClosedFile]:
+        """Take rows of a source file; give the files that they filled, or that made room.
+
+        `size` is what they take of the memory, where somebody knows it already.
+        """
         if self._staged and source != self._source:
             yield from self._divide()
         self._source = source
         if batch.num_rows:
             self._staged.append(batch)
-            self._staged_bytes += batch.nbytes
+            self._staged_bytes += batch.nbytes if size is None else size
         if self._staged_bytes >= STAGED_BYTES:
             yield from self._divide()
 

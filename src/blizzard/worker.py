@@ -9,7 +9,7 @@ may be in the store, but nobody will ever name it.
 import errno
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +37,10 @@ from lake.storage import Reader, Store
 
 DECODED_BUDGET = 64 * 1024 * 1024
 """Arrow bytes of one source file that are kept until its last line has parsed."""
+
+
+_Slice = tuple[pa.RecordBatch, int]
+"""Rows, and the memory that they take: asking for it costs as much as writing a few rows."""
 
 
 class Stores(Protocol):
@@ -153,10 +157,8 @@ class _Unit:
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
-        for file in self.unit.files:
-            if self.line.stop_soon:
-                break
-            self._read(file, shared)
+        for file, decoded in self.decoder.decode_all(self._opened()):
+            self._read(file, decoded, shared)
         self._write_all(shared, shared.writer.close())
         files = [file for group in self.groups for file in self._settle(group)]
         records = [record for group in self.groups for record in group.records]
@@ -206,21 +208,29 @@ class _Unit:
             for_partition=for_partition,
         )
 
-    def _read(self, file: SourceFile, shared: _Group) -> None:
+    def _opened(self) -> Iterator[tuple[SourceFile, Generator[bytes]]]:
+        for file in self.unit.files:
+            if self.line.stop_soon:
+                return
+            yield file, self._pieces(file)
+
+    def _read(self, file: SourceFile, batches: Iterator[Decoded], shared: _Group) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = _Tally()
-        kept: list[pa.RecordBatch] = []
+        kept: list[_Slice] = []
         decoded_bytes = 0
         own: _Group | None = None
         stopped = False
         try:
-            for decoded in self._decoded(file):
+            for decoded in batches:
+                self.line.progress.records += decoded.batch.num_rows
                 if self.work.row_partitions is not None:
                     lines_before = None if decoded.blank else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
-                kept += self._slices(decoded.batch)
-                decoded_bytes += decoded.batch.nbytes
+                slices = self._slices(decoded.batch)
+                kept += slices
+                decoded_bytes += sum(size for _batch, size in slices)
                 if own is None and decoded_bytes > DECODED_BUDGET:
                     own = self._new_group()
                 if own is not None:
@@ -245,16 +255,15 @@ class _Unit:
         group.records.append(record_of(file, tally, unit=group.name, complete=not stopped))
         self.line.progress.files_read += 1
 
-    def _decoded(self, file: SourceFile) -> Iterator[Decoded]:
+    def _pieces(self, file: SourceFile) -> Generator[bytes]:
+        """Give the plain bytes of the lines that are to be read."""
         pieces = self._counted(self.downloads.pieces(file))
         if file.part is not None:
             pieces = lines_of(pieces, file.part)
         pieces = decompress(pieces, file.codec)
         if file.skip:
             pieces = without_first_lines(pieces, file.skip)
-        for decoded in self.decoder.decode(pieces):
-            self.line.progress.records += decoded.batch.num_rows
-            yield decoded
+        yield from pieces
         if file.part is not None:
             # A part ends before its download does; a whole file is checked by the download.
             self.stores.source(file.source).require_unchanged(file.path, file.etag)
@@ -264,13 +273,15 @@ class _Unit:
             self.line.progress.bytes_read += len(piece)
             yield piece
 
-    def _slices(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        size = self.work.batch_size
-        return [batch.slice(start, size) for start in range(0, batch.num_rows, size)]
+    def _slices(self, batch: pa.RecordBatch) -> list[_Slice]:
+        most = self.work.batch_size
+        starts = range(0, batch.num_rows, most)
+        slices = [batch.slice(start, most) for start in starts] if len(starts) > 1 else [batch]
+        return [(each, each.nbytes) for each in slices]
 
-    def _write(self, group: _Group, batches: list[pa.RecordBatch], file: SourceFile) -> None:
-        for batch in batches:
-            self._write_all(group, group.writer.write(batch, file.key))
+    def _write(self, group: _Group, slices: list[_Slice], file: SourceFile) -> None:
+        for batch, size in slices:
+            self._write_all(group, group.writer.write(batch, file.key, size))
 
     def _write_all(self, group: _Group, closed: Iterator[ClosedFile]) -> None:
         """Write and hand in what was closed; trouble breaks the group, and only the group."""

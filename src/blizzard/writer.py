@@ -97,9 +97,11 @@ class RollingWriter:
         """Say whether the rows that wait make a row group."""
         return row_group_is_full(self._state(), self._policy)
 
-    def write(self, batch: pa.RecordBatch, source: str) -> Iterator[ClosedFile]:
+    def write(
+        self, batch: pa.RecordBatch, source: str, size: int | None = None
+    ) -> Iterator[ClosedFile]:
         """Take rows of a source file; give the file that they filled, if they did."""
-        self.take(batch, source)
+        self.take(batch, source, size)
         if self.is_full:
             yield from self.flush()
 

@@ -4,9 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from blizzard.ndjson import decoder as decoding
 from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.ndjson.exact import ExactPath
 from blizzard.ndjson.lines import blocks
@@ -135,6 +137,34 @@ def test_the_decoder_and_the_exact_path_agree(
     chunks = [data[at : at + step] for at in range(0, len(data), step)]
     decoder = Decoder(schema, max_line_bytes=LIMIT)
     assert outcome(decoder.decode(chunks)) == exactly(schema, data)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from([SCHEMA, REQUIRED]),
+    st.lists(
+        st.tuples(st.lists(records(), max_size=4), st.one_of(st.just([]), damage)), max_size=6
+    ),
+    st.sampled_from(["", "\n"]),
+    st.integers(1, 5),
+    st.sampled_from([20, 100, 1000]),
+)
+def test_files_that_are_read_together_are_what_they_are_alone(
+    schema: Schema,
+    drawn: list[tuple[list[str], list[tuple[float, int, bytes]]]],
+    ending: str,
+    most: int,
+    short: int,
+):
+    files = [damaged("\n".join(texts) + ending, cuts) for texts, cuts in drawn]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "MOST_TOGETHER", most)
+        patch.setattr(decoding, "SHORT_BYTES", short)
+        opened = ((place, (piece for piece in [file])) for place, file in enumerate(files))
+        found = Decoder(schema, max_line_bytes=LIMIT).decode_all(opened)
+        assert [(place, outcome(batches)) for place, batches in found] == [
+            (place, exactly(schema, file)) for place, file in enumerate(files)
+        ]
 
 
 @settings(max_examples=60, deadline=None)

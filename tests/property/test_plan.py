@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blizzard.compression import Codec
-from blizzard.plan import SMALLEST_UNIT, plan, units_per_core, weight
+from blizzard.plan import SMALLEST_UNIT, plan, units_per_core, weight, work
 from tests.support.builders import source_file
 
 FILES = st.lists(
@@ -70,14 +70,15 @@ def test_the_plan_does_not_depend_on_the_order_of_the_listing(files, cores, rand
 @given(FILES, CORES)
 def test_units_are_about_alike_and_no_more_than_are_needed(files, cores):
     share = sum(weight(file) for file in files) / cores
-    room = max(SMALLEST_UNIT, math.ceil(share / units_per_core(share, SIZE)))
+    all_work = sum(work(file) for file in files)
+    room = max(SMALLEST_UNIT, math.ceil(all_work / cores / units_per_core(share, SIZE)))
     units = plan(files, parallelism=cores, file_size=SIZE)
     for unit in units:
-        weights = [weight(file) for file in unit.files]
+        weights = [work(file) for file in unit.files]
         assert len(weights) == 1 or sum(weights) <= 1.5 * room + max(weights)
     assert len({unit.name for unit in units}) == len(units)
     assert all(unit.files for unit in units)
     groups = {tuple(file.partition_values.items()) for file in files}
     cuts = sum(file.part is not None for unit in units for file in unit.files)
-    whole = sum(weight(file) for file in files) / room
+    whole = all_work / room
     assert len(units) - cuts <= 1.5 * whole + len(groups)

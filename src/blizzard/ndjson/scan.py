@@ -252,14 +252,14 @@ def fill_buckets(names: Array, name_starts: Array, buckets: Array) -> None:
 
 @compiled(
     int64(
-        _BYTES, int64, int64,
+        _BYTES, int64[::1], int64,
         _BYTES, int64[::1], int64[::1], int32[::1], int64[::1], uint8[::1],
-        int32[:, ::1], int32[:, ::1], uint8[:, ::1], int64[:, ::1], int64[::1], int64[::1],
+        int32[:, ::1], int32[:, ::1], uint8[:, ::1], int64[:, :, ::1], int64[::1], int64[:, ::1],
     )
 )  # fmt: skip
 def scan(  # noqa: C901 - one loop over all
-    block: Array,
-    size: int,
+    blocks: Array,
+    ends: Array,
     max_line_bytes: int,
     names: Array,
     name_starts: Array,
@@ -274,26 +274,30 @@ def scan(  # noqa: C901 - one loop over all
     seen: Array,
     found: Array,
 ) -> int:
-    """Find the tokens of a block of lines, and say how that ended.
+    """Find the tokens of blocks of lines, and say how that ended.
+
+    The blocks stand one after the other, none is empty, and `ends` says where each has its end.
 
     `names` are the known ones as they are written, with their quotes, and `slots` the fields they
     mean; the first slots are the declared ones. `order` has the name of each member of the line
     before: it is mostly that of this line, too. `room` is for MAX_DEPTH closing brackets.
 
     For each declared field and row there are a start, a length and a kind, which must have been
-    ABSENT; for each slot the `counts` of values by kind, and their SIZE. `found` is the number of
-    lines and of those that are blank; or where a new name starts and ends.
+    ABSENT; for each block and slot the `counts` of values by kind, and their SIZE; for each block
+    the lines and the rows that were `found`. All counts must have been zero. Of a new name the
+    first row of `found` says where it starts and ends.
     """
-    data, closing = pointer(block), pointer(room)
+    data, closing = pointer(blocks), pointer(room)
     name_data, name_start = pointer(names), pointer(name_starts)
     bucket, mask = pointer(buckets), len(buckets) - 1
-    at = lines = rows = 0
-    while at < size:
+    at = rows = block = 0
+    while block < len(ends):
         line_start = at
-        lines += 1
+        found[block, 0] += 1
         at = _after_space(data, at)
         if data[at] == _OPEN_BRACE and rows < kinds.shape[1]:
             rows += 1
+            found[block, 1] += 1
             at = _after_space(data, at + 1)
             place = 0
             more = data[at] != _CLOSE_BRACE
@@ -301,7 +305,7 @@ def scan(  # noqa: C901 - one loop over all
                 guess = order[place]
                 name, end = _name(data, at, guess, name_data, name_start, bucket, mask)
                 if name < 0:
-                    found[0], found[1] = at, end
+                    found[0, 0], found[0, 1] = at, end
                     return NEW_NAME if end >= 0 else REFUSED
                 order[place] = name
                 place = min(place + 1, len(order) - 1)
@@ -313,12 +317,12 @@ def scan(  # noqa: C901 - one loop over all
                 end, kind = _value(data, at, closing)
                 if end < 0:
                     return REFUSED
-                counts[slot, kind] += 1
+                counts[block, slot, kind] += 1
                 if kind != ABSENT and slot < len(kinds):
                     starts[slot, rows - 1] = at
                     lengths[slot, rows - 1] = end - at
                     kinds[slot, rows - 1] = kind
-                    counts[slot, SIZE] += end - at
+                    counts[block, slot, SIZE] += end - at
                 at = _after_space(data, end)
                 more = data[at] == _COMMA
                 if more:
@@ -329,7 +333,7 @@ def scan(  # noqa: C901 - one loop over all
         if data[at] != _NEWLINE or at - line_start > max_line_bytes:
             return REFUSED
         at += 1
-    found[0], found[1] = lines, lines - rows
+        block += at >= ends[block]
     return DONE
 
 

@@ -45,6 +45,19 @@ def byte_by_byte(schema: Schema, data: bytes) -> Iterable[Decoded]:
     return Decoder(schema).decode(data[at : at + 1] for at in range(len(data)))
 
 
+def at(place: int, *others: bytes) -> Read:
+    """Read a file together with other short ones, so many of which come before it."""
+
+    def read(schema: Schema, data: bytes) -> Iterable[Decoded]:
+        files = [*others[:place], data, *others[place:]]
+        opened = ((number, (piece for piece in [file])) for number, file in enumerate(files))
+        for number, found in Decoder(schema).decode_all(opened):
+            if number == place:
+                yield from found
+
+    return read
+
+
 def outcome(read: Read, case: Case, data: bytes) -> Seen | Bad | None:
     schema = Schema((Field(name="v", type=case.type, nullable=case.nullable),))
     values: list[Any] = []
@@ -137,3 +150,13 @@ def test_a_line_means_the_same_in_the_middle_of_a_file(case: Case):
 )
 def test_it_does_not_matter_where_the_bytes_are_cut(case: Case):
     assert outcome(byte_by_byte, case, case.data) == expected(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: ascii(case.name))
+def test_it_does_not_matter_which_files_are_read_with_it(case: Case):
+    """Good, blank and empty ones, or such as have faults of their own."""
+    whole = case.data if not isinstance(case.expected, Bad) else b" \n"
+    assert outcome(at(2, b"\n", whole, b"", whole), case, case.data) == expected(case)
+    assert outcome(at(1, whole, b"{}\n{\n", b'{"v":[}', b"\xff\n"), case, case.data) == expected(
+        case
+    )

@@ -5,8 +5,8 @@ The environment variable DOOM holds JSON: which method of ours is the moment
 call, and who dies: this process (`self`) or the process whose id stands in a file. A `spent` file,
 made exclusively, lets it happen once over all processes, so that a retry lives; with `always` it
 happens each time. `until` holds the moment until that file is there: a process stops a little
-after the signal that stops it, and a thread may have gone on by then. `constants` (`module:NAME`) are given other values first, so that nobody has to
-wait. Production code has no hook for this.
+after the signal that stops it, and a thread may have gone on by then. `constants` (`module:NAME`)
+are given other values first, so that nobody has to wait. Production code has no hook for this.
 """
 
 import functools

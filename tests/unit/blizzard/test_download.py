@@ -3,10 +3,21 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from blizzard.download import PIECES_IN_FLIGHT, Downloads
+from blizzard import download
+from blizzard.download import (
+    BUNDLE_BYTES,
+    BUNDLES_PER_THREAD,
+    MOST_IN_A_BUNDLE,
+    PIECES_IN_FLIGHT,
+    Downloads,
+    bundles,
+)
 from blizzard.flow import SourceFile
 from lake.errors import ObjectMissing, StoreDenied, StoreUnavailable
 from tests.support.builders import source_file
@@ -200,7 +211,7 @@ def test_a_connection_that_breaks_every_time_is_given_up():
 
 
 def test_many_small_files_do_not_pile_up_behind_a_stalled_reader():
-    """W18: the window is a number of files, whatever their size."""
+    """W18: the window is a number of bundles, and each of them has a limit."""
     begun: list[str] = []
 
     def open_at(file: SourceFile, _place: int) -> Iterator[bytes]:
@@ -211,4 +222,70 @@ def test_many_small_files_do_not_pile_up_behind_a_stalled_reader():
     with Downloads(listed, open_at, ahead=3) as downloads:
         list(downloads.pieces(listed[0]))
         next(downloads.pieces(listed[1]))
-    assert len(begun) <= 5
+    assert len(begun) <= 3 * MOST_IN_A_BUNDLE
+
+
+@given(
+    st.lists(st.sampled_from([0, 10, BUNDLE_BYTES // 3, BUNDLE_BYTES, 5 * BUNDLE_BYTES])),
+    st.integers(1, 16),
+)
+def test_bundles_hold_every_file_in_order_within_limits_and_leave_no_thread_idle(
+    sizes: list[int], threads: int
+):
+    listed = [source_file(f"{place}", size=size) for place, size in enumerate(sizes)]
+    found = list(bundles(listed, threads))
+
+    assert [file for bundle in found for file in bundle] == listed
+    assert all(0 < len(bundle) <= MOST_IN_A_BUNDLE for bundle in found)
+    assert all(
+        len(bundle) == 1 or sum(file.size for file in bundle) <= BUNDLE_BYTES for bundle in found
+    )
+    assert len(found) >= min(len(listed), threads * BUNDLES_PER_THREAD)
+
+
+def test_small_files_come_in_bundles():
+    """Handing each to a thread would cost more than reading it."""
+    (bundle, *_others) = bundles(files(100), 1)
+    assert len(bundle) == MOST_IN_A_BUNDLE
+
+
+def test_an_error_in_a_bundle_is_raised_for_its_file_alone():
+    """L05."""
+    listed = files(100)
+
+    def open_file(file: SourceFile, _place: int) -> Iterator[bytes]:
+        if file is listed[7]:
+            raise StoreDenied("access was refused")
+        yield file.path.encode()
+
+    with Downloads(listed, open_file, ahead=1) as downloads:
+        for file in listed:
+            if file is listed[7]:
+                with pytest.raises(StoreDenied, match="refused"):
+                    list(downloads.pieces(file))
+            else:
+                assert list(downloads.pieces(file)) == [file.path.encode()]
+
+
+def test_the_end_does_not_wait_for_the_rest_of_a_bundle(monkeypatch: pytest.MonkeyPatch):
+    listed = files(100)
+    begun: list[str] = []
+    second, ended = threading.Event(), threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            ended.set()
+            super().shutdown(wait, cancel_futures=cancel_futures)
+
+    def open_file(file: SourceFile, _place: int) -> Iterator[bytes]:
+        begun.append(file.path)
+        if file is listed[1]:
+            second.set()
+            assert ended.wait(LONG)
+        yield b"x"
+
+    monkeypatch.setattr(download, "ThreadPoolExecutor", Pool)
+    with Downloads(listed, open_file, ahead=1):
+        assert second.wait(LONG)
+
+    assert begun == [file.path for file in listed[:2]]

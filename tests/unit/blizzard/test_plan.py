@@ -79,5 +79,12 @@ def test_a_compressed_byte_weighs_more_than_a_plain_one():
     assert weight(packed) == COMPRESSED_WEIGHT * weight(plain)
 
 
+@pytest.mark.parametrize(("number", "expected"), [(100, 1), (5000, 4)])
+def test_very_many_small_files_are_shared_though_they_fill_no_file(number: int, expected: int):
+    """What each of them costs beside its bytes would keep one core busy while others rest."""
+    units = plan(load(number, 2000), parallelism=4, file_size=FILE_SIZE)
+    assert [len(unit.files) for unit in units] == [number // expected] * expected
+
+
 def test_no_files_are_no_units():
     assert plan([], parallelism=4, file_size=FILE_SIZE) == ()

@@ -13,6 +13,7 @@ from blizzard import worker
 from blizzard.batch import PATIENCE, PATIENCE_ALONE
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Progress
+from blizzard.ndjson import decoder
 from blizzard.ranges import cut
 from blizzard.worker import OpenedStores, run_unit
 from tests.support.builders import (
@@ -81,12 +82,15 @@ def test_a_unit_that_starts_after_the_stop_reads_nothing(tmp_path: Path) -> None
     assert (outcome.sources, outcome.files) == ((), ())
 
 
-def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(tmp_path: Path) -> None:
-    """A stop costs at most one small file."""
+def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop waits for no more than the small files that are read together."""
+    monkeypatch.setattr(decoder, "MOST_TOGETHER", 2)
     for name in ("a", "b", "c"):
         put(tmp_path / "in", f"{name}.ndjson", ndjson(rows(3)))
     given = work(tmp_path / "in", tmp_path / "table")
-    outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), StopAfter(4))
+    outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), StopAfter(1))
 
     assert [(each.path, each.rows) for each in outcome.sources] == [
         ("a.ndjson", 3),

@@ -277,13 +277,38 @@ def test_a_source_file_that_was_replaced_is_left_whole_for_later(place):
     assert outcome.files == ()
 
 
+def test_many_small_files_are_read_together_and_each_has_its_own_books(place):
+    """L15: a bad one among them is out whole and named, with its line; the others are in."""
+    for number in range(300):
+        good = ndjson(rows(number % 3, number * 10))
+        bad = number % 100 == 50
+        put(place.source, f"{number:03}.ndjson", good + (b'{"id": "x"}\n' if bad else b"\n"))
+    outcome = place.run()
+
+    assert [
+        (each.path, each.failure.line) for each in outcome.sources if each.failure is not None
+    ] == [("050.ndjson", 3), ("150.ndjson", 1), ("250.ndjson", 2)]
+    read = [each for each in outcome.sources if each.failure is None]
+    assert [(each.path, each.lines, each.blank, each.rows) for each in read] == [
+        (f"{number:03}.ndjson", number % 3 + 1, 1, number % 3)
+        for number in range(300)
+        if number % 100 != 50
+    ]
+    assert place.ids(outcome) == [
+        number * 10 + row
+        for number in range(300)
+        for row in range(number % 3)
+        if number % 100 != 50
+    ]
+
+
 def test_no_batch_has_more_rows_than_allowed(place, monkeypatch):
     seen: list[int] = []
     real = RollingWriter.write
 
-    def write(self, batch, source):
+    def write(self, batch, source, size):
         seen.append(batch.num_rows)
-        return real(self, batch, source)
+        return real(self, batch, source, size)
 
     monkeypatch.setattr(RollingWriter, "write", write)
     put(place.source, "a.ndjson", ndjson(rows(1000)))

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import pytest
 
@@ -281,3 +281,119 @@ def test_a_decoder_can_be_used_for_many_files():
 def test_a_schema_without_fields_is_refused():
     with pytest.raises(ValueError, match="without fields"):
         Decoder(Schema(()))
+
+
+def opened(*files: bytes) -> Iterator[tuple[int, Generator[bytes]]]:
+    return ((place, (piece for piece in [file])) for place, file in enumerate(files))
+
+
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many blocks were read together, each time."""
+    seen: list[int] = []
+    read = FastPath.read_together
+
+    def spy(path: FastPath, found: Sequence[Block]) -> list[Decoded] | None:
+        seen.append(len(found))
+        return read(path, found)
+
+    monkeypatch.setattr(FastPath, "read_together", spy)
+    return seen
+
+
+def test_short_files_are_read_together_and_each_keeps_its_own_counts(together: list[int]):
+    files = [
+        b'{"id":1}\n{"id":2,"x":1}',
+        b"",
+        b'\n\n{"id":3,"x":1,"y":2}\n{"id":4,"x":1}\n',
+        b'\xef\xbb\xbf{"id":5}\n',
+    ]
+    found = {
+        place: [(each.batch["id"].to_pylist(), each.lines, each.blank, each.dropped) for each in of]
+        for place, of in Decoder(ID).decode_all(opened(*files))
+    }
+    assert found == {
+        0: [([1, 2], 2, 0, {"x": 1})],
+        1: [],
+        2: [([3, 4], 4, 2, {"x": 2, "y": 1})],
+        3: [([5], 1, 0, {})],
+    }
+    assert together == [3]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "expected"),
+    [("MOST_TOGETHER", 4, [4, 4, 2]), ("BLOCK_BYTES", 50, [5, 5]), ("MAX_CELLS", 3, [3, 3, 3, 1])],
+)
+def test_no_more_is_read_together_than_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+    together: list[int],
+    limit: str,
+    value: int,
+    expected: list[int],
+):
+    """By number, by bytes, and by cells in memory."""
+    monkeypatch.setattr(decoder, limit, value)
+    found = Decoder(ID).decode_all(opened(*[b'{"id": 1}\n'] * 10))
+    assert sum(each.batch.num_rows for _, of in found for each in of) == 10
+    assert together == expected
+
+
+def test_a_file_that_is_not_short_is_read_by_itself_in_its_place(together: list[int]):
+    long = b'{"id":1}\n' * (decoder.SHORT_BYTES // 9 + 1)
+    found = Decoder(ID).decode_all(opened(b'{"id":2}', b'{"id":3}', long, b'{"id":4}'))
+    assert [(place, sum(each.lines for each in of)) for place, of in found] == [
+        (0, 1), (1, 1), (2, len(long) // 9), (3, 1),
+    ]  # fmt: skip
+    assert together == [2, 1, 1]
+
+
+def test_a_bad_file_fails_alone():
+    """L15: the others that were read with it are all there."""
+    seen: dict[int, object] = {}
+    files = [b'{"id":1}', b'{"id":2}\n{"id":"x"}\n', b'{"id":3}']
+    for place, of in Decoder(ID).decode_all(opened(*files)):
+        try:
+            seen[place] = [each.batch["id"].to_pylist() for each in of]
+        except BadLine as bad:
+            seen[place] = (bad.line, bad.field)
+    assert seen == {0: [[1]], 1: (2, "id"), 2: [[3]]}
+
+
+def test_trouble_with_the_bytes_of_a_file_comes_in_its_place_after_its_own_bad_lines():
+    """L05: what could be read before is looked at first, and the other files go on."""
+
+    def breaks(data: bytes) -> Generator[bytes]:
+        yield data
+        raise OSError("the line went dead")
+
+    whole = b'{"id":1}\n' * BLOCK_BYTES
+    files = [
+        (0, (piece for piece in [b'{"id":1}'])),
+        (1, breaks(b'{"id":2}\n')),
+        (2, breaks(b"{\n" + whole)),
+        (3, (piece for piece in [b'{"id":4}'])),
+    ]
+    seen: dict[int, object] = {}
+    for place, of in Decoder(ID).decode_all(files):
+        try:
+            seen[place] = [each.batch["id"].to_pylist() for each in of]
+        except (BadLine, OSError) as error:
+            seen[place] = type(error)
+    assert seen == {0: [[1]], 1: OSError, 2: BadLine, 3: [[4]]}
+
+
+def test_a_file_that_is_left_early_is_closed_before_the_next_is_opened():
+    closed: list[int] = []
+
+    def pieces(place: int) -> Generator[bytes]:
+        try:
+            while True:
+                assert closed == list(range(place))
+                yield b'{"id":1}\n' * BLOCK_BYTES
+        finally:
+            closed.append(place)
+
+    for _place, of in Decoder(ID).decode_all((place, pieces(place)) for place in range(3)):
+        next(of)
+    assert closed == [0, 1, 2]
