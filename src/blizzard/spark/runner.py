@@ -185,7 +185,11 @@ def _reason(text: str) -> str:
 def task(
     units: tuple[WorkUnit, ...], work: Work
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that a Python worker of Spark runs."""
+    """Give the function that a Python worker of Spark runs.
+
+    Every task is sent all units, and unpacks its own only.
+    """
+    packed = [pickle.dumps(unit) for unit in units]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Ctrl-C reaches the whole process group; an orderly end finishes what is in hand, so
@@ -194,9 +198,9 @@ def task(
         stores = OpenedStores(work)
         for batch in batches:
             for index in batch.column(0).to_numpy().tolist():
-                name = f"{work.marks['pipeline']}/{units[index].name}"
-                with Caller(work.line, name) as line:
-                    outcome = run_unit(units[index], work, stores, line)
+                unit: WorkUnit = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
+                with Caller(work.line, f"{work.marks['pipeline']}/{unit.name}") as line:
+                    outcome = run_unit(unit, work, stores, line)
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array([index], pa.int64()),
