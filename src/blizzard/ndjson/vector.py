@@ -11,8 +11,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
-from numba import int64, njit, types, void
+from numba import config, int64, njit, types, void
 from numba.extending import intrinsic
+
+# Somebody's NUMBA_DISABLE_JIT is meant for code of his own; this one is nothing without a compiler.
+config.DISABLE_JIT = 0  # type: ignore[attr-defined]  # it is read from the environment
 
 WIDTH = 32
 """How many bytes are looked at in one step; so many beyond the last one must be there to read."""

@@ -274,3 +274,21 @@ def test_the_command_line_does_not_bring_the_compiler_along():
     code = "import sys, blizzard.cli; print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
+
+
+def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
+    code = (
+        "from blizzard.ndjson.fast import FastPath; from blizzard.ndjson.lines import Block\n"
+        "from lake.schema import Field, FieldType, Schema\n"
+        "schema = Schema((Field(name='v', type=FieldType.INT64),))\n"
+        "block = Block(data=b'{\"v\":7}', first_line=1, lines=1)\n"
+        "print(FastPath(schema, max_line_bytes=99).read(block).batch.to_pylist())\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == "[{'v': 7}]\n"
