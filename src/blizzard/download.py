@@ -19,7 +19,7 @@ from blizzard.flow import SourceFile
 from lake.errors import LakeError, ObjectChanged, panic_as_error
 from lake.retry import Backoff
 
-BUNDLE_BYTES = 1 << 20
+BUNDLE_BYTES = 256 * 1024
 MOST_IN_A_BUNDLE = 16
 BUNDLES_PER_THREAD = 4
 PIECES_IN_FLIGHT = 64

@@ -20,6 +20,7 @@ LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 ENTRY_NAME = re.compile(r"(\d{20})\.json")
+VERSION_NAME = re.compile(r"(\d{20})\.json")
 STARTED_NAME = re.compile(r"(\d{20})\.started\.json")
 PROTOCOL_NAME = re.compile(r"(\d+)\.json")
 FILE_NAME = re.compile(
@@ -186,6 +187,12 @@ def pipelines(folders: list[str]) -> list[str]:
 def log_version(version: int) -> TablePath:
     """Name a version of the Delta log."""
     return TablePath(f"{DELTA_LOG}/{version:020d}.json")
+
+
+def log_version_number(path: str) -> int | None:
+    """Give the number of a version of the Delta log, or None for whatever else is there."""
+    found = VERSION_NAME.fullmatch(path.rpartition("/")[2])
+    return int(found[1]) if found else None
 
 
 def journal_transaction(pipeline: str, journal: str) -> str:

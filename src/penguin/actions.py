@@ -25,6 +25,7 @@ from lake.layout import (
     DELTA_LOG,
     OUR_TRANSACTIONS,
     SCAN_TRANSACTION,
+    VERSION_NAME,
     log_version,
     stranger_transaction,
 )
@@ -34,7 +35,6 @@ from penguin.flow import TableFacts
 from penguin.patience import retention
 
 CONCURRENT = 16
-VERSION_NAME = re.compile(r"(\d{20})\.json")
 CHECKPOINT_NAME = re.compile(r"(\d{20})\.checkpoint\.parquet")
 COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version")
 CLOCKS_DIFFER = timedelta(hours=1)

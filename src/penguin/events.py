@@ -438,6 +438,47 @@ class CheckpointFailed(Event):
         yield Count("penguin_checkpoints_failed_total", 1, {"table": self.table})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCleanedUp(Event):
+    """Versions of the Delta log were removed whose time was over."""
+
+    level: ClassVar[Level] = Level.INFO
+    table: str
+    first: int
+    removed: int
+
+    def sentence(self) -> str:
+        """Say how far back the log reaches now."""
+        return (
+            f"{self.table}: {self.removed} versions of the log were removed, as "
+            f"delta.logRetentionDuration says; it begins at version {self.first}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("penguin_log_versions_removed_total", self.removed, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCleanUpFailed(Event):
+    """Versions whose time is over could not be removed; commits are not touched by that."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    error: str
+
+    def sentence(self) -> str:
+        """Say that it will be tried again."""
+        return (
+            f"{self.table}: old versions of the log could not be removed, the next checkpoint "
+            f"tries again: {self.error}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_log_clean_ups_failed_total", 1, {"table": self.table})
+
+
 def _some(paths: tuple[str, ...]) -> str:
     """Name the first of many."""
     more = f" and {len(paths) - FEW} more" if len(paths) > FEW else ""

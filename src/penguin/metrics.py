@@ -33,6 +33,8 @@ METRICS = (
     _counter("penguin_step_failures_total", "Steps of a table that failed.", "code"),
     _counter("penguin_checkpoints_written_total", "Delta checkpoints written."),
     _counter("penguin_checkpoints_failed_total", "Delta checkpoints that could not be written."),
+    _counter("penguin_log_versions_removed_total", "Versions of the log removed after their time."),
+    _counter("penguin_log_clean_ups_failed_total", "Times that old versions could not be removed."),
     _counter("penguin_scans_total", "Looks into the folders for other programs' files.", "kind"),
     _counter("penguin_files_listed_total", "Data files that those looks have listed."),
     _counter("penguin_late_files_total", "Files committed that a bare watermark would have lost."),

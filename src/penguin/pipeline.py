@@ -1,6 +1,5 @@
-"""One table's step: discover, plan, commit, checkpoint. `explain` stops after the plan."""
+"""One table's step: discover, plan, commit, upkeep. `explain` stops after the plan."""
 
-import json
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -9,9 +8,8 @@ from typing import assert_never
 
 from lake.clock import Clock
 from lake.entry import encode
-from lake.errors import LakeError
 from lake.exclusive import probe
-from lake.layout import LAST_CHECKPOINT, log_version, protocol, receipt
+from lake.layout import log_version, protocol, receipt
 from lake.storage import Reader, Store, local_path
 from lake.telemetry.events import Emit
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
@@ -20,8 +18,6 @@ from penguin.crier import Crier
 from penguin.drafting import draft_commit, join_others
 from penguin.events import (
     FEW,
-    CheckpointFailed,
-    CheckpointWritten,
     CommittedByOther,
     EntriesCommitted,
     FilesUnnamed,
@@ -46,6 +42,7 @@ from penguin.search import Found, Search
 from penguin.settings import TableSettings
 from penguin.sight import Sight, look
 from penguin.table import Log, LogReader, Snapshot
+from penguin.upkeep import Upkeep
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,9 +175,16 @@ class TableRun:
     _unnamed: bool = False
     """Whether files of blizzard's that nobody names have been told of."""
     _crier: Crier = field(init=False)
+    _upkeep: Upkeep = field(init=False)
 
     def __post_init__(self) -> None:
         self._crier = Crier(table=self.settings.name, emit=self.emit, clock=self.clock)
+        self._upkeep = Upkeep(
+            table=self.settings.name,
+            checkpoint_interval=self.settings.checkpoint_interval,
+            emit=self.emit,
+            clock=self.clock,
+        )
 
     @property
     def stopped(self) -> Mapping[str, Stopped]:
@@ -247,7 +251,8 @@ class TableRun:
         worked = joined.commit is not None and self._commit(joined.commit, log, store)
         # Files that do not fit have used up a commit's worth of reading: others come next.
         worked = worked or bool(joined.left_out and sight.others.more)
-        self._checkpoint(log, store)
+        if self.totals.version is not None:
+            self._upkeep.see_to(log, store, self.totals.version)
         if not worked:
             self._crier.watch(sight, left_out)
             for stopped in self.stopped.values():
@@ -332,23 +337,6 @@ class TableRun:
                 assert_never(outcome)
         return True
 
-    def _checkpoint(self, log: Log, store: Store) -> None:
-        """Write a checkpoint when one is due; its failure never colours a commit."""
-        version, name = self.totals.version, self.settings.name
-        if version is None:
-            return
-        try:
-            if version - _last_checkpoint(store) < self.settings.checkpoint_interval:
-                return
-            table = log.open()
-            if table is None:
-                return
-            table.checkpoint()
-        except LakeError as error:
-            self.emit(CheckpointFailed(table=name, version=version, error=str(error)))
-        else:
-            self.emit(CheckpointWritten(table=name, version=table.version))
-
 
 def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:
     """Find the entries of held files, but those that an entry which waits gives up."""
@@ -367,15 +355,3 @@ def _is_unsettled(commit: CommitPlan | None, tried: tuple[Releasable, ...], max_
 def _is_there(settings: TableSettings) -> bool:
     folder = local_path(settings.table_uri)
     return folder is None or folder.exists()
-
-
-def _last_checkpoint(store: Reader) -> int:
-    """Give the version of the last checkpoint, -1 where there is none or its note is torn.
-
-    The note only helps readers to start; a new checkpoint mends it.
-    """
-    body = store.get(LAST_CHECKPOINT)
-    try:
-        return -1 if body is None else int(json.loads(body)["version"])
-    except (ValueError, KeyError, TypeError):
-        return -1

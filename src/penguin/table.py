@@ -51,6 +51,7 @@ LAST_KNOWN_READER = 3
 LAST_KNOWN_WRITER = 7
 VERSION_WITH_IDENTITY_COLUMNS = 6
 DELETION_VECTORS = "deletionVectors"
+OTHER_CHECKPOINTS = "v2Checkpoint"
 SAFE_FEATURES = frozenset(
     {
         "appendOnly",  # only adds are written
@@ -61,7 +62,7 @@ SAFE_FEATURES = frozenset(
         "generatedColumns",  # while no column is one, see below
         "invariants",  # while no column has one, see below
         "timestampNtz",
-        "v2Checkpoint",  # a checkpoint of the classic kind stays allowed
+        OTHER_CHECKPOINTS,  # a checkpoint of the classic kind stays allowed
     }
 )
 UNSAFE_FIELD_METADATA = (
@@ -285,6 +286,16 @@ class Table(Snapshot):
         """Write a checkpoint of this version."""
         with _translated(self._store):
             self._handle.create_checkpoint()
+
+    def remove_expired(self) -> None:
+        """Remove versions older than the table keeps them, as far as a checkpoint stands for them.
+
+        What checkpoints of the other kind consist of is left to the engine that writes them.
+        """
+        if OTHER_CHECKPOINTS in (self._handle.protocol().writer_features or ()):
+            return
+        with _translated(self._store):
+            self._handle.cleanup_metadata()
 
 
 class LogReader:

@@ -19,8 +19,6 @@ from penguin.committer import AlreadyCommitted, Committer
 from penguin.errors import CommitFailed
 from penguin.events import (
     BacklogSeen,
-    CheckpointFailed,
-    CheckpointWritten,
     CommittedByOther,
     EntriesCommitted,
     FilesLookedAt,
@@ -373,31 +371,6 @@ def test_a_batch_without_files_is_committed_so_that_its_pipeline_goes_on(table):
     Penguin(table).drain()
     assert table.ids() == [1]
     assert table.receipt().sequence == 2
-
-
-def test_a_checkpoint_is_written_when_enough_versions_passed(table):
-    journal = table.journal()
-    penguin = Penguin(table, options={"checkpoint_interval": 3})
-    for number in range(1, 7):
-        journal.batch(rows_of(number))
-        penguin.drain()
-    written = [event.version for event in penguin.events if isinstance(event, CheckpointWritten)]
-    assert written == [2, 5]
-    assert table.ids() == [1, 2, 3, 4, 5, 6]
-
-
-def test_a_failed_checkpoint_is_a_warning_and_is_tried_again(table):
-    class NoCheckpoint(Table):
-        def checkpoint(self):
-            raise CommitFailed("disk full")
-
-    table.journal().batch(rows_of(1))
-    penguin = Penguin(table, options={"checkpoint_interval": 1}, log=log_with(NoCheckpoint))
-    penguin.drain()
-    assert penguin.run.totals.commits == 1
-    assert any(isinstance(event, CheckpointFailed) for event in penguin.events)
-    again = Penguin(table, options={"checkpoint_interval": 1}).drain()
-    assert any(isinstance(event, CheckpointWritten) for event in again.events)
 
 
 def test_transactions_outlive_a_checkpoint_and_the_cleaning_of_the_log(table):

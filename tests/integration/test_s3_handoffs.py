@@ -43,29 +43,34 @@ def test_a_copy_whose_source_was_not_deleted_is_made_again(opened):
     assert (opened.get("outbox/x"), opened.get("x")) == (None, b"12")
 
 
+def ingest(folder, uri, given, handoff=Handoff.JOURNAL):
+    """Let blizzard read a folder, to its end."""
+    pipeline = Pipeline(
+        settings=PipelineSettings(
+            sources=(source_settings(folder),),
+            sink=SinkSettings(table_uri=uri, storage_options=given, handoff=handoff),
+            schema=ID_AND_NAME,
+        ),
+        runner=InProcessRunner(),
+        publisher=publisher_of(handoff, lambda _entry: False),
+        log_knows_pipeline=lambda: False,
+        clock=Clock(),
+        emit=lambda _event: None,
+        once=True,
+        run_id="run",
+        open_source=lambda place: Reader(place.uri, place.options),
+        open_sink=lambda place: Store(place.uri, place.options),
+    )
+    while pipeline.step():
+        pass
+
+
 @pytest.mark.parametrize("handoff", Handoff)
 def test_rows_reach_a_table_on_s3_once_by_every_hand_off(s3, bucket, tmp_path, handoff):
     uri, given = f"s3://{bucket}/table", StorageOptions(options(s3))
     put(tmp_path / "in", "a.ndjson", ndjson(rows(5)))
     for _life in range(2):
-        pipeline = Pipeline(
-            settings=PipelineSettings(
-                sources=(source_settings(tmp_path / "in"),),
-                sink=SinkSettings(table_uri=uri, storage_options=given, handoff=handoff),
-                schema=ID_AND_NAME,
-            ),
-            runner=InProcessRunner(),
-            publisher=publisher_of(handoff, lambda _entry: False),
-            log_knows_pipeline=lambda: False,
-            clock=Clock(),
-            emit=lambda _event: None,
-            once=True,
-            run_id="run",
-            open_source=lambda place: Reader(place.uri, place.options),
-            open_sink=lambda place: Store(place.uri, place.options),
-        )
-        while pipeline.step():
-            pass
+        ingest(tmp_path / "in", uri, given, handoff)
         table = TableSettings(name="t", table_uri=uri, storage_options=given)
         commit_table(table, Store(uri, given), lambda _event: None, Clock())
 
@@ -75,3 +80,23 @@ def test_rows_reach_a_table_on_s3_once_by_every_hand_off(s3, bucket, tmp_path, h
     assert len([path for path in left if path.endswith(".parquet")]) == 1
     assert len([path for path in left if file_id(path)]) == 1
     assert not [path for path in left if path.startswith(PENDING)]
+
+
+def test_old_versions_of_a_log_on_s3_are_removed(s3, bucket, tmp_path):
+    uri, given = f"s3://{bucket}/table", StorageOptions(options(s3))
+    settings = TableSettings(
+        name="t",
+        table_uri=uri,
+        storage_options=given,
+        checkpoint_interval=2,
+        properties={"delta.logRetentionDuration": "interval 0 seconds"},
+    )
+    for number in range(4):
+        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(5, number * 5)))
+        ingest(tmp_path / "in", uri, given)
+        # Each is a penguin of its own: one alone would not clean up so soon again.
+        commit_table(settings, store(s3, uri), lambda _event: None, Clock())
+    log = [facts.path for facts in store(s3, uri).objects("_delta_log")]
+
+    assert len([path for path in log if path.endswith(".json")]) < 4
+    assert look(uri, rows=1, options=given).rows == 20

@@ -5,7 +5,7 @@ time and gives an answer only where it is the exact one; any other block is read
 """
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Generic, TypeVar
@@ -91,7 +91,11 @@ class Decoder:
         self, files: list[tuple[Key, list[Block]]]
     ) -> Iterator[tuple[Key, Iterator[Decoded]]]:
         every = [block for _key, found in files for block in found]
-        decoded = self._fast.read_together(every) if len(every) > 1 else None
+        decoded = None
+        if len(every) > 1:
+            # Trouble of whatever kind is that of one file, and comes again where it is read alone.
+            with suppress(Exception):
+                decoded = self._fast.read_together(every)
         if decoded is None:
             for key, found in files:
                 yield key, self._read(found)

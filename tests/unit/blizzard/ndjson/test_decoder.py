@@ -360,6 +360,24 @@ def test_a_bad_file_fails_alone():
     assert seen == {0: [[1]], 1: (2, "id"), 2: [[3]]}
 
 
+def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others(monkeypatch: pytest.MonkeyPatch):
+    read = FastPath.read_together
+
+    def faulty(path: FastPath, found: Sequence[Block]) -> list[Decoded] | None:
+        if any(b"7" in block.data for block in found):
+            raise RuntimeError("a bug")
+        return read(path, found)
+
+    monkeypatch.setattr(FastPath, "read_together", faulty)
+    seen: dict[int, object] = {}
+    for place, of in Decoder(ID).decode_all(opened(b'{"id":1}', b'{"id":7}', b'{"id":3}')):
+        try:
+            seen[place] = [each.batch["id"].to_pylist() for each in of]
+        except RuntimeError as error:
+            seen[place] = str(error)
+    assert seen == {0: [[1]], 1: "a bug", 2: [[3]]}
+
+
 def test_trouble_with_the_bytes_of_a_file_comes_in_its_place_after_its_own_bad_lines():
     """L05: what could be read before is looked at first, and the other files go on."""
 
