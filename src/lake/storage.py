@@ -6,9 +6,10 @@ folder, before it counts as done: obstore renames, but does not sync.
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -38,6 +39,9 @@ from lake.options import StorageOptions
 
 REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl", "azure")
 DOWNLOAD_CHUNK = 1 << 20
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_NAMES = frozenset({"", ".", ".."})
 
 REFUSED = "access was refused; check permissions and credentials"
 NOWHERE = "the bucket, container or folder does not exist"
@@ -108,12 +112,31 @@ class Reader:
 
     def head(self, path: str) -> ObjectFacts | None:
         """Look at an object without reading it; None if there is none."""
+        if self.local_root is not None and not _NO_NAMES & set(path.split("/")):
+            return self._stat(self.local_root, path)
         try:
             return _facts(obstore.head(self._store, path))
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
+
+    def _stat(self, root: Path, path: str) -> ObjectFacts | None:
+        """Say of a local file what the library says, at a tenth of the time."""
+        try:
+            found = os.stat(root / path)  # noqa: PTH116 - a Path's own way takes twice the time
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as cause:
+            raise self._translated(cause, path) from cause
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        return ObjectFacts(
+            path=path,
+            size=found.st_size,
+            etag=f'"{found.st_ino:x}-{max(0, found.st_mtime_ns) // 1000:x}-{found.st_size:x}"',
+            modified=_EPOCH + timedelta(microseconds=found.st_mtime_ns // 1000),
+        )
 
     def stream(self, path: str, *, size: int, etag: str | None, start: int = 0) -> Iterator[bytes]:
         """Read the very object that was listed, in pieces, from a byte on to its end.

@@ -19,7 +19,7 @@ from lake.errors import (
     StoreUnavailable,
 )
 from lake.options import StorageOptions
-from lake.storage import AlreadyThere, Created, Reader, Store, local_path
+from lake.storage import AlreadyThere, Created, ObjectFacts, Reader, Store, local_path
 from tests.support.builders import no_options, put
 from tests.support.stores import local
 
@@ -36,6 +36,57 @@ def root(store: Store) -> Path:
 
 
 # ------------------------------------------------------------------------------ one object
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "x y", "ü#?.json", "a%20b", 'q"*[b]{c}|<d>', "sub/folder/~", "a\\b`^", "link"]
+)
+@pytest.mark.parametrize("nanoseconds", [1_700_000_000_123_456_789, 1_999, 0, -1_500, 1 << 62])
+def test_a_look_at_a_local_file_says_what_the_library_says(
+    store: Store, root: Path, name: str, nanoseconds: int
+):
+    """Its e-tags are in journals that are years old, and in what the library lists today."""
+    if name == "link":
+        (root / "far.ndjson").write_bytes(b"abc")
+        (root / name).symlink_to("far.ndjson")
+    else:
+        put(root, name, b"abcd")
+    os.utime(root / name, ns=(0, nanoseconds))
+    theirs = obstore.head(store._store, name)
+    (listed,) = [facts for facts in store.objects() if facts.path == name]
+
+    assert store.head(name) == listed
+    assert listed == ObjectFacts(
+        path=theirs["path"],
+        size=theirs["size"],
+        etag=theirs["e_tag"],
+        modified=theirs["last_modified"],
+    )
+
+
+def test_what_is_no_file_is_not_there(store: Store, root: Path):
+    put(root, "folder/file", b"x")
+    os.mkfifo(root / "pipe")
+    (root / "nowhere").symlink_to("gone")
+    for path in ("folder", "none", "folder/file/below", "pipe", "nowhere"):
+        assert store.head(path) is None
+
+
+def test_no_look_leads_out_of_the_store(store: Store, root: Path):
+    put(root.parent, "secret", b"x")
+    with pytest.raises(ValueError, match="illegal"):
+        store.head("../secret")
+
+
+def test_a_file_that_may_not_be_looked_at_is_an_error_and_not_missing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.stat", refuse)
+    with pytest.raises(StoreDenied):
+        store.head("a")
 
 
 def test_a_part_of_an_object_is_read_by_its_bytes(store):
@@ -307,7 +358,7 @@ TROUBLES = [
 
 WAYS: dict[str, tuple[str, Callable[[Store, Path], object]]] = {
     "get": ("get", lambda store, _: store.get("x")),
-    "head": ("head", lambda store, _: store.head("x")),
+    "head": ("head", lambda store, _: remote(store).head("x")),
     "stream": ("get", lambda store, _: list(remote(store).stream("x", size=1, etag="e"))),
     "list": ("list", lambda store, _: list(store.objects())),
     "folders": ("list_with_delimiter", lambda store, _: store.folders("x")),
