@@ -156,7 +156,7 @@ def test_leaving_a_file_early_lets_its_download_go():
     with Downloads(listed, open_file, ahead=1) as downloads:
         pieces = downloads.pieces(listed[0])
         next(pieces)
-        pieces.close()  # type: ignore[attr-defined]
+        pieces.close()
         assert let_go.wait(LONG)
         assert list(downloads.pieces(listed[1])) == [b"next"]
     assert threads() == []
