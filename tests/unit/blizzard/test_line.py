@@ -1,5 +1,6 @@
 """The line between tasks and the driver."""
 
+import errno
 import os
 import socket
 import threading
@@ -109,6 +110,24 @@ def test_the_end_does_not_wait_for_a_listener_that_has_gone(
     monkeypatch.setattr(line_module, "Client", call_late)
 
     assert _ends(switchboard.close)
+
+
+def test_the_end_comes_also_where_no_last_call_can_be_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process that has no file handle left can call nobody, not even itself."""
+    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+
+    def no_handle(*_given: object) -> Connection:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(line_module, "Client", no_handle)
+    monkeypatch.setattr(line_module, "PATIENCE_SECS", 0.1)
+    listener = next(each for each in threading.enumerate() if each.name == "switchboard")
+
+    assert _ends(switchboard.close)
+    with socket.create_connection((switchboard.address.host, switchboard.address.port)):
+        listener.join(60)  # not the product's: it would end with its process
 
 
 def _ends(work: Callable[[], None]) -> bool:
