@@ -1,8 +1,10 @@
 """Where the JVM's archive lies, who makes it, and what the user's own options do to it."""
 
 import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from blizzard.spark.archive import (
     claimed,
     distrust,
     java_options,
+    make_in_background,
     settle,
     unfinished,
 )
@@ -48,6 +51,29 @@ def sealed(tmp_path: Path) -> Path:
     """Give a cache that cannot be made, whoever asks: a file is in its way."""
     (tmp_path / "cache").write_text("no folder")
     return tmp_path / "cache"
+
+
+def test_it_is_made_in_the_background_when_nobody_else_wants_the_cores(monkeypatch):
+    """No code of ours runs between fork and exec: with threads about, it may never get there."""
+    begun: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def begin(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
+        assert command[1:] == ["-m", "blizzard", "warm"]
+        assert "preexec_fn" not in given
+        given["stdin"] = subprocess.PIPE
+        begun.append(popen([command[0], "-c", "input()"], **given))
+        return begun[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", begin)
+    make_in_background()
+    (process,) = begun
+    try:
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+        assert os.getsid(process.pid) == process.pid
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def made(archive: Archive) -> Archive:
