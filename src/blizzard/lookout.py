@@ -62,7 +62,6 @@ class Lookout:
         """Say what there is to do: by a sweep where one is due, else by a quick look."""
         began = min((at for at in (since, self._began) if at is not None), default=now)
         due = self._due(unfinished, tried, now)
-        ranges = self._watch.ranges()
         sweep = (
             self._watch.sweep_is_due(
                 now.timestamp(),
@@ -70,8 +69,10 @@ class Lookout:
                 poll_interval=self.source.poll_interval,
             )
             or len(due) > MOST_HEADS
-            or len(ranges) > MOST_RANGES
         )
+        # Only where they are used: of ten thousand folders they take a minute to work out.
+        ranges = [] if sweep else self._watch.ranges()
+        sweep = sweep or len(ranges) > MOST_RANGES
         look = _Look(
             lookout=self,
             store=store,
