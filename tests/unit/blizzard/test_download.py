@@ -22,7 +22,7 @@ from blizzard.flow import SourceFile
 from lake.errors import ObjectMissing, StoreDenied, StoreUnavailable
 from tests.support.builders import source_file
 
-LONG = 30.0
+LONG = 120.0
 """Seconds after which a test that hangs is over; a test that works never waits so long."""
 
 

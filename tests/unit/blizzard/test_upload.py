@@ -17,7 +17,7 @@ from lake.storage import ObjectFacts, Store
 from tests.support.builders import closed_file, no_options
 from tests.support.stores import RefusesUploads, local
 
-LONG = 30.0
+LONG = 120.0
 
 
 def hand_in(uploads: Uploads, file, **given):
