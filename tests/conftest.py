@@ -13,8 +13,20 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 
-OURS = ("look-ahead", "beat", "line", "switchboard", "metrics", "download", "upload")
-"""How threads of the programs are called that end with whoever began them."""
+OURS = ("look-ahead", "beat", "line", "metrics", "download", "upload")
+"""How threads of the programs are called that end with whoever began them.
+
+The switchboard's is not among them: tests share a Spark session, and it lives as long.
+"""
+
+WITH_SPARK_SECS = 900
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests that start Spark, some of them several times, the time of a slow machine."""
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(WITH_SPARK_SECS))
 
 
 @pytest.fixture(autouse=True)

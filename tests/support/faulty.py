@@ -112,11 +112,11 @@ class Gate:
                 return
             self.first -= 1
         self.came.put(request)
-        self.opened.wait(240)
+        self.opened.wait(600)
 
     def caught(self) -> Request:
         """Wait for the next request that is held."""
-        return self.came.get(timeout=120)
+        return self.came.get(timeout=300)
 
     def open(self) -> None:
         """Let everybody through, those that wait included."""
