@@ -148,9 +148,11 @@ class Lookout:
                     continue
                 look.sifter.leave(Reason.BEYOND_HORIZON, facts)
                 skipped += 1
-                if skipped >= SKIPPED and not self._hold_all:
-                    behind = end_of(_old_folder(facts.path, horizon, now))
-                    break
+                if skipped % SKIPPED == 0 and not self._hold_all:
+                    old = _old_folder(facts.path, horizon, now)
+                    if old is not None:
+                        behind = end_of(old)
+                        break
             if behind is None:
                 return
             after = behind
@@ -236,13 +238,16 @@ class _Look:
         return f"{self.lookout.source.name}:{path}"
 
 
-def _old_folder(path: str, horizon: Window, now: datetime) -> str:
-    """Give the widest folder of a path that is too old as a whole."""
+def _old_folder(path: str, horizon: Window, now: datetime) -> str | None:
+    """Give the widest folder of a path that is too old as a whole.
+
+    There is none where the file's own name tells its time: newer ones may be beside it.
+    """
     folders = path.split("/")[:-1]
-    for depth in range(1, len(folders)):
+    for depth in range(1, len(folders) + 1):
         if not horizon.holds("/".join(folders[:depth]), now):
             return "/".join(folders[:depth])
-    return "/".join(folders)
+    return None
 
 
 def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window | None:
