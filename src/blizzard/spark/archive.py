@@ -140,8 +140,10 @@ def settle(archive: Archive, written: Path) -> None:
     archive.claim.unlink(missing_ok=True)
     now = time.time()
     for other in archive.path.parent.iterdir():
-        if other.stem != archive.path.stem and now - other.stat().st_mtime > KEPT_UNUSED_SECS:
-            other.unlink(missing_ok=True)
+        # What another process is making may have its final name by now.
+        with contextlib.suppress(FileNotFoundError):
+            if other.stem != archive.path.stem and now - other.stat().st_mtime > KEPT_UNUSED_SECS:
+                other.unlink()
 
 
 def mark_used(archive: Archive) -> None:

@@ -150,6 +150,18 @@ def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(sealed, archive):
     assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
 
 
+def test_another_that_is_being_made_may_get_its_name_meanwhile(archive, monkeypatch):
+    """Two runs that end at the same time both see to it; neither fails for the other."""
+    theirs = archive.path.with_name("key.1.part")
+    listed = Path.iterdir
+
+    def with_theirs(folder: Path) -> list[Path]:
+        return [theirs, *listed(folder)]
+
+    monkeypatch.setattr(Path, "iterdir", with_theirs)
+    assert made(archive).there
+
+
 def test_it_appears_whole_and_old_ones_go(archive):
     archive.path.parent.mkdir(parents=True)
     old, fresh = (archive.path.with_name(f"{name}.jsa") for name in ("old", "fresh"))
