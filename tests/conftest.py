@@ -1,7 +1,42 @@
 """What holds for all tests."""
 
+import threading
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.builders import BEGUN
 
 # Machines are shared: no test may fail because something else was running.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+OURS = ("look-ahead", "beat", "line", "metrics", "download", "upload")
+"""How threads of the programs are called that end with whoever began them.
+
+The switchboard's is not among them: tests share a Spark session, and it lives as long.
+"""
+
+WITH_SPARK_SECS = 900
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests that start Spark, some of them several times, the time of a slow machine."""
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(WITH_SPARK_SECS))
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left_behind() -> Iterator[None]:
+    """Leave no thread to the tests that follow, and let none of ours leave one."""
+    before = set(threading.enumerate())
+    yield
+    while BEGUN:
+        BEGUN.pop().close()
+    begun = (each for each in set(threading.enumerate()) - before if each.name.startswith(OURS))
+    for thread in begun:
+        thread.join(60)
+        assert not thread.is_alive(), f"{thread.name} is left behind"

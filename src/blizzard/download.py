@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -62,10 +62,11 @@ class Downloads:
         for _ in range(threads):
             self._begin_next()
 
-    def pieces(self, file: SourceFile) -> Iterator[bytes]:
+    def pieces(self, file: SourceFile) -> Generator[bytes]:
         """Give the bytes of a file; an error of its download is raised here, in its place.
 
-        Files are asked for in their order. Leaving this iterator early lets the rest go.
+        Files are asked for in their order. Closing this before its end lets the rest go; until
+        then the next download does not begin.
         """
         found = self._begun.pop(file.key)
         try:

@@ -194,7 +194,8 @@ class Switchboard:
             # The listener waits for a caller; a last call wakes it. It is not to wait for an
             # answer: a listener that was awake may have gone already.
             Client(self._own_door).close()
-        self._thread.join()
+        # Nor is it waited for where the last call could not be made: no file handle was left.
+        self._thread.join(PATIENCE_SECS)
         self._listener.close()
 
     def _listen(self) -> None:

@@ -62,7 +62,6 @@ class Lookout:
         """Say what there is to do: by a sweep where one is due, else by a quick look."""
         began = min((at for at in (since, self._began) if at is not None), default=now)
         due = self._due(unfinished, tried, now)
-        ranges = self._watch.ranges()
         sweep = (
             self._watch.sweep_is_due(
                 now.timestamp(),
@@ -70,8 +69,10 @@ class Lookout:
                 poll_interval=self.source.poll_interval,
             )
             or len(due) > MOST_HEADS
-            or len(ranges) > MOST_RANGES
         )
+        # Only where they are used: of ten thousand folders they take a minute to work out.
+        ranges = [] if sweep else self._watch.ranges()
+        sweep = sweep or len(ranges) > MOST_RANGES
         look = _Look(
             lookout=self,
             store=store,
@@ -147,9 +148,11 @@ class Lookout:
                     continue
                 look.sifter.leave(Reason.BEYOND_HORIZON, facts)
                 skipped += 1
-                if skipped >= SKIPPED and not self._hold_all:
-                    behind = end_of(_old_folder(facts.path, horizon, now))
-                    break
+                if skipped % SKIPPED == 0 and not self._hold_all:
+                    old = _old_folder(facts.path, horizon, now)
+                    if old is not None:
+                        behind = end_of(old)
+                        break
             if behind is None:
                 return
             after = behind
@@ -235,13 +238,16 @@ class _Look:
         return f"{self.lookout.source.name}:{path}"
 
 
-def _old_folder(path: str, horizon: Window, now: datetime) -> str:
-    """Give the widest folder of a path that is too old as a whole."""
+def _old_folder(path: str, horizon: Window, now: datetime) -> str | None:
+    """Give the widest folder of a path that is too old as a whole.
+
+    There is none where the file's own name tells its time: newer ones may be beside it.
+    """
     folders = path.split("/")[:-1]
-    for depth in range(1, len(folders)):
+    for depth in range(1, len(folders) + 1):
         if not horizon.holds("/".join(folders[:depth]), now):
             return "/".join(folders[:depth])
-    return "/".join(folders)
+    return None
 
 
 def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window | None:

@@ -177,7 +177,7 @@ class Outlook:
         self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
 
     def drop_ahead(self) -> None:
-        """Want nothing more of a look ahead: its batch did not come to its end."""
+        """Want nothing more of a look ahead: its batch, or the next one, does not come."""
         if self._ahead is not None:
             self._ahead.drop()
             self._ahead = None

@@ -104,6 +104,10 @@ class Pipeline:
         """Say how many seconds to wait for the next step where this one found nothing to do."""
         return self._outlook.wait()
 
+    def close(self) -> None:
+        """Leave no look ahead behind: the batch that it would be for does not come."""
+        self._outlook.drop_ahead()
+
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; say whether there was one."""
         journal = self._open_journal()

@@ -6,6 +6,7 @@ thread, a journal and a claim of its own, so the trouble of one is none of anoth
 
 import random
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -92,7 +93,7 @@ class Service:
         claim = pipeline.claim
         if claim is None:
             raise AssertionError("every pipeline of a service has a claim")
-        with renewed(claim, keep=lambda: pipeline.opened):
+        with renewed(claim, keep=lambda: pipeline.opened), closing(pipeline):
             return run_step(
                 pipeline.step,
                 who=pipeline.settings.name,

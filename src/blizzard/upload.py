@@ -56,7 +56,11 @@ class Uploads:
     ) -> Future[FinishedFile]:
         """Take a file to be uploaded; the answer comes as a future, its error included."""
         self._room.acquire()
-        answer = self._pool.submit(self._upload, file, partition_values, unit, source_file)
+        try:
+            answer = self._pool.submit(self._upload, file, partition_values, unit, source_file)
+        except RuntimeError:  # no thread is to be had; later files must not wait for this one's end
+            self._room.release()
+            raise
         answer.add_done_callback(lambda _done: self._room.release())
         return answer
 

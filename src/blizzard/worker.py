@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -257,13 +258,15 @@ class _Unit:
 
     def _pieces(self, file: SourceFile) -> Generator[bytes]:
         """Give the plain bytes of the lines that are to be read."""
-        pieces = self._counted(self.downloads.pieces(file))
-        if file.part is not None:
-            pieces = lines_of(pieces, file.part)
-        pieces = decompress(pieces, file.codec)
-        if file.skip:
-            pieces = without_first_lines(pieces, file.skip)
-        yield from pieces
+        # Closed however the reading ends, and at once: the next download waits for it.
+        with closing(self.downloads.pieces(file)) as downloaded:
+            pieces = self._counted(downloaded)
+            if file.part is not None:
+                pieces = lines_of(pieces, file.part)
+            pieces = decompress(pieces, file.codec)
+            if file.skip:
+                pieces = without_first_lines(pieces, file.skip)
+            yield from pieces
         if file.part is not None:
             # A part ends before its download does; a whole file is checked by the download.
             self.stores.source(file.source).require_unchanged(file.path, file.etag)

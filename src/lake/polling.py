@@ -38,7 +38,10 @@ class Stop:
         return self.event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but not past a request; True if there was one."""
+        """Sleep, but not past a request; True if there was one.
+
+        Not for the main thread: a signal may find it with the lock that a request takes.
+        """
         return self.event.wait(seconds)
 
 
@@ -48,10 +51,15 @@ def stop_on_signals(stop: Stop, emit: Emit) -> None:
     Install this after the Spark session exists: SparkContext takes SIGINT for itself and would
     cancel the jobs that an orderly end must finish.
     """
+    asked = False
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        if stop.requested:
+        nonlocal asked
+        # Known before the request is made: a second signal may come in the middle of the first,
+        # and would wait for ever for the lock that its own thread holds.
+        if asked or stop.requested:
             os._exit(LEAVE_AT_ONCE)
+        asked = True
         stop.request()
         emit(StopRequested(signal=signal.Signals(number).name))
 

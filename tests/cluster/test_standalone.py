@@ -20,9 +20,9 @@ from tests.support.faulty import Gate, Request
 from tests.support.processes import run
 from tests.support.wide import Wide, is_look_at_upload, is_read_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
-PATIENCE = 300
+PATIENCE = 600
 
 
 @contextmanager

@@ -27,6 +27,9 @@ from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids
 from tests.support.runner import InProcessRunner
 
+# As many lives as a life makes calls: minutes, on a machine that has other things to do.
+pytestmark = pytest.mark.timeout(900)
+
 MOST_CALLS = 200
 LATE = "date=2024-01-01/late.ndjson"
 

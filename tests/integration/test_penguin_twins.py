@@ -21,7 +21,7 @@ def commit_all(uri, gate, answers):
     """Commit what waits, as soon as everybody is ready."""
     settings = TableSettings(name="events", table_uri=uri, max_files_per_commit=2)
     store = Store(uri, StorageOptions())
-    gate.wait(60)
+    gate.wait(200)
     answers.put(commit_table(settings, store, lambda _event: None, Clock()))
 
 
@@ -39,7 +39,7 @@ def race(table, penguins):
     ]
     for twin in twins:
         twin.start()
-    commits = [answers.get(timeout=120) for _ in twins]
+    commits = [answers.get(timeout=250) for _ in twins]
     for twin in twins:
         twin.join(60)
         assert twin.exitcode == 0

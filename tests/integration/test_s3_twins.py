@@ -65,7 +65,8 @@ def test_penguins_at_once_commit_each_file_once_on_s3(s3, bucket, tmp_path, peng
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(200)
+        thread.join(250)
+        assert not thread.is_alive()
     assert troubles == []
     versions = [facts.path for facts in opened.objects("_delta_log") if ".json" in facts.path]
     lines = [

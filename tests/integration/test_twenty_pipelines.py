@@ -18,7 +18,7 @@ from tests.support.faulty import Refuse, in_front_of
 from tests.support.processes import finish, run, start
 from tests.support.s3 import options
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 TINY = 1500
 FEW_AT_A_TIME = 700
@@ -157,9 +157,9 @@ def test_twenty_pipelines_run_together_and_one_signal_stops_them_all(many: Many)
         process.send_signal(signal.SIGTERM)
         first = finish(process)
         assert len(states) == 20
-        assert {name for name in BROKEN if states[name]["status"] in ("failing", "ended")} == (
-            troubled & BROKEN
-        )
+        ailing = {name for name in BROKEN if states[name]["status"] in ("failing", "ended")}
+        # More of them may be by now than had told so when the log was read.
+        assert troubled & BROKEN <= ailing
         assert first.code == 1, "some of them have ended in an error"
         results = {str(row["pipeline"]): row for row in first.results}
         assert results.keys() == many.pipelines.keys()

@@ -226,6 +226,10 @@ def pipeline_settings(
     return PipelineSettings(**(usual | given))
 
 
+BEGUN: list[Pipeline] = []
+"""The pipelines of a test, which are closed when it is over."""
+
+
 @dataclass
 class Bench:
     """A pipeline over two folders, and everything an operator could see of it."""
@@ -243,7 +247,7 @@ class Bench:
 
     def pipeline(self) -> Pipeline:
         """Start a run: what it knows, it knows from the table directory."""
-        return Pipeline(
+        begun = Pipeline(
             settings=self.settings,
             runner=self.runner,
             publisher=self.publisher,
@@ -256,6 +260,8 @@ class Bench:
             open_sink=lambda place: self.store(place.uri, place.options, make_folder=True),
             claim=self.claim,
         )
+        BEGUN.append(begun)
+        return begun
 
     def again(self, **given: Any) -> "Bench":
         """Give the same pipeline, as another process with other circumstances."""

@@ -23,7 +23,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = ROOT / "dist/blizzard-env.tar.gz"
-PATIENCE = 120
+PATIENCE = 300
 SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 HOSTS = ("127.0.0.1", "127.0.0.2")
 """Spark tries a slow task a second time on another host only, so each worker is one."""

@@ -112,11 +112,11 @@ class Gate:
                 return
             self.first -= 1
         self.came.put(request)
-        self.opened.wait(240)
+        self.opened.wait(600)
 
     def caught(self) -> Request:
         """Wait for the next request that is held."""
-        return self.came.get(timeout=120)
+        return self.came.get(timeout=300)
 
     def open(self) -> None:
         """Let everybody through, those that wait included."""
@@ -148,7 +148,7 @@ def in_front_of(store_address: str) -> Iterator[Proxy]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = 30
+        timeout = 120
 
         def log_message(self, *_given: object) -> None:
             pass
@@ -190,37 +190,36 @@ def serve(handler: BaseHTTPRequestHandler, proxy: Proxy, host: str) -> None:
         port = int(handler.client_address[1])
         request = Request(request.method, request.path, query, request.length, now, port)
         proxy.record.append(request)
+    asked: tuple[int, list[tuple[str, str]], bytes] = (0, [], b"")
     try:
         proxy.hold(request)
-        match proxy.rule(request):
-            case None:
-                _answer(handler, *_ask(handler, host, body))
-            case Refuse(status, text):
-                _answer(handler, status, [], text)
-            case LoseAnswer(status):
-                _ask(handler, host, body)
-                if status is None:
-                    _hang_up(handler)
-                else:
-                    _answer(handler, status, [], b"<Error/>")
-            case Cut(after):
-                status, headers, answer = _ask(handler, host, body)
-                _answer(handler, status, headers, answer, cut=after)
-                _hang_up(handler)
-            case Drop():
-                _hang_up(handler)
-            case Stall():
-                proxy.ended.wait(60)
-                _hang_up(handler)
+        rule = proxy.rule(request)
+        if rule is None or isinstance(rule, LoseAnswer | Cut):
+            asked = _ask(handler, host, body)
+        elif isinstance(rule, Stall):
+            proxy.ended.wait(60)
     finally:
+        # Before a word of the answer goes out: whoever has it may send the next request at once.
         with proxy.lock:
             proxy.under_way[request.kind] -= 1
+    match rule:
+        case None:
+            _answer(handler, *asked)
+        case Refuse(status, text):
+            _answer(handler, status, [], text)
+        case LoseAnswer(int(status)):
+            _answer(handler, status, [], b"<Error/>")
+        case Cut(after):
+            _answer(handler, *asked, cut=after)
+            _hang_up(handler)
+        case LoseAnswer(None) | Drop() | Stall():
+            _hang_up(handler)
 
 
 def _ask(
     handler: BaseHTTPRequestHandler, host: str, body: bytes
 ) -> tuple[int, list[tuple[str, str]], bytes]:
-    connection = http.client.HTTPConnection(host, timeout=30)
+    connection = http.client.HTTPConnection(host, timeout=120)
     try:
         headers = {name: value for name, value in handler.headers.items() if name != "Connection"}
         connection.request(handler.command, handler.path, body or None, headers)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOOM = Path(__file__).parent / "doom"
-PATIENCE = 240
+PATIENCE = 600
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def test_a_file_that_is_shortened_while_it_is_read_is_refused(tmp_path):
         [sys.executable, "-c", SHORTENED, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=120,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
@@ -433,7 +433,7 @@ emit(SettingNotActedOn(warning="x"))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],
-        timeout=20,
+        timeout=120,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )

@@ -111,14 +111,16 @@ def make_in_background() -> None:
     It is never needed, so a machine that has no room for a process has its run all the same.
     """
     with contextlib.suppress(OSError):
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "blizzard", "warm"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=_lowest_priority,  # noqa: PLW1509 - one system call, no lock is taken
         )
+        # By us, not by the child before it runs the program: there, Python code can wait for ever
+        # for a lock that another thread held when the process was forked.
+        os.setpriority(os.PRIO_PROCESS, process.pid, 19)
 
 
 def unfinished(archive: Archive) -> Path:
@@ -138,8 +140,10 @@ def settle(archive: Archive, written: Path) -> None:
     archive.claim.unlink(missing_ok=True)
     now = time.time()
     for other in archive.path.parent.iterdir():
-        if other.stem != archive.path.stem and now - other.stat().st_mtime > KEPT_UNUSED_SECS:
-            other.unlink(missing_ok=True)
+        # What another process is making may have its final name by now.
+        with contextlib.suppress(FileNotFoundError):
+            if other.stem != archive.path.stem and now - other.stat().st_mtime > KEPT_UNUSED_SECS:
+                other.unlink()
 
 
 def mark_used(archive: Archive) -> None:
@@ -172,7 +176,3 @@ def _look(file: Path) -> str:
 
 def _quoted(option: str) -> str:
     return option if shlex.quote(option) == option else f'"{option}"'
-
-
-def _lowest_priority() -> None:
-    os.nice(19)

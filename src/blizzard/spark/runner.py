@@ -126,11 +126,14 @@ class SparkRunner:
         return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
 
     def stop(self) -> None:
-        """End the session, if there is one."""
+        """End the session, if there is one.
+
+        A JVM that is gone already is no trouble: who stops a service often signals all of it.
+        """
         if self._switchboard is not None:
             self._switchboard.close()
         if self._session is not None:
-            self._session.stop()
+            forget(self._session)
 
     def make_next_start_faster(self) -> bool:
         """Where Spark was started with nothing kept from an earlier start, see that it is kept."""

@@ -129,9 +129,9 @@ def is_gone(session: SparkSession) -> bool:
 
 
 def forget(session: SparkSession) -> None:
-    """Let go of a session whose Spark is gone; else pyspark would hand it out again for ever."""
+    """End a session, or let go of one whose Spark is gone: pyspark would hand it out for ever."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that Spark did not end cleanly, which is why we are here
+        warnings.simplefilter("ignore")  # that Spark did not end cleanly, which we know or allow
         try:
             session.stop()
         except (Py4JError, OSError):

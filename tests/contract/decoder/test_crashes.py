@@ -66,7 +66,7 @@ def run(script: str) -> tuple[int, int]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]

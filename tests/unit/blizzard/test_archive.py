@@ -1,8 +1,10 @@
 """Where the JVM's archive lies, who makes it, and what the user's own options do to it."""
 
 import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from blizzard.spark.archive import (
     claimed,
     distrust,
     java_options,
+    make_in_background,
     settle,
     unfinished,
 )
@@ -48,6 +51,29 @@ def sealed(tmp_path: Path) -> Path:
     """Give a cache that cannot be made, whoever asks: a file is in its way."""
     (tmp_path / "cache").write_text("no folder")
     return tmp_path / "cache"
+
+
+def test_it_is_made_in_the_background_when_nobody_else_wants_the_cores(monkeypatch):
+    """No code of ours runs between fork and exec: with threads about, it may never get there."""
+    begun: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def begin(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
+        assert command[1:] == ["-m", "blizzard", "warm"]
+        assert "preexec_fn" not in given
+        given["stdin"] = subprocess.PIPE
+        begun.append(popen([command[0], "-c", "input()"], **given))
+        return begun[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", begin)
+    make_in_background()
+    (process,) = begun
+    try:
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+        assert os.getsid(process.pid) == process.pid
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def made(archive: Archive) -> Archive:
@@ -122,6 +148,18 @@ def test_one_that_a_jvm_did_not_start_with_is_not_used_again(archive):
 def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(sealed, archive):
     assert not claimed(archive, now=0)
     assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
+
+
+def test_another_that_is_being_made_may_get_its_name_meanwhile(archive, monkeypatch):
+    """Two runs that end at the same time both see to it; neither fails for the other."""
+    theirs = archive.path.with_name("key.1.part")
+    listed = Path.iterdir
+
+    def with_theirs(folder: Path) -> list[Path]:
+        return [theirs, *listed(folder)]
+
+    monkeypatch.setattr(Path, "iterdir", with_theirs)
+    assert made(archive).there
 
 
 def test_it_appears_whole_and_old_ones_go(archive):

@@ -281,7 +281,7 @@ def measured(folder: Path, partitions: int) -> dict[str, int]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=280,
+        timeout=500,
     )
     told: dict[str, int] = json.loads(ended.stdout)
     return told

@@ -1,5 +1,6 @@
 """The line between tasks and the driver."""
 
+import errno
 import os
 import socket
 import threading
@@ -10,6 +11,7 @@ import pytest
 
 from blizzard import line as line_module
 from blizzard.line import Address, Caller, Progress, Switchboard
+from tests.support.ports import reserved_port
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +31,7 @@ def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
 
     switchboard = Switchboard("127.0.0.1", stop_requested=stop.is_set, heard=hear)
     with Caller(switchboard.address, "p/1") as line:
-        assert told.wait(30)
+        assert told.wait(60)
         assert not line.stop_soon
         line.progress.records = 7
         stop.set()
@@ -103,12 +105,29 @@ def test_the_end_does_not_wait_for_a_listener_that_has_gone(
 
     def call_late(address: tuple[str, int], authkey: bytes | None = None) -> Connection:
         socket.create_connection(door).close()
-        listener.join(30)
+        listener.join(60)
         return Client(address, authkey=authkey)
 
     monkeypatch.setattr(line_module, "Client", call_late)
 
     assert _ends(switchboard.close)
+
+
+def test_the_end_comes_also_where_no_last_call_can_be_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process that has no file handle left can call nobody, not even itself."""
+    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+
+    def no_handle(*_given: object) -> Connection:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(line_module, "Client", no_handle)
+    monkeypatch.setattr(line_module, "PATIENCE_SECS", 0.1)
+
+    assert _ends(switchboard.close)
+    with socket.create_connection((switchboard.address.host, switchboard.address.port)):
+        switchboard._thread.join(60)  # not the product's: it would end with its process
 
 
 def _ends(work: Callable[[], None]) -> bool:
@@ -119,9 +138,7 @@ def _ends(work: Callable[[], None]) -> bool:
 
 
 def test_a_driver_that_is_gone_is_no_trouble_of_the_task() -> None:
-    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None)
-    switchboard.close()
-    with Caller(switchboard.address, "p/1") as line:
+    with reserved_port() as port, Caller(Address("127.0.0.1", port, b"word"), "p/1") as line:
         line.progress.records = 1
 
     assert not line.stop_soon
@@ -140,14 +157,13 @@ def test_the_driver_is_called_at_its_host_and_listens_where_it_is_told() -> None
 
 
 def test_the_driver_listens_at_the_port_that_it_is_told() -> None:
-    first = Switchboard("127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None)
-    first.close()
-    again = Switchboard(
-        "127.0.0.1", port=first.address.port, stop_requested=lambda: False, heard=lambda *_: None
-    )
-    again.close()
-
-    assert again.address.port == first.address.port
+    with reserved_port() as port:
+        switchboard = Switchboard(
+            "127.0.0.1", port=port, stop_requested=lambda: True, heard=lambda *_: None
+        )
+        with Caller(Address("127.0.0.1", port, switchboard.address.token), "p/1") as line:
+            assert line.stop_soon
+        switchboard.close()
 
 
 def test_the_word_is_not_shown() -> None:

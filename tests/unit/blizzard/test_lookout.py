@@ -1,5 +1,6 @@
 """Looks at a source: what they cost, and that they find everything."""
 
+import threading
 import tracemalloc
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from blizzard import known, watch
 from blizzard.discovery import Finding
 from blizzard.flow import Known, Name
 from blizzard.history import History
-from blizzard.lookout import Lookout
+from blizzard.lookout import SKIPPED, Lookout
 from blizzard.pattern import Pattern
 from blizzard.reasons import Reason
 from lake.clock import Clock
@@ -163,11 +164,12 @@ def test_a_new_file_costs_a_few_blocks_of_the_known_names_and_no_sweep():
     assert site.table.requests["get"] <= 1
 
 
-def test_many_live_folders_are_swept_rather_than_listed_one_by_one():
-    """W18: ten thousand partitions."""
+def test_many_live_folders_are_swept_rather_than_listed_one_by_one(monkeypatch):
+    """W18: ten thousand partitions. Nor are their ranges worked out, which takes a minute."""
     site = Site([f"user={number:05d}/a.ndjson" for number in range(10_000)])
     assert len(site.look().take) == 10_000
     site.bucket.requests.clear()
+    monkeypatch.setattr(watch.Watch, "ranges", lambda _watch: pytest.fail("nobody asked"))
     site.look(later=10 * SECOND)
     assert site.bucket.requests == {"list": 10}
 
@@ -535,6 +537,20 @@ def test_a_source_that_was_never_journaled_counts_its_window_from_the_first_look
     found = site.look(later=HOUR)
     assert taken(found) == ["2024/01/01/12/a.ndjson", "2024/01/01/13/late.ndjson"]
     assert found.count(Reason.TOO_OLD) == 1
+
+
+@pytest.mark.parametrize("folder", ["", "in/"])
+def test_old_files_whose_own_names_tell_their_time_hide_none_beside_them(folder):
+    """However many there are, the listing goes on behind them, and comes to its end (L11)."""
+    new = f"{folder}{NOON:%Y-%m-%d}-new.ndjson"
+    old = [f"{folder}2020-01-01-{number:04d}.ndjson" for number in range(2 * SKIPPED)]
+    template = f"{folder}%Y-%m-%d%s"
+    site = Site([*old, new], horizon=Window.parse(template, 31))
+    found: list[Finding] = []
+    look = threading.Thread(target=lambda: found.append(site.look()), daemon=True)
+    look.start()
+    look.join(60)
+    assert [taken(finding) for finding in found] == [[new]]
 
 
 def test_a_sweep_compares_no_more_than_its_horizon_and_does_not_list_on_in_what_is_older():

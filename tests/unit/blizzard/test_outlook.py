@@ -19,6 +19,7 @@ from blizzard.settings import RollingPolicy
 from lake.errors import StoreUnavailable
 from lake.storage import Reader
 from tests.support.builders import (
+    BEGUN,
     Bench,
     Hands,
     ndjson,
@@ -50,9 +51,11 @@ class Sources:
 
     def pipeline(self, pace: Pace | None = None) -> Pipeline:
         made = self.bench.pipeline()
-        return replace(
+        made = replace(
             made, open_source=self.open, pace=pace, pause=lambda _secs: None, runner=made.runner
         )
+        BEGUN.append(made)
+        return made
 
     def land(self, name: str, number: int = 1) -> None:
         put(self.root, name, ndjson(rows(number)))
@@ -273,6 +276,7 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
     sources.land("a/0.ndjson")
     sources.land("a/1.ndjson")
     running: list[Pipeline] = []
+    changed = threading.Event()
 
     @dataclass
     class Changing:
@@ -280,17 +284,18 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
 
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
             sources.land("a/0.ndjson", 5)
-            ahead_of(running[0]).wait(60)
+            changed.set()
+            assert ahead_of(running[0]).wait(60)
             return InProcessRunner().run(units, work)
 
     sources.bench.runner = Changing()
     pipeline = sources.pipeline()
     running.append(pipeline)
-    opened, began = sources.open, threading.Event()
+    opened = sources.open
 
     def after_the_change(place: Location) -> Reader:
         if len(sources.looks) == 1:
-            began.wait(0.2)
+            assert changed.wait(60)
         return opened(place)
 
     pipeline._outlook._open_source = after_the_change

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import threading
 import time
 
@@ -11,10 +10,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from blizzard import cli
 from blizzard.cli import app
 from blizzard.spark.runner import SparkRunner
 from lake.retry import Backoff
 from lake.storage import Reader, Store
+from lake.telemetry.events import shared
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.scrape import Pages
@@ -27,17 +28,17 @@ class PanicException(BaseException):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path, monkeypatch):
     """W01: no `except Exception` sees a panic; health and the exit code must tell of it."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    pages = Pages()
+    log = cli._log
+    monkeypatch.setattr(cli, "_log", lambda *given: shared(log(*given), pages.log))
     panicked, seen = threading.Event(), []
 
     def run_or_panic(_runner, units, work):
         if work.marks["pipeline"] == "bad":
             panicked.set()
             raise PanicException("the core panicked")
-        panicked.wait(60)
-        pages = Pages(f"http://{address}")
-        deadline = time.monotonic() + 60
+        assert panicked.wait(120)
+        deadline = time.monotonic() + 120
         while (found := pages.health())[0] == 200 and time.monotonic() < deadline:
             time.sleep(0.05)
         seen.append(found)
@@ -62,7 +63,7 @@ def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path, monkeypa
                     }
                     for name in ("bad", "good")
                 },
-                "metrics": {"enabled": True, "address": address},
+                "metrics": {"enabled": True, "address": "127.0.0.1:0"},
             }
         )
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from blizzard import service
+from blizzard.events import BatchJournaled
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.service import Service
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, RollingPolicy
@@ -17,7 +18,7 @@ from lake.entry import Handoff
 from lake.errors import DocumentUnreadable, ObjectMissing
 from lake.polling import Stop
 from lake.telemetry.events import Event, StepFailed
-from tests.support.builders import entries, ndjson, pipeline_settings, put, rows
+from tests.support.builders import Hands, entries, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.stores import local
 
@@ -128,6 +129,29 @@ def test_one_stop_wakes_everybody_who_waits(tmp_path: Path) -> None:
         assert not thread.is_alive()
 
 
+def test_a_run_that_ends_leaves_no_look_ahead_behind(tmp_path: Path) -> None:
+    """One that was to begin in an hour, for a batch that does not come any more."""
+    stop = Stop()
+
+    def emit(event: Event) -> None:
+        if isinstance(event, BatchJournaled):
+            stop.request()
+
+    settings = pipeline(tmp_path, "one")
+    settings = replace(
+        settings,
+        sources=tuple(replace(each, poll_interval=3600.0) for each in settings.sources),
+        sink=replace(settings.sink, rolling=RollingPolicy(inactivity=0.0)),
+    )
+    before = set(threading.enumerate())
+    (result,) = run_of(settings, once=False, stop=stop, emit=emit).run()
+
+    assert result.statistics.files_processed == 1
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive(), thread.name
+
+
 def test_the_jitter_delays_the_first_look_and_every_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,12 +167,16 @@ def test_the_jitter_delays_the_first_look_and_every_other(
     for name in names:
         (tmp_path / name).mkdir()
     pipelines = [pipeline(tmp_path, name, 0) for name in names]
-    run_of(*pipelines, once=False, settings={"poll_jitter": 8.0}, chance=lambda: 0.5).run()
+    service_of = run_of(
+        *pipelines,
+        once=False,
+        settings={"poll_jitter": 8.0},
+        chance=lambda: 0.5,
+        clock=Hands().clock,
+    )
+    service_of.run()
 
-    assert waited.keys() == set(names)
-    for delay, interval in waited.values():
-        assert delay == 4.0
-        assert 13.0 < interval <= 14.0
+    assert waited == {name: [4.0, 14.0] for name in names}
 
 
 def test_the_total_concurrency_reaches_every_task_of_every_pipeline(tmp_path: Path) -> None:

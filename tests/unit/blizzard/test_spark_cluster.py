@@ -283,6 +283,21 @@ def test_a_port_that_is_taken_is_told_with_the_key() -> None:
             )
 
 
+def test_a_jvm_that_is_gone_before_the_end_is_no_trouble_of_the_run() -> None:
+    """A supervisor signals every process of a service; what the run did is told all the same."""
+
+    class Gone(Living):
+        def stop(self) -> None:
+            super().stop()
+            raise ConnectionRefusedError
+
+    one, gone = runner(), Gone()
+    one._session = cast(SparkSession, gone)
+    one.stop()
+
+    assert gone.ended
+
+
 def test_that_nobody_could_call_is_told_once_and_not_of_a_job_in_which_one_could() -> None:
     told: list[tuple[str, int]] = []
     one = SparkRunner(SparkSettings(), unreached=lambda host, port: told.append((host, port)))

@@ -1,6 +1,7 @@
 """Finished files into the store, several at a time."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from lake.storage import ObjectFacts, Store
 from tests.support.builders import closed_file, no_options
 from tests.support.stores import RefusesUploads, local
 
-LONG = 30.0
+LONG = 120.0
 
 
 def hand_in(uploads: Uploads, file, **given):
@@ -72,6 +73,29 @@ def test_an_upload_that_cannot_be_done_gives_its_error(tmp_path, error, tries):
         upload_one(store, closed_file(tmp_path))
     assert caught.value is error
     assert len(store.tried) == tries
+
+
+def test_a_file_for_which_no_thread_is_to_be_had_keeps_no_other_waiting(tmp_path, monkeypatch):
+    """It failed, and so will the next one; but it must be told, however many there are."""
+
+    def no_thread(*_given: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", no_thread)
+    settings = UploadSettings(max_concurrent_uploads=1)
+    told: list[str] = []
+
+    def hand_in_many() -> None:
+        with Uploads(local(tmp_path / "table"), settings, Progress()) as uploads:
+            for _ in range(10):
+                with pytest.raises(RuntimeError, match="new thread") as caught:
+                    hand_in(uploads, closed_file(tmp_path))
+                told.append(str(caught.value))
+
+    worker = threading.Thread(target=hand_in_many, daemon=True)
+    worker.start()
+    worker.join(LONG)
+    assert len(told) == 10
 
 
 def test_a_store_that_holds_fewer_bytes_than_the_file_is_an_error(tmp_path):

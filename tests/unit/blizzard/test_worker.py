@@ -1,7 +1,9 @@
 """One work unit over real folders, with the real decoder."""
 
 import errno
+import gc
 import os
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -138,6 +140,30 @@ def test_a_bad_line_leaves_nothing_of_its_file_and_the_others_go_on(place):
     assert failure is not None
     assert (failure.stage, failure.line, failure.retryable) == (Stage.PARSE, 60_002, False)
     assert "default:b.ndjson" not in outcome.files[0].source_files
+
+
+def test_a_file_that_fails_gives_its_place_to_the_next_at_once(place):
+    """Its error is held by a frame of its own traceback, so only the garbage collector lets it go.
+
+    The next download begins when one is done with, and nobody may have to wait for that.
+    """
+    put(place.source, "a.ndjson.gz", b"no gzip" * 100_000)
+    put(place.source, "b.ndjson.gz", gz(ndjson(rows(3)))[:-9] * 3)
+    put(place.source, "c.ndjson", ndjson(rows(3)))
+    outcomes: list[UnitOutcome] = []
+    task = threading.Thread(
+        target=lambda: outcomes.append(place.run(max_concurrent_files=1)), daemon=True
+    )
+    gc.disable()
+    try:
+        task.start()
+        task.join(60)
+    finally:
+        gc.enable()
+
+    (outcome,) = outcomes
+    assert failed(outcome).keys() == {"a.ndjson.gz", "b.ndjson.gz"}
+    assert place.ids(outcome) == [0, 1, 2]
 
 
 @pytest.mark.usefixtures("tiny_budget")

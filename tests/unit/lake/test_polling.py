@@ -15,6 +15,8 @@ from lake.retry import Backoff
 from lake.telemetry.events import Event, StepFailed
 
 AT_ONCE = Backoff(first_secs=0.0)
+LONG = 120.0
+"""Seconds after which a process that hangs is given up; one that works never needs them."""
 
 
 @dataclass
@@ -166,14 +168,15 @@ def test_an_error_nobody_foresaw_is_told_as_internal_and_tried_again():
 
 
 SIGNALLED = """
-import sys
+import signal, sys, threading, time
 from lake.polling import Stop, stop_on_signals
 from lake.telemetry.logs import LogFormat, LogLevel, log_events
 stop = Stop()
 stop_on_signals(stop, log_events(LogLevel.INFO, LogFormat.JSON, sys.stdout))
+{before}
 print("ready", flush=True)
-while not stop.wait(0.01):
-    pass
+while not stop.requested:
+    time.sleep(0.01)
 {then}
 """
 
@@ -182,9 +185,9 @@ while not stop.wait(0.01):
 def signalled() -> Iterator[Callable[[str], "subprocess.Popen[str]"]]:
     started = []
 
-    def start(then: str) -> "subprocess.Popen[str]":
+    def start(then: str, before: str = "") -> "subprocess.Popen[str]":
         process = subprocess.Popen(
-            [sys.executable, "-c", SIGNALLED.format(then=then)],
+            [sys.executable, "-c", SIGNALLED.format(then=then, before=before)],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -205,7 +208,7 @@ def test_the_first_signal_asks_for_an_orderly_end(signalled, number):
     """L02."""
     process = signalled("print('finished')")
     process.send_signal(number)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=LONG)
     assert process.returncode == 0
     assert number.name in out
     assert out.endswith("finished\n")
@@ -216,4 +219,20 @@ def test_the_second_signal_leaves_at_once_with_130(signalled):
     process.send_signal(signal.SIGTERM)
     assert "SIGTERM" in process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == LEAVE_AT_ONCE == 130
+    assert process.wait(timeout=LONG) == LEAVE_AT_ONCE == 130
+
+
+ONE_SIGNAL_WITHIN_ANOTHER = """
+class Interrupted(threading.Condition):
+    def __enter__(self):
+        super().__enter__()
+        signal.raise_signal(signal.SIGTERM)
+stop.event._cond = Interrupted(threading.Lock())
+"""
+
+
+def test_a_second_signal_in_the_middle_of_the_first_leaves_at_once(signalled):
+    """A supervisor's SIGTERM right after a Ctrl-C: neither waits for the other."""
+    process = signalled("print('finished')", before=ONE_SIGNAL_WITHIN_ANOTHER)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=LONG) == LEAVE_AT_ONCE

@@ -12,6 +12,7 @@ from lake.errors import ConfigInvalid
 from lake.telemetry.events import Emit, Event, MetricsServed, StepFailed, StepFinished, shared
 from lake.telemetry.health import Part, PartKind
 from lake.telemetry.server import observed
+from tests.support.ports import reserved_port
 from tests.support.scrape import Pages
 
 ADDRESS = "127.0.0.1:0"
@@ -124,16 +125,16 @@ def test_it_listens_on_ipv6_too(pages: Pages):
 
 def test_after_the_end_nobody_answers_and_no_thread_is_left(pages: Pages):
     before = set(threading.enumerate())
-    with watch(pages):
-        assert pages.get("/metrics")[0] == 200
-        address = pages.url.removeprefix("http://").split(":")
-    for thread in set(threading.enumerate()) - before:
-        thread.join(30)
-    assert set(threading.enumerate()) <= before
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((address[0], int(address[1])))
-    with watch(Pages(), ":".join(address)):
-        pass
+    with reserved_port() as port:
+        with watch(pages, f"127.0.0.1:{port}"):
+            assert pages.get("/metrics")[0] == 200
+        for thread in set(threading.enumerate()) - before:
+            thread.join(60)
+        assert set(threading.enumerate()) <= before
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+        with watch(Pages(), f"127.0.0.1:{port}"):
+            pass
 
 
 def test_without_an_address_nothing_is_served(pages: Pages):

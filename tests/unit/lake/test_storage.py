@@ -1,6 +1,7 @@
 """The door to the object stores, over a real local folder."""
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -536,6 +537,21 @@ def test_what_the_library_is_still_writing_is_not_listed_and_neither_is_a_link_t
     (root / "b#1").write_bytes(b"x")
     (root / "c").symlink_to(root / "nowhere")
     assert [facts.path for facts in store.in_order()] == ["a"]
+
+
+def test_a_named_pipe_is_not_waited_for(store, root):
+    """Whoever opens one waits for its writer, in a folder of files perhaps for ever."""
+    store.create("a", b"x")
+    os.mkfifo(root / "b")
+    (root / "c").symlink_to(root / "b")
+    found: list[str] = []
+    look = threading.Thread(
+        target=lambda: found.extend(facts.path for facts in store.in_order()), daemon=True
+    )
+    look.start()
+    look.join(60)
+    assert not look.is_alive()
+    assert found == ["a"]
 
 
 def test_a_folder_that_is_not_there_is_empty_and_a_root_that_is_gone_is_an_error(store, root):

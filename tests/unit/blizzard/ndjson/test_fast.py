@@ -256,7 +256,7 @@ def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path
 
     def run() -> str:
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, timeout=120
+            command, env=environment, capture_output=True, text=True, check=True, timeout=300
         ).stdout
 
     assert run() == "42\n"
