@@ -101,6 +101,6 @@ class Memory:
 
     def learn(self, store: Reader, read: Recalled, before: ObjectFacts | None) -> None:
         """Keep what was read, if the object of its version was the same before and is after."""
-        sure = replace(read, last=before if self._likely == read.version else None)
+        sure = replace(read, last=before)
         self.known = sure if sure.still_stands(store) else None
         self._likely = read.version

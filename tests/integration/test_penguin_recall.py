@@ -366,6 +366,7 @@ def test_a_table_that_is_replaced_while_it_is_opened_is_not_recalled(table, tmp_
 
     monkeypatch.setattr(door, "_load", replaced)
     penguin.step()
+    assert opened(Log(table.store, penguin.run._memory)).id == table.delta().metadata().id
     penguin.drain()
     assert penguin.codes == {"events": "log_rolled_back"}
 
