@@ -258,6 +258,8 @@ class TableRun:
             self._judged = (None, frozenset())
         if joined.commit is not None:
             self._probe(store, table)
+        if table is not None:
+            table.let_go()  # The commit opens the table for itself: once is enough in memory.
         worked = joined.commit is not None and self._commit(joined.commit, log, store)
         # Files that do not fit have used up a commit's worth of reading: others come next.
         worked = worked or bool(joined.left_out and sight.others.more)

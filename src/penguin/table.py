@@ -104,6 +104,10 @@ class Snapshot:
             self._loaded = loaded
         return self._loaded
 
+    def let_go(self) -> None:
+        """Free the library's table, which holds every file; what was read stays known."""
+        self._loaded = None
+
     def _require_the_same(self) -> None:
         """See that what is recalled and what is opened are of the same log."""
         if not self.known.still_stands(self._store):

@@ -110,8 +110,38 @@ def test_no_opened_table_is_kept_between_two_steps(table):
     penguin = running(table, 1, 2)
     table.journal().batch(rows_of(3))
     penguin.drain()
+    assert opened_tables() == 0
+
+
+def test_no_opened_table_is_kept_of_a_directory_of_others(tmp_path):
+    """Nor after the first look of a process, when nothing is recalled yet."""
+    table = Directory(tmp_path / "table")
+    table.file(1)
+    table.penguin().drain()
+    penguin = table.penguin()
+    assert penguin.run.step() is False
+    assert opened_tables() == 0
+    assert penguin.run.totals.commits == 0
+
+
+def test_a_commit_holds_one_opened_table_at_a_time(table, monkeypatch):
+    """Also the first one of a process, for which the table is opened twice."""
+    running(table, 1)
+    table.journal().batch(rows_of(2))
+    commit, held = door.Table.commit, []
+
+    def noted(self, *given):
+        held.append(opened_tables())
+        commit(self, *given)
+
+    monkeypatch.setattr(door.Table, "commit", noted)
+    Penguin(table).step()
+    assert held == [1]
+
+
+def opened_tables():
     gc.collect()
-    assert not [one for one in gc.get_objects() if isinstance(one, DeltaTable)]
+    return sum(isinstance(one, DeltaTable) for one in gc.get_objects())
 
 
 # ---------------------------------------------------------------------- what others commit
