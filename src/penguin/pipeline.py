@@ -258,9 +258,7 @@ class TableRun:
             self._judged = (None, frozenset())
         if joined.commit is not None:
             self._probe(store, table)
-        if table is not None:
-            table.let_go()  # The commit opens the table for itself: once is enough in memory.
-        worked = joined.commit is not None and self._commit(joined.commit, log, store)
+        worked = joined.commit is not None and self._commit(joined.commit, log, store, table)
         # Files that do not fit have used up a commit's worth of reading: others come next.
         worked = worked or bool(joined.left_out and sight.others.more)
         if self.totals.version is not None:
@@ -309,7 +307,11 @@ class TableRun:
                     store.sync(log_version(table.version))
                 store.replace(receipt(backlog.pipeline), encode(backlog.overdue_receipt))
 
-    def _commit(self, plan: CommitPlan, log: Log, store: Store) -> bool:
+    def _commit(
+        self, plan: CommitPlan, log: Log, store: Store, planned_for: Snapshot | None
+    ) -> bool:
+        if planned_for is not None:
+            planned_for.let_go()  # The commit opens the table for itself.
         committer = Committer(log=log, store=store, clock=self.clock, pause=self.pause)
         started = self.clock.seconds()
         outcome = committer.carry_out(plan)
