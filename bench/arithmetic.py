@@ -219,17 +219,15 @@ class Strain:
     """What a number of active files asks of penguin."""
 
     memory: float
-    poll: float
     commit: float
     """CPU of a commit."""
     checkpoint_bytes: float
 
 
 def strain_of(active: float, files_per_commit: float, costs: Costs) -> Strain:
-    """Say what so many active files cost penguin at each poll and commit."""
+    """Say what so many active files cost penguin at each commit."""
     return Strain(
         memory=costs.memory_fixed + active * costs.memory_per_active,
-        poll=active * costs.poll_per_active,
         commit=costs.commit_fixed
         + active * costs.commit_per_active
         + files_per_commit * costs.commit_per_file,

@@ -83,7 +83,8 @@ class Costs:
     commit_fixed: float
     commit_per_active: float
     commit_per_file: float
-    poll_per_active: float
+    poll: float
+    """CPU of a poll that finds nothing; it does not grow with the table."""
     checkpoint_per_active: float
     requests: dict[str, Asked] = field(default_factory=dict)
 
@@ -146,7 +147,7 @@ def costs_of(growth: list[Figures], sizes: Figures, results: Figures | None) -> 
         commit_fixed=sizes["log"][0]["commit_cpu_seconds"],
         commit_per_active=slope("commit_cpu_seconds"),
         commit_per_file=waiting["cpu_seconds"] / waiting["n"],
-        poll_per_active=slope("idle_poll_cpu_seconds"),
+        poll=many["idle_poll_cpu_seconds"],
         checkpoint_per_active=slope("checkpoint_cpu_seconds"),
         requests={**sizes["requests"], "keep": sizes["documents"]["keep"]["requests"]},
     )

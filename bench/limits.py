@@ -73,14 +73,6 @@ def _breaks(file_size: float, costs: Costs, given: Assumptions) -> Iterator[Brea
         load=memory / MONTH_DAYS * table_file,
         within="a month, no OPTIMIZE",
     )
-    poll = TABLE.poll_interval / costs.poll_per_active
-    yield Break(
-        what="a poll of penguin that finds nothing takes longer than `poll_interval_secs`",
-        at=poll,
-        unit="active files",
-        load=poll / MONTH_DAYS * table_file,
-        within="a month, no OPTIMIZE",
-    )
     rate = most_committed(costs)
     yield Break(
         what="penguin commits fewer files than are written",

@@ -62,9 +62,10 @@ def measured_table(costs: Costs) -> str:
          f"{weight(costs.commit_bytes)}, {weight(costs.checkpoint_bytes)}"),
         ("penguin's memory beside its libraries: itself, an active file",
          f"{weight(costs.memory_fixed)}, {weight(costs.memory_per_active)}"),
-        ("penguin's CPU for an active file: commit, poll, checkpoint",
+        ("penguin's CPU for an active file: commit, checkpoint",
          ", ".join(f"{each * micro:.0f} µs" for each in (
-             costs.commit_per_active, costs.poll_per_active, costs.checkpoint_per_active))),
+             costs.commit_per_active, costs.checkpoint_per_active))),
+        ("penguin's CPU of a poll that finds nothing", duration(costs.poll)),
         ("penguin's CPU for a file that it commits", f"{costs.commit_per_file * micro:.0f} µs"),
         ("requests of a batch beside its files", _kinds(costs.requests["batch"])),
         ("requests of a snapshot with its names", _kinds(costs.requests["keep"])),
@@ -202,16 +203,14 @@ def table_table(costs: Costs, prices: Prices, given: Assumptions) -> str:
                     number(active),
                     weight(strain.checkpoint_bytes),
                     weight(strain.memory),
-                    duration(strain.poll),
                     duration(strain.commit),
                     duration(every),
                     weight(checkpoints_kept(active, DAY / every, costs)),
                     dollars(stored / GB * prices.storage_per_gb_month),
                 ]
             )
-    head = ["a day", "active files", "a checkpoint", "penguin's memory", "CPU a poll",
-            "CPU a commit", "a commit every", "a month's checkpoints",
-            "a day's data, $ a month"]  # fmt: skip
+    head = ["a day", "active files", "a checkpoint", "penguin's memory", "CPU a commit",
+            "a commit every", "a month's checkpoints", "a day's data, $ a month"]  # fmt: skip
     return rows(head, body)
 
 

@@ -210,12 +210,17 @@ def _varied(statistics: Mapping[str, ColumnStatistics], number: int) -> dict[str
 
 
 def commit(root: Path) -> Figures:
-    """Commit what waits for a table, look once more, write a checkpoint: CPU and memory of each."""
+    """Commit what waits for a table, look again, write a checkpoint: CPU and memory of each.
+
+    The first look after the start still asks the log for something; the one after it is like all
+    that follow.
+    """
     penguin = Penguin(TableDirectory(root))
     before = _most_memory()
     found: Figures = {"waiting": WAITING}
     for name, act in (
         ("commit_cpu_seconds", penguin.step),
+        ("first_poll_cpu_seconds", penguin.step),
         ("idle_poll_cpu_seconds", penguin.step),
         ("checkpoint_cpu_seconds", lambda: opened(Log(penguin.table.store)).checkpoint()),
     ):

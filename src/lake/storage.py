@@ -101,6 +101,16 @@ class Reader:
         except (BaseError, OSError) as cause:
             raise self._translated(cause, path) from cause
 
+    def fetch(self, path: str) -> tuple[bytes, ObjectFacts] | None:
+        """Read a whole object with the facts of that very object, in one request; None if none."""
+        try:
+            found = obstore.get(self._store, path)
+            return bytes(found.bytes()), _facts(found.meta)
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as cause:
+            raise self._translated(cause, path) from cause
+
     def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
         """Read some bytes of an object; None if there is none. It may be shorter than asked."""
         try:

@@ -87,6 +87,7 @@ class Known:
     complete: bool = True
     """False where transactions must be looked up one by one."""
     snapshot: Snapshot | None = field(default=None)
+    """Where they are looked up; None where all are known, for it may hold every file."""
     deep: bool = False
     """Whether the versions from before the checkpoint have been read."""
     _named: dict[str, str] | None = None
@@ -179,7 +180,8 @@ def read_log(
         if bodies is not None:
             for actions in bodies:
                 known.take(actions)
-            known.version, known.snapshot = table.version, table
+            known.version = table.version
+            known.snapshot = None if known.complete else table
             return known
     return _read_anew(store, table)
 
@@ -255,7 +257,7 @@ def _assembled(
         transactions=dict(base.transactions),
         since=since,
         complete=complete,
-        snapshot=table,
+        snapshot=None if complete else table,
     )
     for actions in tail:
         known.take(actions)

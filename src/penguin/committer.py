@@ -269,9 +269,9 @@ class Committer:
         return None
 
     def _settle(self, plan: CommitPlan, version: int) -> None:
-        """Put the log on disk, then write the receipts."""
+        """Put the log on disk, where that is ours to do, then write the receipts."""
         oldest = -1 if plan.table.version is None else plan.table.version
-        for number in range(oldest + 1, version + 1):
+        for number in range(oldest + 1, version + 1) if self.store.local_root else ():
             if self.store.head(log_version(number)) is not None:
                 self.store.sync(log_version(number))
         for part in plan.advances:

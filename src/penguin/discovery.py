@@ -55,6 +55,8 @@ class Survey:
     handoff: Handoff = Handoff.JOURNAL
     declared: bool = True
     """Whether blizzard has said how it hands files off; if not, it has written no file either."""
+    protocol: int | None = None
+    """The number of the document that says it."""
     stopped: tuple[Stopped, ...] = ()
 
 
@@ -66,10 +68,12 @@ class Discovery:
     stopped: tuple[Stopped, ...]
 
 
-def survey(store: Reader, wish: DiscoverBy = DiscoverBy.AUTO) -> Survey:
+def survey(
+    store: Reader, wish: DiscoverBy = DiscoverBy.AUTO, *, known_protocol: int | None = None
+) -> Survey:
     """List the pipelines, then read the protocol, then the receipts."""
     names = [name for name in pipelines(store.folders(OURS)) if PIPELINE_NAME.fullmatch(name)]
-    said = read_protocol(store)
+    number, said = read_protocol(store, known_protocol)
     handoff = handoff_in_force(store, said, wish)
     receipts: dict[str, Receipt | None] = {}
     stopped = []
@@ -79,7 +83,11 @@ def survey(store: Reader, wish: DiscoverBy = DiscoverBy.AUTO) -> Survey:
         except LakeError as error:
             stopped.append(Stopped(pipeline=name, error=error))
     return Survey(
-        receipts=receipts, handoff=handoff, declared=said is not None, stopped=tuple(stopped)
+        receipts=receipts,
+        handoff=handoff,
+        declared=said is not None,
+        protocol=number,
+        stopped=tuple(stopped),
     )
 
 
@@ -98,17 +106,27 @@ def handoff_in_force(store: Reader, said: Protocol | None, wish: DiscoverBy) -> 
     return said.handoff
 
 
-def read_protocol(store: Reader) -> Protocol | None:
-    """Read the protocol document with the highest number; None before blizzard wrote one."""
+def read_protocol(
+    store: Reader, known: int | None = None
+) -> tuple[int, Protocol] | tuple[None, None]:
+    """Read the protocol document with the highest number; None before blizzard wrote one.
+
+    Each has the number after the last one's. So there is nothing to list while the one that is
+    known is there, and not the next.
+    """
+    if known is not None and store.head(protocol(known + 1)) is None:
+        body = store.get(protocol(known))
+        if body is not None:
+            return known, decode_protocol(body, store.describe(protocol(known)))
     listed = (protocol_number(facts.path) for facts in store.objects(PROTOCOL))
-    numbers = [number for number in listed if number is not None]
-    if not numbers:
-        return None
-    path = protocol(max(numbers))
+    number = max((number for number in listed if number is not None), default=None)
+    if number is None:
+        return None, None
+    path = protocol(number)
     body = store.get(path)
     if body is None:
         raise ObjectMissing("the protocol document is gone again", path=store.describe(path))
-    return decode_protocol(body, store.describe(path))
+    return number, decode_protocol(body, store.describe(path))
 
 
 def read_journals(

@@ -37,6 +37,7 @@ from penguin.foreign import LeftOut
 from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
 from penguin.patience import Danger
+from penguin.recall import Memory
 from penguin.scan import unnamed
 from penguin.search import Found, Search
 from penguin.settings import TableSettings
@@ -163,11 +164,13 @@ class TableRun:
     emit: Emit
     clock: Clock
     open_store: Callable[[], Store | None]
-    open_log: Callable[[Store], Log] = Log
+    open_log: Callable[[Store, Memory], Log] = Log
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
+    _memory: Memory = field(default_factory=Memory)
     _metas: Metas | None = None
     _held: HeldMetas = field(default_factory=dict)
+    _protocol: int | None = None
     _judged: tuple[object, frozenset[str]] = (None, frozenset())
     """The held files that were tried, and the table's shape at that time."""
     _probed: bool = False
@@ -206,14 +209,21 @@ class TableRun:
         if store is None:
             self._wait()
             return False
-        log = self.open_log(store)
+        log = self.open_log(store, self._memory)
         search = self._search = self._search or Search(
             settings=self.settings, clock=self.clock, looked=self._crier.looked
         )
         sight = look(
-            self.settings, store, log, known=self._metas, known_held=self._held, search=search
+            self.settings,
+            store,
+            log,
+            known=self._metas,
+            known_held=self._held,
+            known_protocol=self._protocol,
+            search=search,
         )
         self._metas, self._held = sight.metas, sight.held_metas
+        self._protocol = sight.protocol
         self._crier.strays(sight.strays)
         self._name_unnamed(store, sight)
         self._crier.backlog(sight)
@@ -248,7 +258,7 @@ class TableRun:
             self._judged = (None, frozenset())
         if joined.commit is not None:
             self._probe(store, table)
-        worked = joined.commit is not None and self._commit(joined.commit, log, store)
+        worked = joined.commit is not None and self._commit(joined.commit, log, store, table)
         # Files that do not fit have used up a commit's worth of reading: others come next.
         worked = worked or bool(joined.left_out and sight.others.more)
         if self.totals.version is not None:
@@ -297,7 +307,11 @@ class TableRun:
                     store.sync(log_version(table.version))
                 store.replace(receipt(backlog.pipeline), encode(backlog.overdue_receipt))
 
-    def _commit(self, plan: CommitPlan, log: Log, store: Store) -> bool:
+    def _commit(
+        self, plan: CommitPlan, log: Log, store: Store, planned_for: Snapshot | None
+    ) -> bool:
+        if planned_for is not None:
+            planned_for.let_go()  # The commit opens the table for itself.
         committer = Committer(log=log, store=store, clock=self.clock, pause=self.pause)
         started = self.clock.seconds()
         outcome = committer.carry_out(plan)

@@ -23,6 +23,8 @@ class Sight:
     """What one look at a table directory shows."""
 
     handoff: Handoff
+    protocol: int | None = None
+    """The number of the document that says how files are handed off."""
     table: Snapshot | None = None
     backlogs: tuple[Backlog, ...] = ()
     stopped: tuple[Stopped, ...] = ()
@@ -72,6 +74,7 @@ def look(
     *,
     known: Metas | None = None,
     known_held: HeldMetas | None = None,
+    known_protocol: int | None = None,
     search: Search | None = None,
 ) -> Sight:
     """Read receipts, then the folders and the metas, then the log, then the journals.
@@ -79,7 +82,7 @@ def look(
     Metas are read where they are heard, and at the first look: an earlier hand-off may have left
     some whose entries are committed.
     """
-    found = survey(store, settings.discovery)
+    found = survey(store, settings.discovery, known_protocol=known_protocol)
     if search is not None and _is_scanned(found, settings):
         search.scan(store, log)
         if not found.declared:
@@ -92,7 +95,7 @@ def look(
     metas = read_metas(store, known or {}) if staged or hears_others or known is None else {}
     if not found.receipts and not found.stopped and not hears_others:
         left = strays(metas, (), (), hears_others=False)
-        return Sight(handoff=found.handoff, metas=metas, strays=left)
+        return Sight(handoff=found.handoff, protocol=found.protocol, metas=metas, strays=left)
     held_metas = read_held(store, known_held or {})
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
@@ -102,6 +105,7 @@ def look(
     metas = {path: meta for path, meta in metas.items() if path not in gone}
     sight = Sight(
         handoff=found.handoff,
+        protocol=found.protocol,
         table=table,
         backlogs=waiting.backlogs,
         stopped=waiting.stopped,

@@ -40,6 +40,7 @@ from lake.options import StorageOptions
 from lake.storage import AlreadyThere, Created, Reader, Store, local_path
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, DeltaField, DeltaSchema, TableFacts
+from penguin.recall import Memory, Recalled
 
 REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
 """What the library's text holds when a disk or a store refuses us."""
@@ -81,28 +82,59 @@ Action = dict[str, dict[str, Any]]
 class Snapshot:
     """One version of a table, to be read only."""
 
-    def __init__(self, handle: DeltaTable, store: Reader) -> None:
-        self._handle = handle
+    def __init__(self, of: DeltaTable | Recalled, store: Reader) -> None:
         self._store = store
-        with _translated(store, unreadable=True):
-            metadata = handle.metadata()
-            self.id = str(metadata.id)
-            self.facts = TableFacts(
-                version=handle.version(),
-                schema=json.loads(handle.schema().to_json()),
-                partition_columns=tuple(metadata.partition_columns),
-                configuration=dict(metadata.configuration),
-            )
+        self._loaded = None if isinstance(of, Recalled) else of
+        self.known = of if isinstance(of, Recalled) else _read(of, store)
+
+    @property
+    def _handle(self) -> DeltaTable:
+        """Give the library's table of this very version, opened now where it was recalled."""
+        if self._loaded is None:
+            try:
+                with _translated(self._store, unreadable=True):
+                    loaded = _load(self._store, self.version)
+            except _NoTable as cause:
+                self._require_the_same()
+                raise _unreadable(self._store) from cause
+            except TableUnreadable:
+                self._require_the_same()
+                raise
+            self._require_the_same()
+            self._loaded = loaded
+        return self._loaded
+
+    def let_go(self) -> None:
+        """Free the library's table, which holds every file; what was read stays known."""
+        self._loaded = None
+
+    def _require_the_same(self) -> None:
+        """See that what is recalled and what is opened are of the same log."""
+        if not self.known.still_stands(self._store):
+            raise CommitFailed("the log has changed since it was looked at", table=self._store.uri)
+
+    @property
+    def id(self) -> str:
+        """Tell the table from every other one, also from one that stood in its place before."""
+        return self.known.id
+
+    @property
+    def facts(self) -> TableFacts:
+        """Say what the table is."""
+        return self.known.facts
 
     @property
     def version(self) -> int:
         """Give the version of the snapshot."""
-        return self._handle.version()
+        return self.known.version
 
     def transaction(self, app_id: str) -> int | None:
         """Give the version of an app transaction, None where the log has none."""
-        with _translated(self._store):
-            return self._handle.transaction_version(app_id)
+        answers = self.known.answers
+        if app_id not in answers:
+            with _translated(self._store):
+                answers[app_id] = self._handle.transaction_version(app_id)
+        return answers[app_id]
 
     def paths(self) -> tuple[str, ...]:
         """Name the files that are in the table, as the log writes them."""
@@ -160,8 +192,8 @@ class Snapshot:
 class Table(Snapshot):
     """One version of a table that commits can be made against."""
 
-    def __init__(self, handle: DeltaTable, store: Store) -> None:
-        super().__init__(handle, store)
+    def __init__(self, of: DeltaTable | Recalled, store: Store) -> None:
+        super().__init__(of, store)
         self._writable = store
 
     def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
@@ -322,10 +354,7 @@ class LogReader:
     def schema_at(self, version: int) -> DeltaSchema:
         """Give the schema that an earlier version had."""
         with _translated(self.store, unreadable=True):
-            handle = DeltaTable(
-                _location(self.store.uri), version=version, storage_options=_options(self.store)
-            )
-            schema: DeltaSchema = json.loads(handle.schema().to_json())
+            schema: DeltaSchema = json.loads(_load(self.store, version).schema().to_json())
             return schema
 
     def _handle(self) -> DeltaTable | None:
@@ -336,15 +365,13 @@ class LogReader:
         # table" of a folder that it may not read, and says it again.
         found = self._open()
         if found is None:
-            raise TableUnreadable(
-                "there is a Delta log, and it cannot be read", table=self.store.uri
-            )
+            raise _unreadable(self.store)
         return found
 
     def _open(self) -> DeltaTable | None:
         try:
             with _translated(self.store, unreadable=True):
-                return DeltaTable(_location(self.store.uri), storage_options=_options(self.store))
+                return _load(self.store)
         except _NoTable:
             return None
 
@@ -354,17 +381,23 @@ class Log(LogReader):
 
     store: Store
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, memory: Memory | None = None) -> None:
         super().__init__(store)
         self.store = store
+        self._memory = memory or Memory()
 
     def open(self) -> Table | None:
-        """Open the latest version, to commit against it."""
+        """Open the latest version, to commit against it; what is known of it is not read again."""
+        recalled = self._memory.catch_up(self.store)
+        if recalled is not None:
+            return Table(recalled, self.store)
+        before = self._memory.before(self.store)
         handle = self._handle()
         if handle is None:
             return None
         table = Table(handle, self.store)
         table.check_writable()
+        self._memory.learn(self.store, table.known, before)
         return table
 
     def create(self, table: TableFacts, metadata: object) -> None:
@@ -411,6 +444,30 @@ def _version_of(uri: str, options: StorageOptions, app_id: str) -> int | None:
         return None
     snapshot = LogReader(Reader(uri, options)).look()
     return None if snapshot is None else snapshot.transaction(app_id)
+
+
+def _load(store: Reader, version: int | None = None) -> DeltaTable:
+    return DeltaTable(_location(store.uri), version=version, storage_options=_options(store))
+
+
+def _read(handle: DeltaTable, store: Reader) -> Recalled:
+    """Read what a table is."""
+    with _translated(store, unreadable=True):
+        metadata = handle.metadata()
+        return Recalled(
+            version=handle.version(),
+            id=str(metadata.id),
+            facts=TableFacts(
+                version=handle.version(),
+                schema=json.loads(handle.schema().to_json()),
+                partition_columns=tuple(metadata.partition_columns),
+                configuration=dict(metadata.configuration),
+            ),
+        )
+
+
+def _unreadable(store: Reader) -> TableUnreadable:
+    return TableUnreadable("there is a Delta log, and it cannot be read", table=store.uri)
 
 
 class _NoTable(LakeError):

@@ -29,11 +29,16 @@ class Upkeep:
     emit: Emit
     clock: Clock
     _cleaned_up: float | None = None
+    _not_due: int | None = None
+    """The version at which no checkpoint was due: it is not asked for again."""
 
     def see_to(self, log: Log, store: Store, version: int) -> None:
         """Write a checkpoint of the last version if one is due, then remove what has expired."""
+        if version == self._not_due:
+            return
         try:
             if version - last_checkpoint(store) < self.checkpoint_interval:
+                self._not_due = version
                 return
             table = log.open()
             if table is None:
@@ -42,6 +47,7 @@ class Upkeep:
         except LakeError as error:
             self.emit(CheckpointFailed(table=self.table, version=version, error=str(error)))
             return
+        self._not_due = version
         self.emit(CheckpointWritten(table=self.table, version=table.version))
         if removes_expired(table.facts) and self._is_time():
             self._clean_up(table, store)

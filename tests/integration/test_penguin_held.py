@@ -192,7 +192,7 @@ def test_an_unreadable_held_meta_stops_nobody_and_is_shown(table):
 def test_death_at_any_call_while_a_file_is_held_and_released_adds_it_once(tmp_path):
     """D11, D18: whatever was written when the process died, the next one ends with every row."""
     deaths = 0
-    for number in range(1, 100):
+    for number in range(1, 200):
         table = TableDirectory(tmp_path / f"{number}")
         table.journal().batch(rows_of(1))
         penguin(table).drain()
@@ -217,7 +217,7 @@ def test_death_at_any_call_while_a_file_is_held_and_released_adds_it_once(tmp_pa
         if not fate.died:
             break
     else:
-        pytest.fail("a life makes more than 100 calls")
+        pytest.fail("a life makes more than 200 calls")
     assert deaths > 20, "the store really died, at many places"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from lake.storage import Store
 
 CALLS = (
-    *("get", "head", "part", "objects", "folders", "level"),
+    *("get", "fetch", "head", "part", "objects", "folders", "level"),
     *("create", "replace", "upload", "move", "delete", "sync"),
 )
 

@@ -90,6 +90,16 @@ def test_a_file_that_may_not_be_looked_at_is_an_error_and_not_missing(
         store.head("a")
 
 
+def test_an_object_is_fetched_with_the_facts_that_a_look_at_it_gives(store):
+    assert store.fetch("a/b.json") is None
+    store.replace("a/b.json", b"12")
+    first = store.fetch("a/b.json")
+    assert first == (b"12", store.head("a/b.json"))
+    store.replace("a/b.json", b"34")
+    assert store.fetch("a/b.json") == (b"34", store.head("a/b.json"))
+    assert first[1] != store.head("a/b.json")
+
+
 def test_a_part_of_an_object_is_read_by_its_bytes(store):
     store.replace("a.parquet", b"0123456789")
     facts = store.head("a.parquet")
@@ -360,6 +370,7 @@ TROUBLES = [
 WAYS: dict[str, tuple[str, Callable[[Store, Path], object]]] = {
     "get": ("get", lambda store, _: store.get("x")),
     "head": ("head", lambda store, _: remote(store).head("x")),
+    "fetch": ("get", lambda store, _: store.fetch("x")),
     "stream": ("get", lambda store, _: list(remote(store).stream("x", size=1, etag="e"))),
     "list": ("list", lambda store, _: list(store.objects())),
     "folders": ("list_with_delimiter", lambda store, _: store.folders("x")),

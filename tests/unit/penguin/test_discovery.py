@@ -258,6 +258,21 @@ def test_the_protocol_with_the_highest_number_counts(table):
     assert survey(table.store).handoff is Handoff.DIRECT
 
 
+def test_a_known_protocol_is_not_listed_again_and_the_next_one_is_seen(table, monkeypatch):
+    """Also two that are written between two looks, and one that is taken away again."""
+    table.journal()
+    with monkeypatch.context() as patch:
+        patch.setattr(table.store, "objects", lambda _prefix: pytest.fail("it was listed"))
+        assert survey(table.store, known_protocol=1).handoff is Handoff.JOURNAL
+    first = table.store.get(protocol(1))
+    for number, handoff in ((2, b"staging"), (3, b"direct")):
+        table.store.create(protocol(number), first.replace(b"journal", handoff))
+    assert survey(table.store, known_protocol=1).handoff is Handoff.DIRECT
+    table.store.delete(protocol(3))
+    found = survey(table.store, known_protocol=3)
+    assert (found.handoff, found.protocol) == (Handoff.STAGING, 2)
+
+
 def test_an_entry_written_while_the_journal_is_read_is_no_gap(table):
     """The missing entry and the next one appear between the read and the listing."""
     journal = table.journal()

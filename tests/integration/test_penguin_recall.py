@@ -1,0 +1,506 @@
+"""A penguin that runs for long, and what others do to its table between two of its looks.
+
+It does not read a log again that is as it was. So each test lets it look until it recalls the
+log, then changes something behind its back.
+"""
+
+import gc
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import ClassVar
+
+import pytest
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
+
+from lake.errors import StoreUnavailable
+from lake.layout import DELTA_LOG, log_version
+from lake.options import StorageOptions
+from lake.storage import Store
+from penguin import table as door
+from penguin.errors import CommitFailed, TableUnreadable, TableUnsupported
+from penguin.recall import Memory
+from penguin.table import Log
+from tests.support.foreign import Directory
+from tests.support.tables import Penguin, TableDirectory, opened, rows_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """Give the versions that the library was asked to open, None for the latest."""
+    found: list[int | None] = []
+    load = door._load
+
+    def noted(store, version=None):
+        found.append(version)
+        return load(store, version)
+
+    monkeypatch.setattr(door, "_load", noted)
+    return found
+
+
+def running(table, *ids, **options):
+    """Start a penguin, let it commit an entry for each id, and look until it recalls the log."""
+    penguin = Penguin(table, **options)
+    for number in ids:
+        table.journal().batch(rows_of(number))
+        penguin.drain()
+    for _ in range(2):
+        assert penguin.step() is False
+    known = penguin.run._memory.known
+    assert known is not None
+    assert known.version == table.delta().version()
+    return penguin
+
+
+def log_of(table):
+    return table.root / DELTA_LOG
+
+
+def another_log(tmp_path, versions):
+    """Make a log of another table with as many versions, the last a commit of a foreign file."""
+    other = TableDirectory(tmp_path / "other")
+    for number in range(versions - 1):
+        other.journal().batch(rows_of(1000 + number))
+        Penguin(other).drain()
+    assert other.versions() == versions
+    return log_of(other)
+
+
+def put(table, log):
+    """Put another log in the place of a table's."""
+    shutil.rmtree(log_of(table))
+    shutil.copytree(log, log_of(table))
+
+
+# ---------------------------------------------------------------------- what is saved
+
+
+def test_a_log_that_is_as_it_was_is_not_opened_again(table, loads):
+    penguin = running(table, 1, 2)
+    loads.clear()
+    for _ in range(3):
+        assert penguin.step() is False
+    assert loads == []
+
+
+def test_a_commit_opens_the_table_once(table, loads):
+    penguin = running(table, 1)
+    for number in (2, 3):
+        table.journal().batch(rows_of(number))
+        loads.clear()
+        assert penguin.step() is True
+        assert loads == [number - 1]
+    assert penguin.step() is False
+    assert table.ids() == [1, 2, 3]
+
+
+def test_no_opened_table_is_kept_between_two_steps(table):
+    """It costs some kilobytes for every file of the table, and there may be many tables."""
+    penguin = running(table, 1, 2)
+    table.journal().batch(rows_of(3))
+    penguin.drain()
+    assert opened_tables() == 0
+
+
+def test_no_opened_table_is_kept_of_a_directory_of_others(tmp_path):
+    """Nor after the first look of a process, when nothing is recalled yet."""
+    table = Directory(tmp_path / "table")
+    table.file(1)
+    table.penguin().drain()
+    penguin = table.penguin()
+    assert penguin.run.step() is False
+    assert opened_tables() == 0
+    assert penguin.run.totals.commits == 0
+
+
+def test_a_commit_holds_one_opened_table_at_a_time(table, monkeypatch):
+    """Also the first one of a process, for which the table is opened twice."""
+    running(table, 1)
+    table.journal().batch(rows_of(2))
+    commit, held = door.Table.commit, []
+
+    def noted(self, *given):
+        held.append(opened_tables())
+        commit(self, *given)
+
+    monkeypatch.setattr(door.Table, "commit", noted)
+    Penguin(table).step()
+    assert held == [1]
+
+
+def opened_tables():
+    gc.collect()
+    return sum(isinstance(one, DeltaTable) for one in gc.get_objects())
+
+
+# ---------------------------------------------------------------------- what others commit
+
+
+def test_what_another_penguin_committed_between_two_looks_is_not_committed_again(table):
+    """D08."""
+    penguin = running(table, 1)
+    table.journal().batch(rows_of(2))
+    Penguin(table).drain()
+    assert penguin.step() is False
+    assert penguin.run.totals.commits == 1
+    assert (table.ids(), table.versions()) == ([1, 2], 3)
+
+
+def test_two_penguins_that_take_turns_commit_each_entry_once(table):
+    """D08: each finds what the other did, and goes on from there."""
+    first = running(table, 1)
+    second = running(table)
+    for number in range(2, 12):
+        table.journal().batch(rows_of(number))
+        turn = (first, second)[number % 2]
+        assert turn.step() is True
+        if number % 3 == 0:
+            assert first.step() is False
+    for penguin in (first, second):
+        assert penguin.step() is False
+    assert table.ids() == [*range(1, 12)]
+    assert table.versions() == 12
+    assert first.run.totals.commits + second.run.totals.commits == 11
+
+
+def test_a_commit_of_another_program_between_two_looks_is_seen(table):
+    penguin = running(table, 1)
+    opened(Log(table.store)).commit((), (("theirs", 1),), {})
+    table.journal().batch(rows_of(2))
+    assert penguin.step() is True
+    assert penguin.run.totals.version == 3
+    assert (table.ids(), table.versions()) == ([1, 2], 4)
+
+
+def test_a_column_that_somebody_adds_between_two_looks_is_seen(table):
+    """The plan is made for the table as it is; the entry does not take the column away."""
+    penguin = running(table, 1)
+    table.delta().alter.add_columns([Field("extra", PrimitiveType("string"), nullable=True)])
+    table.journal().batch(rows_of(2))
+    assert penguin.step() is True
+    assert [row["extra"] for row in table.rows()] == [None, None]
+    assert penguin.run._memory.known.facts.schema["fields"][-1]["name"] == "extra"
+
+
+def test_a_property_that_forbids_to_write_is_seen_at_the_next_look(table):
+    """Also where there is nothing to commit."""
+    penguin = running(table, 1)
+    name = "delta.setTransactionRetentionDuration"
+    now = opened(Log(table.store))
+    after = replace(now.facts, configuration={**now.facts.configuration, name: "interval 1 day"})
+    now.evolve(after, (), {}, NOW)
+    with pytest.raises(TableUnsupported, match=name):
+        penguin.step()
+    with pytest.raises(TableUnsupported, match=name):
+        penguin.step()
+
+
+def test_optimize_and_vacuum_between_two_looks_bring_nothing_back(table):
+    """D09."""
+    penguin = running(table, 1, 2)
+    assert table.delta().optimize.compact()["numFilesRemoved"] == 2
+    table.delta().vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert penguin.step() is False
+    table.journal().batch(rows_of(3))
+    penguin.drain()
+    assert table.ids() == [1, 2, 3]
+    assert len(penguin.run._memory.known.answers) > 0
+
+
+def test_optimize_between_two_looks_at_a_directory_of_others_brings_nothing_back(tmp_path):
+    """D09: what OPTIMIZE wrote and what it replaced are no new files."""
+    table = Directory(tmp_path / "table")
+    penguin = table.penguin(file_pattern="*.parquet")
+    for number in (1, 2):
+        table.file(number)
+        penguin.drain()
+    penguin.drain()
+    assert penguin.run._memory.known is not None
+    assert table.delta().optimize.compact()["numFilesRemoved"] == 2
+    versions = table.versions()
+    penguin.drain()
+    assert (table.ids(), table.versions()) == ([1, 2], versions)
+    table.file(3)
+    penguin.drain()
+    assert table.ids() == [1, 2, 3]
+
+
+def test_a_checkpoint_that_somebody_writes_changes_nothing(table):
+    penguin = running(table, 1, 2)
+    table.delta().create_checkpoint()
+    assert penguin.step() is False
+    table.journal().batch(rows_of(3))
+    penguin.drain()
+    assert table.ids() == [1, 2, 3]
+
+
+def test_a_log_that_was_cleaned_up_is_read_anew(table):
+    """The object of the version that is recalled is gone, for there are newer ones."""
+    penguin = running(table, 1, 2)
+    recalled = penguin.run._memory.known.version
+    for number in range(2):
+        opened(Log(table.store)).commit((), (("theirs", number),), {})
+    table.delta().create_checkpoint()
+    for version in range(recalled + 1):
+        (table.root / log_version(version)).unlink()
+    assert penguin.step() is False
+    table.journal().batch(rows_of(3))
+    penguin.drain()
+    assert (table.ids(), penguin.run.totals.version) == ([1, 2, 3], recalled + 3)
+
+
+# ---------------------------------------------------------------------- another log in its place
+
+
+def test_a_table_that_is_dropped_between_two_looks_is_noticed_at_once(table):
+    """D16."""
+    penguin = running(table, 1, 2)
+    shutil.rmtree(log_of(table))
+    penguin.drain()
+    assert penguin.codes == {"events": "log_rolled_back"}
+    assert not log_of(table).exists()
+
+
+@pytest.mark.parametrize("versions", [2, 3, 4, 5])
+def test_a_table_that_takes_the_place_of_another_is_noticed_at_once(table, tmp_path, versions):
+    """D16: with fewer versions, as many, one more, and more than that."""
+    penguin = running(table, 1, 2)
+    put(table, another_log(tmp_path, versions))
+    table.journal().batch(rows_of(3))
+    penguin.drain()
+    assert penguin.codes == {"events": "log_rolled_back"}
+    assert table.versions() == versions
+
+
+def test_a_log_put_back_from_a_backup_is_noticed_at_once(table, tmp_path):
+    """D16."""
+    penguin = Penguin(table)
+    table.journal().batch(rows_of(1))
+    penguin.drain()
+    shutil.copytree(log_of(table), tmp_path / "backup")
+    penguin = running(table, 2)
+    put(table, tmp_path / "backup")
+    penguin.drain()
+    assert penguin.codes == {"events": "log_rolled_back"}
+
+
+def test_a_last_version_that_was_taken_away_is_noticed_at_once(table):
+    """D16."""
+    penguin = running(table, 1, 2)
+    (table.root / log_version(2)).unlink()
+    penguin.drain()
+    assert penguin.codes == {"events": "log_rolled_back"}
+
+
+def test_another_version_in_the_place_of_the_last_is_noticed_at_once(table):
+    """D16: as many versions as before, of the same table, and the last is not ours."""
+    penguin = running(table, 1, 2)
+    (table.root / log_version(2)).unlink()
+    opened(Log(table.store)).commit((), (("theirs", 1),), {})
+    assert table.versions() == 3
+    penguin.drain()
+    assert penguin.codes == {"events": "log_rolled_back"}
+
+
+def test_a_log_that_cannot_be_read_any_more_is_told_before_a_commit(table):
+    """W14: while nothing waits nobody needs the versions before the last."""
+    penguin = running(table, 1, 2)
+    (table.root / log_version(1)).unlink()
+    table.journal().batch(rows_of(3))
+    with pytest.raises(TableUnreadable):
+        penguin.step()
+    assert not (table.root / log_version(3)).exists()
+
+
+# ---------------------------------------------------------------------- in the very moment
+
+
+Hooks = dict[tuple[str, str], Callable[[], object]]
+
+
+class Hooked(Store):
+    """Lets something happen right before or after the first call that fits."""
+
+    before: ClassVar[Hooks] = {}
+    after: ClassVar[Hooks] = {}
+
+    def fetch(self, path):
+        self.before.pop(("fetch", path), int)()
+        found = super().fetch(path)
+        self.after.pop(("fetch", path), int)()
+        return found
+
+    def head(self, path):
+        self.before.pop(("head", path), int)()
+        return super().head(path)
+
+
+def hooked(table):
+    table.store = Hooked(str(table.root), StorageOptions())
+    Hooked.before, Hooked.after = {}, {}
+    return table
+
+
+def test_a_version_of_another_table_is_not_taken_for_the_one_that_follows(table, tmp_path):
+    """D16: the table is replaced right before the version after the last is asked for."""
+    hooked(table)
+    penguin = running(table, 1, 2)
+    other = another_log(tmp_path, 6)
+    Hooked.before["fetch", log_version(3)] = lambda: put(table, other)
+    penguin.drain()
+    assert Hooked.before == {}
+    assert penguin.codes == {"events": "log_rolled_back"}
+
+
+def test_a_version_that_followed_and_was_replaced_is_not_believed(table):
+    """D16: it is rolled back right after it was read, and others follow."""
+    hooked(table)
+    penguin = running(table, 1, 2)
+    table.journal().batch(rows_of(3))
+    Penguin(table).drain()
+
+    def roll_back():
+        (table.root / log_version(3)).unlink()
+        for number in (1, 2):
+            opened(Log(table.store)).commit((), (("theirs", number),), {})
+
+    Hooked.after["fetch", log_version(3)] = roll_back
+    penguin.drain()
+    assert Hooked.after == {}
+    assert penguin.codes == {"events": "log_rolled_back"}
+
+
+def test_a_table_that_is_replaced_while_it_is_opened_is_not_recalled(table, tmp_path, monkeypatch):
+    """D16: what was read is of one table, and the object that is there of another."""
+    penguin = running(table, 1, 2)
+    penguin.run._memory.known = None
+    other = another_log(tmp_path, 3)
+    load = door._load
+
+    def replaced(store, version=None):
+        found = load(store, version)
+        monkeypatch.undo()
+        put(table, other)
+        return found
+
+    monkeypatch.setattr(door, "_load", replaced)
+    penguin.step()
+    assert opened(Log(table.store, penguin.run._memory)).id == table.delta().metadata().id
+    penguin.drain()
+    assert penguin.codes == {"events": "log_rolled_back"}
+
+
+@pytest.mark.parametrize("versions", [2, 3, 4])
+def test_nothing_is_committed_to_a_table_that_has_taken_the_place_of_another(
+    table, tmp_path, versions
+):
+    """D16: what is recalled of one log is never held against the files of another."""
+    running(table, 1, 2)
+    recalled = recalled_table(table)
+    put(table, another_log(tmp_path, versions))
+    with pytest.raises(CommitFailed, match="changed since"):
+        recalled.commit((), (("a", 1),), {})
+    with pytest.raises(CommitFailed, match="changed since"):
+        recalled_again(recalled).transaction("nobody asked for this")
+    assert table.versions() == versions
+
+
+def test_a_table_that_was_dropped_since_is_not_written_to(table):
+    """D16."""
+    running(table, 1, 2)
+    recalled = recalled_table(table)
+    shutil.rmtree(log_of(table))
+    with pytest.raises(CommitFailed, match="changed since"):
+        recalled.commit((), (("a", 1),), {})
+    assert not log_of(table).exists()
+
+
+def test_what_is_asked_of_a_recalled_version_is_answered_by_that_version(table):
+    """The transaction is read from the snapshot that the commit is made against."""
+    running(table, 1, 2)
+    opened(Log(table.store)).commit((), (("theirs", 1),), {})
+    recalled = recalled_table(table)
+    opened(Log(table.store)).commit((), (("theirs", 2),), {})
+    assert recalled.transaction("theirs") == 1
+    with pytest.raises(CommitFailed):
+        recalled.commit((), (("theirs", 2),), {})
+    assert table.delta().transaction_version("theirs") == 2
+    assert table.versions() == 5
+
+
+def recalled_table(table):
+    """Open a table as one that was looked at before."""
+    log = Log(table.store, Memory())
+    for _ in range(2):
+        opened(log)
+    found = opened(log)
+    assert found._loaded is None
+    return found
+
+
+def recalled_again(found):
+    return door.Table(found.known, found._writable)
+
+
+# ---------------------------------------------------------------------- what cannot be known
+
+
+def test_a_store_that_tells_no_e_tags_has_its_log_opened_at_every_look(table, loads):
+    """Unknown is never taken for unchanged."""
+
+    class Bare(Store):
+        def head(self, path):
+            facts = super().head(path)
+            return None if facts is None else replace(facts, etag=None)
+
+    table.store = Bare(str(table.root), StorageOptions())
+    penguin = Penguin(table)
+    for number in (1, 2):
+        table.journal().batch(rows_of(number))
+        penguin.drain()
+    for _ in range(3):
+        loads.clear()
+        assert penguin.step() is False
+        assert loads == [None]
+    (table.root / log_version(2)).unlink()
+    penguin.drain()
+    assert penguin.codes == {"events": "log_rolled_back"}
+
+
+@pytest.mark.parametrize("call", ["head", "fetch"])
+def test_a_look_that_fails_is_an_error_and_never_taken_for_no_change(table, call, monkeypatch):
+    penguin = running(table, 1)
+    with monkeypatch.context() as patch:
+
+        def fails(path):
+            if path.startswith(DELTA_LOG):
+                raise StoreUnavailable("503", path=path)
+            return getattr(Store, call)(table.store, path)
+
+        patch.setattr(table.store, call, fails)
+        with pytest.raises(StoreUnavailable):
+            penguin.step()
+    table.journal().batch(rows_of(2))
+    penguin.drain()
+    assert table.ids() == [1, 2]
+
+
+def test_a_torn_version_of_another_is_told_and_nothing_is_committed_after_it(table):
+    """W14."""
+    penguin = running(table, 1)
+    table.store.create(log_version(2), json.dumps({"commitInfo": {}}).encode() + b'\n{"add":')
+    table.journal().batch(rows_of(2))
+    with pytest.raises(TableUnreadable):
+        penguin.step()
+    assert table.versions() == 3
