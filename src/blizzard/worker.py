@@ -41,7 +41,7 @@ DECODED_BUDGET = 64 * 1024 * 1024
 
 
 _Slice = tuple[pa.RecordBatch, int]
-"""Rows, and the memory that they take: asking for it costs as much as writing a few rows."""
+"""Rows, and the memory that they take."""
 
 
 class Stores(Protocol):
@@ -229,9 +229,8 @@ class _Unit:
                     lines_before = None if decoded.blank else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
-                slices = self._slices(decoded.batch)
-                kept += slices
-                decoded_bytes += sum(size for _batch, size in slices)
+                kept += self._slices(decoded)
+                decoded_bytes += decoded.size
                 if own is None and decoded_bytes > DECODED_BUDGET:
                     own = self._new_group()
                 if own is not None:
@@ -276,11 +275,12 @@ class _Unit:
             self.line.progress.bytes_read += len(piece)
             yield piece
 
-    def _slices(self, batch: pa.RecordBatch) -> list[_Slice]:
-        most = self.work.batch_size
-        starts = range(0, batch.num_rows, most)
-        slices = [batch.slice(start, most) for start in starts] if len(starts) > 1 else [batch]
-        return [(each, each.nbytes) for each in slices]
+    def _slices(self, decoded: Decoded) -> list[_Slice]:
+        batch, most = decoded.batch, self.work.batch_size
+        if batch.num_rows <= most:
+            return [(batch, decoded.size)]
+        slices = [batch.slice(start, most) for start in range(0, batch.num_rows, most)]
+        return [(each, decoded.size * each.num_rows // batch.num_rows) for each in slices]
 
     def _write(self, group: _Group, slices: list[_Slice], file: SourceFile) -> None:
         for batch, size in slices:

@@ -13,10 +13,8 @@ from lake.entry import (
     Handoff,
     Protocol,
     Receipt,
-    decode_entry,
     decode_protocol,
     decode_receipt,
-    digest,
     digest_number,
 )
 from lake.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
@@ -36,6 +34,7 @@ from lake.layout import (
 from lake.storage import Reader
 from penguin.errors import JournalBroken, LogRolledBack
 from penguin.flow import Backlog, Position, ReadyEntry, Stopped, Transactions
+from penguin.recent import Recent
 from penguin.settings import DiscoverBy
 
 NEW_JOURNAL = "or begin a new one with blizzard journal new"
@@ -145,6 +144,9 @@ def read_journals(
         if backlog is not None:
             backlogs.append(backlog)
     return Discovery(backlogs=tuple(backlogs), stopped=tuple(stopped))
+
+
+_RECENT = Recent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +268,9 @@ class _Journal:
         if body is None:
             return None
         where = self.store.describe(path)
-        entry = decode_entry(body, where)
+        entry, fingerprint = _RECENT.entry(body, where)
         self._check_place(entry, sequence, where)
-        return ReadyEntry(entry=entry, digest=digest(body), path=where)
+        return ReadyEntry(entry=entry, digest=fingerprint, path=where)
 
     def _check_place(self, entry: Entry, sequence: int, where: str) -> None:
         fits = (entry.kind == "open") == (sequence == 0)

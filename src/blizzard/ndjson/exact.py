@@ -62,8 +62,10 @@ class ExactPath:
         arrays = [
             _array(column, field.type) for column, field in zip(columns, self._schema, strict=True)
         ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return Decoded(
-            batch=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
+            batch=batch,
+            size=batch.nbytes,
             lines=block.lines,
             blank=blank,
             dropped=+dropped,

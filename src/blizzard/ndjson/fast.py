@@ -67,9 +67,11 @@ class FastPath:
         except (Doubtful, Refused, pa.ArrowException):
             return None
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        size_of_row = batch.nbytes / max(1, batch.num_rows)
         return [
             Decoded(
                 batch=batch.slice(end - rows, rows),
+                size=round(rows * size_of_row),
                 lines=block.lines,
                 blank=block.lines - rows,
                 dropped=dropped,
