@@ -17,7 +17,7 @@ from penguin.table import Log, Table
 
 CLEAN_UP_SECS = 86_400.0
 """Between two clean-ups of a table: each lists the whole log."""
-KEEP_EVERYTHING = "delta.enableExpiredLogCleanup"
+CLEANS_UP = "delta.enableExpiredLogCleanup"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Upkeep:
 
 def removes_expired(table: TableFacts) -> bool:
     """Say whether the table lets its writers remove old versions, as Delta does unless told."""
-    return table.configuration.get(KEEP_EVERYTHING, "true").lower() != "false"
+    return table.configuration.get(CLEANS_UP, "true").lower() != "false"
 
 
 def first_version(store: Reader) -> int | None:
