@@ -7,36 +7,29 @@ are read, together with the files that the library names; fewer removals are kno
 `since` says from when on.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import unquote
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from lake.errors import StoreUnavailable
 from lake.layout import (
     DELTA_LOG,
-    OUR_TRANSACTIONS,
     SCAN_TRANSACTION,
     VERSION_NAME,
     log_version,
     stranger_transaction,
 )
 from lake.storage import ObjectFacts, Reader
-from penguin.errors import TableUnreadable
 from penguin.flow import TableFacts
+from penguin.logfile import Actions, read_checkpoint, read_version
 from penguin.patience import retention
 
 CONCURRENT = 16
 CHECKPOINT_NAME = re.compile(r"(\d{20})\.checkpoint\.parquet")
-COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version")
 CLOCKS_DIFFER = timedelta(hours=1)
 """How far the clock of whoever removes files may be from the store's."""
 
@@ -61,15 +54,6 @@ class Snapshot(Protocol):
 
     def transaction(self, app_id: str) -> int | None:
         """Give the version of an app transaction."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actions:
-    """What one version of a log does to files, and the transactions that it carries."""
-
-    paths: frozenset[str]
-    """The files that it adds or removes, by their names in the store."""
-    transactions: Mapping[str, int]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,45 +111,6 @@ NOTHING = Known(table="", version=-1, paths=set(), transactions={}, since=None)
 """What is known where there is no table yet. Nobody writes to it."""
 
 
-def read_version(body: bytes, path: str) -> Actions:
-    """Read one version of a log; one that cannot be read is an error, never an empty one."""
-    paths: set[str] = set()
-    transactions: dict[str, int] = {}
-    for line in body.splitlines():
-        if not line.strip():
-            continue
-        try:
-            match json.loads(line):
-                case {"add": {"path": str(name)}} | {"remove": {"path": str(name)}}:
-                    paths.add(unquote(name))
-                case {"txn": {"appId": str(app_id), "version": int(number)}}:
-                    if app_id.startswith(OUR_TRANSACTIONS):
-                        transactions[app_id] = number
-        except ValueError as torn:
-            raise TableUnreadable("a line of the Delta log is no JSON", path=path) from torn
-    return Actions(paths=frozenset(paths), transactions=transactions)
-
-
-def read_checkpoint(file: Any, path: str) -> Actions:  # noqa: ANN401 - a buffer or a file of Arrow's
-    """Read a checkpoint of the classic kind: files, tombstones and our transactions."""
-    paths: set[str] = set()
-    transactions: dict[str, int] = {}
-    try:
-        for batch in pq.ParquetFile(pa.PythonFile(file, mode="r")).iter_batches(
-            columns=list(COLUMNS)
-        ):
-            for kind in ("add", "remove"):
-                names = pc.drop_null(pc.struct_field(batch.column(kind), "path"))
-                paths.update(map(unquote, names.to_pylist()))
-            txn = batch.column("txn").filter(batch.column("txn").is_valid())
-            ours = txn.filter(pc.starts_with(pc.struct_field(txn, "appId"), OUR_TRANSACTIONS))
-            told = (pc.struct_field(ours, name).to_pylist() for name in ("appId", "version"))
-            transactions |= dict(zip(*told, strict=True))
-    except (pa.ArrowException, KeyError, OSError) as cause:
-        raise TableUnreadable("a checkpoint of the Delta log cannot be read", path=path) from cause
-    return Actions(paths=frozenset(paths), transactions=transactions)
-
-
 def read_log(
     store: Reader,
     table: Snapshot,
@@ -210,7 +155,7 @@ def _read_anew(store: Reader, table: Snapshot) -> Known:
         base = Actions(paths=active, transactions={})
         return _assembled(store, table, first, base, since=since, complete=False)
     at, facts = max(checkpoints.items())
-    base = read_checkpoint(_Ranges(store, facts), store.describe(facts.path))
+    base = read_checkpoint(store, facts)
     # Whatever was removed longer ago than the retention is no longer in a checkpoint.
     since = facts.modified - retention(table.facts.configuration) + CLOCKS_DIFFER
     return _assembled(store, table, at + 1, base, since=since)
@@ -294,44 +239,3 @@ def _unbroken(versions: Mapping[int, ObjectFacts], last: int) -> int:
 
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
-
-
-class _Ranges:
-    """An object of a store as a file that Arrow reads some columns of, not the whole."""
-
-    closed = False
-
-    def __init__(self, store: Reader, facts: ObjectFacts) -> None:
-        self._store = store
-        self._facts = facts
-        self._at = 0
-
-    def size(self) -> int:
-        return self._facts.size
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._facts.size)[whence]
-        return self._at
-
-    def read(self, count: int = -1) -> bytes:
-        left = self._facts.size - self._at
-        end = self._at + (left if count < 0 else min(count, left))
-        body = (
-            self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
-            if end > self._at
-            else b""
-        )
-        self._at = end
-        return body
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass

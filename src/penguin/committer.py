@@ -22,6 +22,7 @@ from lake.storage import Reader, Store
 from penguin.errors import CommitFailed, TableExists
 from penguin.flow import Add, CommitPlan, Position, TableFacts, Waiting
 from penguin.held import set_aside
+from penguin.ondisk import OnDisk
 
 CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8
@@ -178,6 +179,7 @@ class Committer:
     clock: Clock
     pause: Callable[[float], object]
     """Waits some seconds between two attempts."""
+    on_disk: OnDisk = field(default_factory=OnDisk)
 
     def carry_out(self, plan: CommitPlan) -> Outcome:
         """Make the commit, once, whoever else is at it and whatever answers get lost.
@@ -270,10 +272,7 @@ class Committer:
 
     def _settle(self, plan: CommitPlan, version: int) -> None:
         """Put the log on disk, where that is ours to do, then write the receipts."""
-        oldest = -1 if plan.table.version is None else plan.table.version
-        for number in range(oldest + 1, version + 1) if self.store.local_root else ():
-            if self.store.head(log_version(number)) is not None:
-                self.store.sync(log_version(number))
+        self.on_disk.up_to(self.store, version)
         for part in plan.advances:
             self.store.replace(receipt(part.before.pipeline), encode(part.entries[-1].receipt()))
 

@@ -479,6 +479,27 @@ class LogCleanUpFailed(Event):
         yield Count("penguin_log_clean_ups_failed_total", 1, {"table": self.table})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogKept(Event):
+    """Nothing of the Delta log is removed: the table says how long it is kept, and unreadably."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    name: str
+    value: str
+
+    def sentence(self) -> str:
+        """Say what is kept, and what to set."""
+        return (
+            f"{self.table}: old versions of the log are kept: {self.name} is {self.value!r}, which "
+            "is no interval that Delta knows; set it to one such as `interval 30 days`"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_log_clean_ups_failed_total", 1, {"table": self.table})
+
+
 def _some(paths: tuple[str, ...]) -> str:
     """Name the first of many."""
     more = f" and {len(paths) - FEW} more" if len(paths) > FEW else ""

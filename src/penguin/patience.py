@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from penguin.interval import MICROSECONDS, parse_interval
+
 RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
 DELTA_DEFAULT = timedelta(days=7)
-UNITS = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
-PART = re.compile(r"(\d{1,18})\s+(week|day|hour|minute|second)s?")
-FOR_EVER = timedelta(days=365_000)
-"""What a longer retention counts as: a time so long ago can still be written down."""
+READ_BY_ALL = re.compile(rf"interval \d+ ({'|'.join(MICROSECONDS)})s?")
+"""The form that every engine reads. Some take any other for the default, and delete by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,21 +30,21 @@ class Danger:
         return (
             f"files wait for their commit since {self.waiting_since.isoformat()}; the table keeps "
             f"files that its log does not name for {days:g} days, then a VACUUM may take them: see "
-            "`penguin held` and `penguin status`, or raise delta.deletedFileRetentionDuration"
+            "`penguin held` and `penguin status`, or raise delta.deletedFileRetentionDuration "
+            "(written as `interval 30 days`, which every engine reads)"
         )
 
 
 def retention(configuration: Mapping[str, str]) -> timedelta:
-    """Say how long a table keeps files that its log does not name.
+    """Return how long a table keeps files that its log does not name, whoever runs VACUUM.
 
-    A value that cannot be read counts as the default, which is the shortest that VACUUM accepts.
+    An engine that cannot read the value takes the default, and so does this where nobody can.
     """
-    text = configuration.get(RETENTION_PROPERTY, "").lower().strip()
-    parts = PART.findall(text)
-    if not parts or PART.sub("", text.removeprefix("interval")).strip():
+    text = configuration.get(RETENTION_PROPERTY, "")
+    keeps = parse_interval(text)
+    if keeps is None:
         return DELTA_DEFAULT
-    seconds = sum(int(count) * UNITS[unit] for count, unit in parts)
-    return timedelta(seconds=min(seconds, FOR_EVER.total_seconds()))
+    return keeps if READ_BY_ALL.fullmatch(text) else min(keeps, DELTA_DEFAULT)
 
 
 def danger(

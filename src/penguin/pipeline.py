@@ -36,6 +36,7 @@ from penguin.flow import (
 from penguin.foreign import LeftOut
 from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
+from penguin.ondisk import OnDisk
 from penguin.patience import Danger
 from penguin.recall import Memory
 from penguin.scan import unnamed
@@ -175,6 +176,7 @@ class TableRun:
     """The held files that were tried, and the table's shape at that time."""
     _probed: bool = False
     _search: Search | None = None
+    _on_disk: OnDisk = field(default_factory=OnDisk)
     _unnamed: bool = False
     """Whether files of blizzard's that nobody names have been told of."""
     _crier: Crier = field(init=False)
@@ -187,6 +189,7 @@ class TableRun:
             checkpoint_interval=self.settings.checkpoint_interval,
             emit=self.emit,
             clock=self.clock,
+            on_disk=self._on_disk,
         )
 
     @property
@@ -233,8 +236,7 @@ class TableRun:
             self._wait()
             return False
         table = sight.table
-        self._heal_receipts(store, sight.backlogs, table)
-        delete_metas(store, (*sight.settled, *sight.aside.stale, *sight.others.settled))
+        self._tidy(store, sight)
         if table is not None:
             self.totals.version = table.version
         untried = _may_go_in(store, sight, self._untried(sight))
@@ -297,22 +299,29 @@ class TableRun:
                 FilesUnnamed(table=self.settings.name, files=len(left), some=tuple(left[:FEW]))
             )
 
-    def _heal_receipts(
-        self, store: Store, backlogs: tuple[Backlog, ...], table: Snapshot | None
-    ) -> None:
-        """Write the receipts that a crash right after a commit left unwritten."""
-        for backlog in backlogs:
-            if backlog.overdue_receipt is not None and table is not None:
-                if store.head(log_version(table.version)) is not None:
-                    store.sync(log_version(table.version))
+    def _tidy(self, store: Store, sight: Sight) -> None:
+        """Make up for what a crash right after a commit left: receipts unwritten, metas in place.
+
+        The log is put on disk first. Whoever made that commit may have died before he did, or may
+        never do it, and after a power cut nothing else would tell of the files.
+        """
+        done = (*sight.settled, *sight.aside.stale, *sight.others.settled)
+        overdue = [one for one in sight.backlogs if one.overdue_receipt is not None]
+        if sight.table is not None and (done or overdue):
+            self._on_disk.up_to(store, sight.table.version)
+        for backlog in overdue:
+            if backlog.overdue_receipt is not None and sight.table is not None:
                 store.replace(receipt(backlog.pipeline), encode(backlog.overdue_receipt))
+        delete_metas(store, done)
 
     def _commit(
         self, plan: CommitPlan, log: Log, store: Store, planned_for: Snapshot | None
     ) -> bool:
         if planned_for is not None:
             planned_for.let_go()  # The commit opens the table for itself.
-        committer = Committer(log=log, store=store, clock=self.clock, pause=self.pause)
+        committer = Committer(
+            log=log, store=store, clock=self.clock, pause=self.pause, on_disk=self._on_disk
+        )
         started = self.clock.seconds()
         outcome = committer.carry_out(plan)
         table = self.settings.name

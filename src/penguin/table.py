@@ -319,15 +319,12 @@ class Table(Snapshot):
         with _translated(self._store):
             self._handle.create_checkpoint()
 
-    def remove_expired(self) -> None:
-        """Remove versions older than the table keeps them, as far as a checkpoint stands for them.
+    def has_other_checkpoints(self) -> bool:
+        """Whether its checkpoints may be of the kind that consists of several files.
 
-        What checkpoints of the other kind consist of is left to the engine that writes them.
+        What belongs to which of them is left to the engine that writes them.
         """
-        if OTHER_CHECKPOINTS in (self._handle.protocol().writer_features or ()):
-            return
-        with _translated(self._store):
-            self._handle.cleanup_metadata()
+        return OTHER_CHECKPOINTS in (self._handle.protocol().writer_features or ())
 
 
 class LogReader:

@@ -1,23 +1,40 @@
 """Upkeep of a Delta log: a checkpoint when one is due, and no versions beyond their time.
 
-Neither is part of a commit: what fails here is told, tried again later, and colours no commit.
+Neither is part of a commit: what fails here is told, tried again later, and colours no commit. What
+may go is decided here, not by the library: it takes an interval that it cannot read for 30 days,
+and on a local disk it removes versions before the checkpoint that stands for them is on disk.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lake.clock import Clock
 from lake.errors import LakeError
-from lake.layout import DELTA_LOG, LAST_CHECKPOINT, log_version_number
+from lake.layout import DELTA_LOG, LAST_CHECKPOINT
 from lake.storage import Reader, Store
 from lake.telemetry.events import Emit
-from penguin.events import CheckpointFailed, CheckpointWritten, LogCleanedUp, LogCleanUpFailed
-from penguin.flow import TableFacts
+from penguin.errors import TableUnreadable
+from penguin.events import (
+    CheckpointFailed,
+    CheckpointWritten,
+    LogCleanedUp,
+    LogCleanUpFailed,
+    LogKept,
+)
+from penguin.expiry import (
+    KEEPS_VERSIONS,
+    Expired,
+    checkpoints,
+    find_expired,
+    log_retention,
+    removes_expired,
+)
+from penguin.logfile import is_whole
+from penguin.ondisk import OnDisk
 from penguin.table import Log, Table
 
 CLEAN_UP_SECS = 86_400.0
 """Between two clean-ups of a table: each lists the whole log."""
-CLEANS_UP = "delta.enableExpiredLogCleanup"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +45,7 @@ class Upkeep:
     checkpoint_interval: int
     emit: Emit
     clock: Clock
+    on_disk: OnDisk = field(default_factory=OnDisk)
     _cleaned_up: float | None = None
     _not_due: int | None = None
     """The version at which no checkpoint was due: it is not asked for again."""
@@ -44,44 +62,65 @@ class Upkeep:
             if table is None:
                 return
             table.checkpoint()
+            # Readers begin with it, and fail where its note is on disk and it is not.
+            self._sync_checkpoint(store)
         except LakeError as error:
             self.emit(CheckpointFailed(table=self.table, version=version, error=str(error)))
             return
         self._not_due = version
         self.emit(CheckpointWritten(table=self.table, version=table.version))
-        if removes_expired(table.facts) and self._is_time():
+        if removes_expired(table.facts.configuration) and self._is_time():
             self._clean_up(table, store)
+
+    def _sync_checkpoint(self, store: Store) -> None:
+        version = last_checkpoint(store)
+        for one in checkpoints(store.level(DELTA_LOG)[1]) if store.local_root else ():
+            for part in one.parts if one.version == version else ():
+                store.sync(part.path)
+        if store.head(LAST_CHECKPOINT) is not None:
+            store.sync(LAST_CHECKPOINT)
 
     def _is_time(self) -> bool:
         now = self.clock.seconds()
         return self._cleaned_up is None or now - self._cleaned_up >= CLEAN_UP_SECS
 
     def _clean_up(self, table: Table, store: Store) -> None:
+        keep_for = log_retention(table.facts.configuration)
+        if keep_for is None:
+            self._cleaned_up = self.clock.seconds()
+            value = table.facts.configuration[KEEPS_VERSIONS]
+            self.emit(LogKept(table=self.table, name=KEEPS_VERSIONS, value=value))
+            return
         try:
-            before = first_version(store)
-            table.remove_expired()
-            after = first_version(store)
+            if table.has_other_checkpoints():
+                return
+            expired = find_expired(store.level(DELTA_LOG)[1], keep_for, self.clock.now())
+            self._remove(expired, table, store)
         except LakeError as error:
             self.emit(LogCleanUpFailed(table=self.table, error=str(error)))
             return
         self._cleaned_up = self.clock.seconds()
-        if before is not None and after is not None and after > before:
-            self.emit(LogCleanedUp(table=self.table, first=after, removed=after - before))
+        if expired.versions and expired.first is not None:
+            self.emit(LogCleanedUp(table=self.table, first=expired.first, removed=expired.versions))
 
-
-def removes_expired(table: TableFacts) -> bool:
-    """Say whether the table lets its writers remove old versions, as Delta does unless told."""
-    return table.configuration.get(CLEANS_UP, "true").lower() != "false"
-
-
-def first_version(store: Reader) -> int | None:
-    """Give the oldest version that is still in the log."""
-    numbers = (log_version_number(facts.path) for facts in store.in_order(DELTA_LOG))
-    return next((number for number in numbers if number is not None), None)
+    def _remove(self, expired: Expired, table: Table, store: Store) -> None:
+        """Remove files of the log once all that stands for them can be read, and is on disk."""
+        if expired.base is None or not expired.files:
+            return
+        for part in expired.base.parts:
+            if not is_whole(store, part):
+                raise TableUnreadable(
+                    "the checkpoint that should stand for older versions cannot be read",
+                    path=store.describe(part.path),
+                )
+            store.sync(part.path)
+        self.on_disk.up_to(store, table.version)
+        for path in expired.files:
+            store.delete(path)
 
 
 def last_checkpoint(store: Reader) -> int:
-    """Give the version of the last checkpoint, -1 where there is none or its note is torn.
+    """Return the version of the last checkpoint, -1 where there is none or its note is torn.
 
     The note only helps readers to start; a new checkpoint mends it.
     """

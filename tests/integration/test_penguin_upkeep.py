@@ -2,13 +2,16 @@
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from lake.clock import Clock
 from lake.layout import log_version
+from lake.storage import Store
 from lake.telemetry.events import Event
 from penguin import upkeep
 from penguin.errors import CommitFailed
@@ -17,8 +20,13 @@ from penguin.events import (
     CheckpointWritten,
     LogCleanedUp,
     LogCleanUpFailed,
+    LogKept,
 )
+from penguin.expiry import find_expired
+from penguin.interval import parse_interval
 from penguin.table import Table
+from tests.support.foreign import Directory
+from tests.support.intervals import READ_BY_DELTALAKE
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 DAY = 86_400
@@ -60,7 +68,7 @@ def of_kind(events: list[Event], kind: type[Event]) -> list[Event]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def aged(table: TableDirectory, days: int = 31) -> None:
+def aged(table: TableDirectory, days: float = 31) -> None:
     """Let all there is of the log be so old."""
     long_ago = time.time() - days * DAY
     for file in (table.root / "_delta_log").glob("*"):
@@ -163,15 +171,191 @@ def test_the_log_is_cleaned_up_once_a_day_however_often_there_is_a_checkpoint(
 def test_trouble_with_it_is_a_warning_and_the_next_checkpoint_tries_again(
     table: TableDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_table: Table) -> None:
+    def refuse(_store: Store, _path: str) -> None:
         raise CommitFailed("permission denied")
 
+    commit(table, Penguin(table, options=every(1)), 2)
+    aged(table)
     penguin = Penguin(table, options=every(1))
     with monkeypatch.context() as patch:
-        patch.setattr(Table, "remove_expired", refuse)
+        patch.setattr(Store, "delete", refuse)
         commit(table, penguin, 2)
     assert len(of_kind(penguin.events, LogCleanUpFailed)) == 2
     assert penguin.run.totals.commits == 2
-    aged(table)
     commit(table, penguin)
-    assert numbers(table) == [3]
+    assert numbers(table) == [3, 4, 5]
+
+
+# ---------------------------------------------------------------------- what is kept
+
+
+@pytest.mark.parametrize(
+    "text", ["365 days", "INTERVAL 365 DAYS", "interval 52 weeks 1 day", "interval 8760 hours"]
+)
+def test_an_interval_is_read_as_sparks_delta_reads_it(table: TableDirectory, text: str) -> None:
+    """HOLES L31: the library reads one form only, and takes any other for 30 days."""
+    properties = {"delta.logRetentionDuration": text}
+    commit(table, Penguin(table, options=every(3, properties=properties)), 4)
+    aged(table, days=364)
+    penguin = Penguin(table, options=every(3))
+    commit(table, penguin)
+    assert numbers(table) == list(range(6))
+    aged(table, days=366)
+    commit(table, Penguin(table, options=every(1)))
+    assert numbers(table) == [6]
+
+
+@pytest.mark.parametrize("text", ["interval 1 month", "soon", "interval -3 days", ""])
+def test_where_nobody_can_say_how_long_everything_is_kept_and_that_is_told(
+    table: TableDirectory, text: str
+) -> None:
+    """HOLES L31: nothing is removed by somebody's default."""
+    commit(table, Penguin(table, options=every(3)), 3)
+    metadata = json.loads(
+        next(line for line in table.commit_text(0).splitlines() if "metaData" in line)
+    )
+    metadata["metaData"]["configuration"]["delta.logRetentionDuration"] = text
+    (table.root / log_version(4)).write_text(json.dumps(metadata))
+    aged(table, days=4000)
+    penguin = Penguin(table, options=every(1))
+    commit(table, penguin, 2)
+    assert numbers(table) == list(range(7))
+    (told,) = of_kind(penguin.events, LogKept)
+    assert repr(text) in told.sentence()
+
+
+def test_a_value_that_is_no_yes_keeps_everything(table: TableDirectory) -> None:
+    """HOLES L31"""
+    properties = {"delta.enableExpiredLogCleanup": "no"}
+    commit(table, Penguin(table, options=every(3, properties=properties)), 4)
+    aged(table)
+    commit(table, Penguin(table, options=every(3)))
+    assert numbers(table) == list(range(6))
+
+
+def test_a_clock_that_is_ahead_removes_nothing_before_its_time(table: TableDirectory) -> None:
+    """HOLES L31: how old a version is the store says, and what time it is there."""
+    commit(table, Penguin(table, options=every(3)), 4)
+    ahead = Clock(seconds=lambda: time.time() + 400 * DAY)
+    commit(table, Penguin(table, options=every(3), clock=ahead))
+    assert numbers(table) == list(range(6))
+
+
+def test_a_checkpoint_that_cannot_be_read_stands_for_nothing(table: TableDirectory) -> None:
+    """HOLES L31, L30: the versions that it should stand for stay, and that is told."""
+    commit(table, Penguin(table, options=every(100)), 2)
+    torn = (table.root / log_version(2)).with_suffix(".checkpoint.parquet")
+    torn.write_bytes(b"PAR1 torn")
+    aged(table)
+    torn = torn.rename(table.root / "torn")
+    commit(table, Penguin(table, options=every(100)), 2)
+    table.delta().create_checkpoint()
+    torn.rename((table.root / log_version(2)).with_suffix(".checkpoint.parquet"))
+    penguin = Penguin(table, options=every(1))
+    commit(table, penguin)
+    assert numbers(table) == list(range(6))
+    (told,) = of_kind(penguin.events, LogCleanUpFailed)
+    assert "cannot be read" in told.sentence()
+
+
+@pytest.mark.parametrize("text", READ_BY_DELTALAKE)
+@pytest.mark.parametrize("fraction", [0.9, 1.1])
+def test_what_the_library_can_read_is_removed_as_the_library_does(
+    table: TableDirectory, tmp_path: Path, text: str, fraction: float
+) -> None:
+    """HOLES L31: deltalake is the judge of its own form."""
+    properties = {"delta.logRetentionDuration": text, "delta.enableExpiredLogCleanup": "false"}
+    commit(table, Penguin(table, options=every(2, properties=properties)), 5)
+    keeps = parse_interval(text)
+    assert keeps is not None
+    aged(table, days=keeps.total_seconds() * fraction / DAY)
+    commit(table, Penguin(table, options=every(1)))
+    library = tmp_path / "library"
+    shutil.copytree(table.root, library)
+    DeltaTable(str(library)).cleanup_metadata()
+    listed = table.store.level("_delta_log")[1]
+    gone = set(find_expired(listed, keeps, Clock().now()).files)
+    left = {Path(one.path).name for one in listed if one.path not in gone}
+    assert left == {path.name for path in (library / "_delta_log").iterdir()}
+    assert bool(gone) is (fraction > 1)
+
+
+# ---------------------------------------------------------------------- what survives a power cut
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Note in which order files are put on disk and removed."""
+    found: list[tuple[str, str]] = []
+    fsync, delete = os.fsync, Store.delete
+
+    def noted_fsync(handle: int) -> None:
+        found.append(("sync", Path(f"/proc/self/fd/{handle}").readlink().name))
+        fsync(handle)
+
+    def noted_delete(store: Store, path: str) -> None:
+        found.append(("delete", path.rpartition("/")[2]))
+        delete(store, path)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Store, "delete", noted_delete)
+    return found
+
+
+def before_the_first_removal(calls: list[tuple[str, str]]) -> list[str]:
+    first = next(place for place, (call, _) in enumerate(calls) if call == "delete")
+    return [name for call, name in calls[:first] if call == "sync"]
+
+
+def test_versions_go_only_once_what_stands_for_them_is_on_disk(
+    table: TableDirectory, calls: list[tuple[str, str]]
+) -> None:
+    """HOLES L30: the checkpoint, the note of it, the versions since, and their folder."""
+    commit(table, Penguin(table, options=every(3)), 4)
+    write_deltalake(str(table.root), table.delta().to_pyarrow_table(), mode="append")
+    aged(table)
+    calls.clear()
+    commit(table, Penguin(table, options=every(3)))
+    assert numbers(table) == [6]
+    done = before_the_first_removal(calls)
+    folder = max(place for place, name in enumerate(done) if name == "_delta_log")
+    for name in (f"{6:020d}.checkpoint.parquet", f"{6:020d}.json", "_last_checkpoint"):
+        assert done.index(name) < folder
+
+
+def test_a_checkpoint_is_on_disk_as_soon_as_it_is_written(
+    table: TableDirectory, calls: list[tuple[str, str]]
+) -> None:
+    """HOLES L30: readers begin with it, and fail where only its note survived."""
+    commit(table, Penguin(table, options=every(1)))
+    assert ("sync", f"{1:020d}.checkpoint.parquet") in calls
+    assert ("sync", "_last_checkpoint") in calls
+
+
+def test_what_another_writer_committed_is_put_on_disk_with_what_follows_it(
+    table: TableDirectory, calls: list[tuple[str, str]]
+) -> None:
+    """HOLES L30: a version that is gone between two that are there makes a log unreadable."""
+    penguin = Penguin(table)
+    commit(table, penguin)
+    write_deltalake(str(table.root), table.delta().to_pyarrow_table(), mode="append")
+    calls.clear()
+    commit(table, penguin)
+    synced = [name for call, name in calls if call == "sync" and name.endswith(".json")]
+    assert synced.index(f"{2:020d}.json") < synced.index(f"{3:020d}.json")
+
+
+def test_a_meta_is_deleted_only_once_the_commit_of_its_file_is_on_disk(
+    tmp_path: Path, calls: list[tuple[str, str]]
+) -> None:
+    """HOLES L30: whoever committed it died before; after a power cut nothing else asks for it."""
+    others = Directory(tmp_path / "others")
+    path = others.file(1)
+    meta = others.meta(path)
+    body = meta.read_bytes()
+    others.penguin().drain()
+    meta.write_bytes(body)
+    calls.clear()
+    others.penguin().drain()
+    assert others.metas() == []
+    assert f"{1:020d}.json" in before_the_first_removal(calls)

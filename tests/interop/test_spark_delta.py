@@ -25,10 +25,12 @@ from lake.schema import Field, FieldType, Schema
 from lake.storage import Store
 from penguin import config as penguin_config
 from penguin.evolution import READ_AS
+from penguin.interval import parse_interval
 from penguin.pipeline import commit_table
 from penguin.settings import Evolution
 from tests.support import delta_spark as spark
 from tests.support import readers
+from tests.support.intervals import INTERVALS, length, strange
 from tests.support.landing import FIELDS, Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
@@ -272,6 +274,14 @@ def test_penguin_goes_on_with_a_table_that_spark_writes_to(tmp_path: Path) -> No
     lake.ingest("2024-01-04", every=1)
     assert lake.commit() == 0
     lake.check()
+
+
+def test_intervals_of_table_properties_are_as_long_as_spark_says() -> None:
+    """HOLES L31: what is removed from a log is decided by them."""
+    for text, microseconds in INTERVALS:
+        assert spark.interval(text) == length(microseconds), text
+    for text in strange(1500, seed=11):
+        assert parse_interval(text) == spark.interval(text), text
 
 
 PAIRS = [

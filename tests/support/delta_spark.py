@@ -5,10 +5,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import get_field
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -90,6 +93,19 @@ def ids_under(root: Path, conditions: Sequence[Column]) -> list[list[int]]:
 def sql(statement: str) -> DataFrame:
     """Run a statement."""
     return session().sql(statement)
+
+
+def interval(text: str) -> timedelta | None:
+    """Read the interval of a table property as Delta does; None where it refuses it."""
+    jvm: Any = session()._jvm
+    configs = jvm.org.apache.spark.sql.delta.DeltaConfigs
+    try:
+        found = configs.parseCalendarInterval(text)
+    except IllegalArgumentException:
+        return None
+    if not configs.isValidIntervalConfigValue(found):
+        return None
+    return timedelta(days=get_field(found, "days"), microseconds=get_field(found, "microseconds"))
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penguin.patience import DELTA_DEFAULT, FOR_EVER, RETENTION_PROPERTY, danger, retention
+from penguin.interval import FOR_EVER
+from penguin.patience import DELTA_DEFAULT, RETENTION_PROPERTY, danger, retention
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 
@@ -11,14 +12,20 @@ NOW = datetime(2026, 1, 15, tzinfo=UTC)
     ("text", "days"),
     [
         ("interval 14 days", 14),
+        ("interval 2 weeks", 14),
         ("INTERVAL 1 week", 7),
-        ("2 weeks 1 day", 15),
         ("interval 36 hours", 1.5),
         ("interval 90 minutes 1800 seconds", 2 / 24),
     ],
 )
 def test_a_retention_is_read_as_delta_writes_it(text, days):
     assert retention({RETENTION_PROPERTY: text}) == timedelta(days=days)
+
+
+@pytest.mark.parametrize("text", ["365 days", "INTERVAL 365 DAYS", "interval 52 weeks 1 day"])
+def test_a_long_retention_that_some_engine_cannot_read_is_no_comfort(text):
+    """HOLES L31, W15: that engine's VACUUM takes files after its default."""
+    assert retention({RETENTION_PROPERTY: text}) == DELTA_DEFAULT
 
 
 @pytest.mark.parametrize("text", ["", "interval", "soon", "interval 3 moons 2 days", "-4"])
