@@ -9,7 +9,7 @@ it sees the `gc` entry and must not name what that took.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
@@ -178,19 +178,12 @@ def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, books: Books) -> 
 
 def _entry(last: Entry, last_digest: str | None, pieces: tuple[Piece, ...], clock: Clock) -> Entry:
     """Build the entry; it changes nothing of what the last one says of the table."""
-    return replace(
-        last,
-        kind="gc",
-        sequence=last.sequence + 1,
+    return last.successor(
+        "gc",
+        previous=last_digest,
         run=str(clock.fresh_id()),
         created=clock.now().isoformat(),
-        previous=last_digest,
-        sources=(),
-        files=(),
-        dlq=(),
         deleted=tuple(sorted(piece.path for piece in pieces)),
-        inherits=None,
-        heir=None,
     )
 
 

@@ -7,7 +7,7 @@ entry, so that they can never go in beside the rows that are read again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from blizzard.history import History, read_history
 from lake import layout
@@ -197,18 +197,11 @@ def _redo_entry(
         for unit in units
         for record in unit.sources
     }
-    return replace(
-        last,
-        kind="redo",
-        sequence=last.sequence + 1,
+    return last.successor(
+        "redo",
+        previous=last_digest,
         run=str(clock.fresh_id()),
         created=clock.now().isoformat(),
-        previous=last_digest,
         sources=tuple(sources.values()),
-        files=(),
-        dlq=(),
-        deleted=(),
         redone=tuple(sorted(name for unit in units for name in unit.files)),
-        inherits=None,
-        heir=None,
     )

@@ -9,7 +9,7 @@ the table. So a new journal never depends on an old one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from blizzard.history import read_receipt
 from blizzard.journal import Identity
@@ -140,18 +140,11 @@ def _close(store: Store, past: Past, heir: str, clock: Clock) -> None:
     """End the old journal, so that whoever still writes to it is refused."""
     if past.heir == heir:
         return
-    entry = replace(
-        past.last,
-        kind="closed",
-        sequence=past.last.sequence + 1,
+    entry = past.last.successor(
+        "closed",
+        previous=past.digest,
         run=str(clock.fresh_id()),
         created=clock.now().isoformat(),
-        previous=past.digest,
-        sources=(),
-        files=(),
-        dlq=(),
-        deleted=(),
-        inherits=None,
         heir=heir,
     )
     _create(store, entry)
@@ -182,16 +175,16 @@ def _write(
     """Write entry 0, what is inherited, and last the receipt that makes penguin accept it."""
     body = _create(store, opening)
     first = digest(body)
-    for number, chunk in enumerate(chunks, start=1):
-        entry = replace(
-            opening,
-            kind="inherited",
-            sequence=number,
+    last = opening
+    for chunk in chunks:
+        last = last.successor(
+            "inherited",
             previous=digest(body),
+            run=opening.run,
+            created=opening.created,
             sources=chunk,
-            inherits=None,
         )
-        body = _create(store, entry)
+        body = _create(store, last)
     receipt = read_receipt(store, opening.pipeline)
     if receipt is None or receipt.journal != opening.journal:
         written = Receipt(journal=opening.journal, sequence=0, digest=first)

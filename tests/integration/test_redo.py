@@ -1,12 +1,17 @@
 """A data file is gone before its commit: its sources are read again, and every row is once."""
 
 import contextlib
+from datetime import timedelta
 
 import pytest
 from typer.testing import CliRunner
 
+from blizzard.garbage import collect
 from blizzard.redo import look
+from lake import layout
+from penguin import inline
 from penguin.cli import app as penguin_app
+from tests.support.builders import entries
 from tests.support.desk import Desk
 from tests.support.dying import Died, Fate
 from tests.support.readers import ids
@@ -53,6 +58,27 @@ def test_a_redo_that_is_under_way_is_not_begun_again(desk):
     assert "under way" in found.units[0].why_not
     desk.penguin()
     assert ids(desk.table) == desk.landing.ids
+
+
+def test_a_clean_up_after_a_redo_gives_up_nothing_again(desk):
+    """HOLES D27: its entry carries none of the names that the redo gave up."""
+    desk.loses_a_file()
+    desk.penguin()
+    desk.redo()
+    name = layout.dead_letters(desk.clock.now(), desk.clock.fresh_id())
+    folder = layout.dead_letter_folder(desk.settings.name)
+    desk.store.replace(f"{folder}/{name}", b"{}\n")
+    done = collect(
+        desk.store,
+        desk.settings.name,
+        lambda: inline.named_files(str(desk.table), desk.sink.storage_options),
+        clock=desk.clock,
+        older_than=timedelta(0),
+    )
+    redone, cleaned = entries(desk.table)[-2:]
+    assert (redone.kind, cleaned.kind, cleaned.sequence) == ("redo", "gc", done.entry)
+    assert redone.redone
+    assert cleaned.redone == ()
 
 
 def test_before_penguin_has_held_the_file_there_is_nothing_to_redo(desk):
