@@ -116,6 +116,8 @@ class Pipeline:
         if (earlier := journal.settle()) is not None:
             self._tell_end(earlier)
             self._count(earlier)
+        with self._outlook.journal_lock:
+            journal.catch_up()
         self._publish()
         self._check_failures()
         with self._timed(events.Step.DISCOVER):

@@ -184,6 +184,7 @@ def _redo_entry(
         code=LOST,
         message="a data file with its rows is gone, so it is read again",
         retryable=True,
+        attempts=0,  # It has not failed: the next look takes it.
     )
     sources = {
         record.key: SourceRecord(

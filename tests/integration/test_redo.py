@@ -6,15 +6,19 @@ from datetime import timedelta
 import pytest
 from typer.testing import CliRunner
 
+from blizzard import keeper
 from blizzard.garbage import collect
 from blizzard.redo import look
 from lake import layout
+from lake.errors import JournalConflict
 from penguin import inline
 from penguin.cli import app as penguin_app
 from tests.support.builders import entries
 from tests.support.desk import Desk
 from tests.support.dying import Died, Fate
+from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids
+from tests.support.runner import InProcessRunner
 
 
 @pytest.fixture
@@ -44,6 +48,40 @@ def test_sources_of_a_file_that_is_gone_are_read_again_and_every_row_is_once(des
     desk.blizzard(later=3600)
     desk.penguin()
     assert ids(desk.table) == desk.landing.ids
+
+
+@pytest.mark.parametrize("lost", ["nothing", "names"])
+def test_a_running_blizzard_whose_source_is_quiet_hears_of_a_redo_at_its_next_poll(
+    desk, monkeypatch, lost
+):
+    """HOLES L38, W48: also where the names that were derived from the journal are deleted."""
+    monkeypatch.setattr(keeper, "EVERY_NAMES", 1)
+    desk.loses_a_file()
+    desk.penguin()
+    running = pipeline_of(desk.settings, InProcessRunner())
+    assert not running.step()
+    segments = list((desk.table / layout.known_folder(desk.settings.name)).iterdir())
+    assert segments
+    assert desk.redo()[1] is not None
+    if lost == "names":
+        for path in segments:
+            path.unlink()
+    assert running.step()
+    assert not running.step()
+    desk.penguin()
+    assert ids(desk.table) == desk.landing.ids
+
+
+def test_a_running_blizzard_stops_at_its_next_poll_when_another_has_appended(desk):
+    """HOLES L38: whatever was appended is heard of, not only a redo."""
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    running = pipeline_of(desk.settings, InProcessRunner())
+    assert not running.step()
+    desk.landing.land("b.ndjson", 5)
+    desk.blizzard()
+    with pytest.raises(JournalConflict, match="has appended entry 2"):
+        running.step()
 
 
 def test_a_redo_that_is_under_way_is_not_begun_again(desk):
