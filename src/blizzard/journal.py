@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from blizzard.admission import admit
+from blizzard.fence import withdraw_stray
 from blizzard.flow import Known
 from blizzard.history import History, Lookup, read_entries, rebuild
 from blizzard.keeper import Keeper
@@ -66,12 +67,15 @@ class Journal:
         history: History,
         clock: Clock,
         pause: Callable[[float], object] = time.sleep,
+        guard: Callable[[], object] = lambda: None,
     ) -> None:
+        """`guard` raises where this run may not write any more; it is asked before each try."""
         self._store = store
         self._identity = identity
         self._history = history
         self._clock = clock
         self._pause = pause
+        self._guard = guard
         self._in_doubt: tuple[Entry, bytes] | None = None
         self._noted = -1
         self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
@@ -244,6 +248,11 @@ class Journal:
             return None
         return self._write(*self._in_doubt)
 
+    def withdraw(self, entry: Entry) -> None:
+        """Take an entry of this run back if another journal stands in the place of this one."""
+        with contextlib.suppress(LakeError):  # Whoever reads it refuses it, and says why.
+            withdraw_stray(self._store, entry)
+
     def _append(
         self,
         kind: Literal["open", "batch"],
@@ -307,6 +316,7 @@ class Journal:
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = (entry, body)
         for attempt in range(1, TRIES + 1):
+            self._guard()
             try:
                 if isinstance(self._store.create(path, body), AlreadyThere):
                     return self._check_ours(path, body)
