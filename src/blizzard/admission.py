@@ -29,7 +29,8 @@ def admit(
     file would be ingested a second time.
     """
     _refuse_rolled_back(store, pipeline, history)
-    _refuse_unfinished(store, pipeline, history)
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
     refuse_renamed_sources(store, pipeline, source_uris, history.source_names)
     if history.sequence >= 0:
         return
@@ -63,20 +64,22 @@ def _refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
         )
 
 
-def _refuse_unfinished(store: Reader, pipeline: str, history: History) -> None:
-    """Notice a journal that another pipeline has taken over, or that is not wholly begun."""
-    path = store.describe(layout.journal_folder(pipeline))
-    if history.heir is not None:
+def refuse_closed(store: Reader, pipeline: str, *, heir: str | None) -> None:
+    """Notice a journal that another pipeline has taken over."""
+    if heir is not None:
         raise JournalLost(
-            f"pipeline {history.heir!r} has taken this journal over; call the pipeline "
-            f"{history.heir!r}",
-            path=path,
+            f"pipeline {heir!r} has taken this journal over; call the pipeline {heir!r}",
+            path=store.describe(layout.journal_folder(pipeline)),
         )
-    if 0 <= history.sequence < history.awaits:
+
+
+def refuse_half_begun(store: Reader, pipeline: str, *, sequence: int, awaits: int) -> None:
+    """Notice a journal that is not wholly begun: what it knows is in entries that are to come."""
+    if 0 <= sequence < awaits:
         raise JournalLost(
             "a new journal was begun and does not know yet what it takes over; run the same "
             "blizzard journal new again, it finishes that",
-            path=path,
+            path=store.describe(layout.journal_folder(pipeline)),
         )
 
 

@@ -199,15 +199,10 @@ def refuse_while_written(
     is told. It reads only.
     """
     found = read_writer(store, pipeline)
-    if found is None:
+    refuse_while_alive_here(store, pipeline, machine=machine)
+    if found is None or life_of(found, machine) is not Life.UNKNOWN:
         return
-    match life_of(found, machine):
-        case Life.ENDED | Life.GONE:
-            return
-        case Life.ALIVE:
-            raise _is_written(store, pipeline, found)
-        case Life.UNKNOWN:
-            watching(found)
+    watching(found)
     for _ in range(LOOKS):
         wait(min(found.every, LONGEST_BEAT_SECS) / 2)
         now = read_writer(store, pipeline)
@@ -217,12 +212,50 @@ def refuse_while_written(
             raise _is_written(store, pipeline, now)
 
 
+def refuse_while_alive_here(store: Reader, pipeline: str, *, machine: Machine) -> None:
+    """Let nothing be done to a pipeline whose run lives on this machine, frozen or not.
+
+    Its beat would be missed while it sleeps; its process is there. It reads only.
+    """
+    found = read_writer(store, pipeline)
+    if found is not None and life_of(found, machine) is Life.ALIVE:
+        raise _is_written(store, pipeline, found)
+
+
 def _is_written(store: Reader, pipeline: str, writer: Writer) -> JournalConflict:
     return JournalConflict(
         f"a blizzard writes pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
         "Nothing was done",
         path=store.describe(layout.writer(pipeline)),
     )
+
+
+@contextmanager
+def turn_of(
+    store: Store,
+    pipeline: str,
+    run: str,
+    *,
+    machine: Machine,
+    clock: Clock,
+    emit: Emit,
+    wait: Callable[[float], object],
+) -> Iterator[None]:
+    """Hold a pipeline while a command changes it, as a run would that writes it.
+
+    A run that is alive is a JournalConflict. One that sleeps finds that it was taken over from,
+    whenever it wakes, and writes nothing more.
+    """
+    refuse_while_alive_here(store, pipeline, machine=machine)
+
+    def waits(seconds: float) -> bool:
+        wait(seconds)
+        return False  # A command is ended by a signal alone.
+
+    claim = Claim(pipeline, run, machine=machine, clock=clock, emit=emit, wait=waits)
+    claim.take(store)
+    with renewed(claim, keep=lambda: True):
+        yield
 
 
 @contextmanager

@@ -288,6 +288,8 @@ def next_try(known: Known) -> datetime | None:
         return None if known.record.complete else known.at
     if not failure.retryable:
         return None
+    if failure.attempts == 0:
+        return known.at  # It was not tried and failed, but is to be read again.
     return known.at + timedelta(seconds=RETRY.wait(failure.attempts, lambda: 1.0))
 
 

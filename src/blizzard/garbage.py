@@ -9,17 +9,19 @@ it sees the `gc` entry and must not name what that took.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from blizzard.admission import refuse_half_begun
+from blizzard.fence import append_beside
 from blizzard.named import Books, last_part, mark_of, named_by_metas, read_books
 from lake import layout
 from lake.clock import Clock
-from lake.entry import Entry, encode
+from lake.entry import Entry
 from lake.errors import JournalConflict
-from lake.storage import AlreadyThere, ObjectFacts, Reader, Store
+from lake.storage import ObjectFacts, Reader, Store
 
 CONCURRENT = 16
 TRIES = 3
@@ -61,6 +63,8 @@ class Found:
     last: Entry | None = None
     """The last entry of the journal; None where there is no journal."""
     digest: str | None = None
+    awaits: int = 0
+    """The entry that the journal needs before anything may be appended to it."""
 
 
 def look(
@@ -100,6 +104,7 @@ def look(
         left_alone=left_alone,
         last=books.last,
         digest=books.digest,
+        awaits=books.awaits,
     )
 
 
@@ -121,7 +126,8 @@ def collect(
         if not found.garbage or found.last is None:
             return Collected(pieces=_deleted(store, found.promised), entry=None)
         entry = _entry(found.last, found.digest, found.garbage, clock)
-        if _append(store, entry):
+        refuse_half_begun(store, pipeline, sequence=found.last.sequence, awaits=found.awaits)
+        if append_beside(store, entry):
             gone = _deleted(store, found.promised + found.garbage)
             return Collected(pieces=gone, entry=entry.sequence)
         # A batch was first, and it may have named what we took for garbage: look again.
@@ -178,29 +184,13 @@ def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, books: Books) -> 
 
 def _entry(last: Entry, last_digest: str | None, pieces: tuple[Piece, ...], clock: Clock) -> Entry:
     """Build the entry; it changes nothing of what the last one says of the table."""
-    return replace(
-        last,
-        kind="gc",
-        sequence=last.sequence + 1,
+    return last.successor(
+        "gc",
+        previous=last_digest,
         run=str(clock.fresh_id()),
         created=clock.now().isoformat(),
-        previous=last_digest,
-        sources=(),
-        files=(),
-        dlq=(),
         deleted=tuple(sorted(piece.path for piece in pieces)),
-        inherits=None,
-        heir=None,
     )
-
-
-def _append(store: Store, entry: Entry) -> bool:
-    """Write the entry in its place; False where another entry stands there."""
-    path, body = layout.journal_entry(entry.pipeline, entry.sequence), encode(entry)
-    if not isinstance(store.create(path, body), AlreadyThere):
-        return True
-    # It may be our own, of which the answer was lost inside of the store's client.
-    return store.get(path) == body
 
 
 def _deleted(store: Store, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:

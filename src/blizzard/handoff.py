@@ -39,6 +39,22 @@ class Publisher(Protocol):
         """Hand on the last entry; `redo` where an earlier step may have done so."""
 
 
+@dataclass(frozen=True, slots=True)
+class FollowEntry:
+    """Hand each entry on in the way that the entry itself says.
+
+    The table's hand-off may have been changed while the batch was under way, and the process may
+    have died before it handed the batch on: then the configuration of the next start says another
+    hand-off than the files of that entry wait for.
+    """
+
+    is_committed: IsCommitted
+
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
+        """Hand the entry on as it says."""
+        return publisher_of(last.handoff, self.is_committed).publish(store, last, redo=redo)
+
+
 def publisher_of(handoff: Handoff, is_committed: IsCommitted) -> Publisher:
     """Give the publisher of a hand-off."""
     match handoff:

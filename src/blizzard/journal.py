@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from blizzard.admission import admit
+from blizzard.fence import withdraw_stray
 from blizzard.flow import Known
 from blizzard.history import History, Lookup, read_entries, rebuild
 from blizzard.keeper import Keeper
@@ -66,12 +67,15 @@ class Journal:
         history: History,
         clock: Clock,
         pause: Callable[[float], object] = time.sleep,
+        guard: Callable[[], object] = lambda: None,
     ) -> None:
+        """`guard` raises where this run may not write any more; it is asked before each try."""
         self._store = store
         self._identity = identity
         self._history = history
         self._clock = clock
         self._pause = pause
+        self._guard = guard
         self._in_doubt: tuple[Entry, bytes] | None = None
         self._noted = -1
         self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
@@ -139,7 +143,7 @@ class Journal:
             spill=self._keeper.spill,
         )
         if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest) and not (
-            self._only_cleaned_up_since()
+            self._only_maintained_since()
         ):
             raise JournalLost(
                 "the journal is not the one that this run has written to; put it back from a "
@@ -148,8 +152,8 @@ class Journal:
             )
         self._history = fresh
 
-    def _only_cleaned_up_since(self) -> bool:
-        """Say whether nobody but clean-ups has appended to what this run has written."""
+    def _only_maintained_since(self) -> bool:
+        """Whether nobody but an operator's commands has appended to what this run has written."""
         since = [
             entry
             for entry, _body in read_entries(self._store, self._identity.pipeline, self.sequence)
@@ -157,7 +161,7 @@ class Journal:
         return (
             bool(since)
             and since[0].previous == self._history.digest
-            and all(entry.kind == "gc" for entry in since)
+            and all(entry.kind in MAINTENANCE for entry in since)
         )
 
     def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
@@ -188,6 +192,21 @@ class Journal:
     ) -> Entry:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
         return self._append("batch", sources, files, dlq)
+
+    def catch_up(self) -> int:
+        """Learn what an operator's commands have appended beside this run; return how many entries.
+
+        A source may be quiet for days: without this, a redo would wait for the next batch. An
+        entry of another run is a JournalConflict.
+        """
+        learned = 0
+        while True:
+            path = layout.journal_entry(self._identity.pipeline, self.sequence + 1)
+            body = self._store.get(path)
+            if body is None:
+                return learned
+            self._history.learn(self._of_maintenance(path, body), body)
+            learned += 1
 
     def started_before(self) -> Started:
         """Say how often the next batch was started by processes that died with it."""
@@ -228,6 +247,11 @@ class Journal:
         if self._in_doubt is None:
             return None
         return self._write(*self._in_doubt)
+
+    def withdraw(self, entry: Entry) -> None:
+        """Take an entry of this run back if another journal stands in the place of this one."""
+        with contextlib.suppress(LakeError):  # Whoever reads it refuses it, and says why.
+            withdraw_stray(self._store, entry)
 
     def _append(
         self,
@@ -292,6 +316,7 @@ class Journal:
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = (entry, body)
         for attempt in range(1, TRIES + 1):
+            self._guard()
             try:
                 if isinstance(self._store.create(path, body), AlreadyThere):
                     return self._check_ours(path, body)
@@ -311,9 +336,13 @@ class Journal:
             return None
         if stored is None:
             raise StoreUnavailable("an entry that exists cannot be read", path=path)
+        return self._of_maintenance(path, stored), stored
+
+    def _of_maintenance(self, path: str, stored: bytes) -> Entry:
+        """Return an entry that an operator's command has appended; another run's is an error."""
         other = decode_entry(stored, path)
         if other.kind in MAINTENANCE:
-            return other, stored
+            return other
         raise JournalConflict(
             f"another blizzard (run {other.run}, {other.created}) has appended entry "
             f"{other.sequence} ({other.kind}) of pipeline {other.pipeline}; this one stops and "

@@ -37,6 +37,8 @@ class Books:
     """The journals of this pipeline that are here, whole."""
     last: Entry | None = None
     digest: str | None = None
+    awaits: int = 0
+    """The last entry that a journal with inherited knowledge needs before it may go on."""
 
 
 def read_books(store: Reader, pipeline: str) -> Books:
@@ -45,6 +47,7 @@ def read_books(store: Reader, pipeline: str) -> Books:
     deleted: set[str] = set()
     journals: set[str] = set()
     last: Entry | None = None
+    awaits = 0
     digests: list[str] = []
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
     receipt = read_receipt(store, pipeline)
@@ -64,6 +67,7 @@ def read_books(store: Reader, pipeline: str) -> Books:
                 deleted |= set(entry.deleted)
                 if folder == layout.journal_folder(pipeline):
                     last = entry
+                    awaits = entry.inherits.entries if entry.inherits is not None else awaits
                     digests.append(digest(body))
     if receipt is not None and receipt.digest not in digests[receipt.sequence :][:1]:
         raise JournalLost(
@@ -77,6 +81,7 @@ def read_books(store: Reader, pipeline: str) -> Books:
         journals=frozenset(journals),
         last=last,
         digest=digests[-1] if digests else None,
+        awaits=awaits,
     )
 
 

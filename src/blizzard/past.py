@@ -23,8 +23,8 @@ class Past:
 
     last: Entry
     digest: str
-    records: Mapping[str, SourceRecord]
-    """By key, what it says of each source file, as an inherited entry repeats it."""
+    records: Mapping[str, tuple[SourceRecord, ...]]
+    """By key, all that it knows of each source file, as inherited entries repeat it in order."""
     source_uris: Mapping[str, str]
     since: Mapping[str, str]
     """When each source was first read, by its name."""
@@ -34,7 +34,7 @@ class Past:
     @property
     def in_table(self) -> int:
         """Count the source files that are in the table."""
-        return sum(record.failure is None for record in self.records.values())
+        return sum(_is_in_table(records) for records in self.records.values())
 
 
 def past_of(store: Reader, pipeline: str, old: str) -> Past:
@@ -101,7 +101,7 @@ def _refuse_held(store: Reader, past: Past) -> None:
 
 
 def _past(store: Reader, folder: str) -> Past:
-    records: dict[str, SourceRecord] = {}
+    records: dict[str, tuple[SourceRecord, ...]] = {}
     uris: dict[str, str] = {}
     since: dict[str, str] = {}
     last: tuple[Entry, str] | None = None
@@ -114,12 +114,29 @@ def _past(store: Reader, folder: str) -> Past:
         uris |= entry.source_uris
         earlier = entry.inherits.since if entry.inherits is not None else {}
         since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
-        records |= {record.key: inherited(record) for record in entry.sources}
+        for record in entry.sources:
+            records[record.key] = with_record(records.get(record.key, ()), inherited(record))
     if last is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
     return Past(
         last=last[0], digest=last[1], records=records, source_uris=uris, since=since, heir=heir
     )
+
+
+def with_record(before: tuple[SourceRecord, ...], record: SourceRecord) -> tuple[SourceRecord, ...]:
+    """Return what is known of a source file once a journal has said one thing more of it. Pure.
+
+    A file may be in the table as one object, and have failed since as another: both are known, so
+    that the first is not read again when it is put back. What is in the table comes first.
+    """
+    if record.failure is None and record.complete:
+        return (record,)
+    return (*(each for each in before if each.failure is None and each.complete), record)
+
+
+def _is_in_table(records: tuple[SourceRecord, ...]) -> bool:
+    """Whether rows of a file are in the table, and none of its data files was given up. Pure."""
+    return not records[-1].redo and any(record.failure is None for record in records)
 
 
 def inherited(record: SourceRecord) -> SourceRecord:

@@ -34,7 +34,7 @@ from blizzard.sight import (
 from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord
-from lake.errors import LakeError, ObjectChanged, Whose
+from lake.errors import JournalConflict, LakeError, ObjectChanged, Whose
 from lake.storage import Store
 from lake.telemetry.events import Emit, Event, code_of
 
@@ -116,6 +116,8 @@ class Pipeline:
         if (earlier := journal.settle()) is not None:
             self._tell_end(earlier)
             self._count(earlier)
+        with self._outlook.journal_lock:
+            journal.catch_up()
         self._publish()
         self._check_failures()
         with self._timed(events.Step.DISCOVER):
@@ -194,7 +196,12 @@ class Pipeline:
                 self._tell_rebuilt(history.rebuilt)
             identity = identity_of(self.settings, self.run_id)
             self._journal = Journal(
-                store, identity, history, self.clock, pause=self._pauses(events.Retried.JOURNAL)
+                store,
+                identity,
+                history,
+                self.clock,
+                pause=self._pauses(events.Retried.JOURNAL),
+                guard=self._check_claim,
             )
         if not self._opened:
             self._journal.open_with(self.log_knows_pipeline)
@@ -373,8 +380,13 @@ class Pipeline:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""
         if self._sink is None or self._journal is None or not self._unpublished:
             return
-        self._check_claim()
         last = self._journal.last
+        try:
+            self._check_claim()
+        except JournalConflict:
+            if last is self._fresh:
+                self._journal.withdraw(last)
+            raise
         with self._timed(events.Step.PUBLISH):
             done = self.publisher.publish(self._sink, last, redo=last is not self._fresh)
         self.statistics.delta_commits += done.delta_commits

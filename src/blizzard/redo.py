@@ -7,15 +7,17 @@ entry, so that they can never go in beside the rows that are read again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from blizzard.admission import refuse_closed, refuse_half_begun
+from blizzard.fence import append_beside
 from blizzard.history import History, read_history
 from lake import layout
 from lake.clock import Clock
-from lake.entry import Entry, Failure, SourceRecord, Stage, decode_entry, encode
+from lake.entry import Entry, Failure, SourceRecord, Stage, decode_entry
 from lake.errors import DocumentUnreadable, JournalConflict, JournalLost
 from lake.meta import HeldMeta, decode_held
-from lake.storage import AlreadyThere, Reader, Store
+from lake.storage import Reader, Store
 
 MISSING = "file_missing"
 HELD = 0
@@ -62,6 +64,8 @@ def look(store: Reader, pipeline: str, fates: Fates) -> Found:
     if not held or history.sequence < 0:
         return Found()
     asked = fates(layout.file_name(meta.filename) for metas in held.values() for meta in metas)
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
     under_way = _under_way(store, pipeline, history)
     units = tuple(
         _unit(store, pipeline, history, metas, asked, under_way) for metas in held.values()
@@ -77,8 +81,7 @@ def redo(store: Store, pipeline: str, fates: Fates, *, clock: Clock) -> tuple[Fo
         if not found.ready or found.last is None:
             return found, None
         entry = _redo_entry(found.last, found.digest, found.ready, clock)
-        path, body = layout.journal_entry(pipeline, entry.sequence), encode(entry)
-        if not isinstance(store.create(path, body), AlreadyThere) or store.get(path) == body:
+        if append_beside(store, entry):
             return found, entry.sequence
     raise JournalConflict(
         "batches are journaled faster than this can be written down; nothing was done, try again",
@@ -184,6 +187,7 @@ def _redo_entry(
         code=LOST,
         message="a data file with its rows is gone, so it is read again",
         retryable=True,
+        attempts=0,  # It has not failed: the next look takes it.
     )
     sources = {
         record.key: SourceRecord(
@@ -197,18 +201,11 @@ def _redo_entry(
         for unit in units
         for record in unit.sources
     }
-    return replace(
-        last,
-        kind="redo",
-        sequence=last.sequence + 1,
+    return last.successor(
+        "redo",
+        previous=last_digest,
         run=str(clock.fresh_id()),
         created=clock.now().isoformat(),
-        previous=last_digest,
         sources=tuple(sources.values()),
-        files=(),
-        dlq=(),
-        deleted=(),
         redone=tuple(sorted(name for unit in units for name in unit.files)),
-        inherits=None,
-        heir=None,
     )

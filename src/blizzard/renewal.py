@@ -8,8 +8,8 @@ Knowledge is taken over by value: entries of the kind `inherited` repeat which s
 the table. So a new journal never depends on an old one.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from blizzard.history import read_receipt
 from blizzard.journal import Identity
@@ -70,11 +70,7 @@ def take_over(
                 path=store.describe(layout.journal_folder(identity.pipeline)),
             )
         _close(store, past, identity.pipeline, clock)
-    keys = sorted(past.records)
-    chunks = [
-        tuple(past.records[key] for key in keys[start : start + CHUNK])
-        for start in range(0, len(keys), CHUNK)
-    ]
+    chunks = in_chunks([record for key in sorted(past.records) for record in past.records[key]])
     if opening is None:
         lineage = Lineage(
             pipeline=old,
@@ -86,7 +82,12 @@ def take_over(
         )
         uris = {**past.source_uris, **identity.source_uris}
         opening = _open(identity, clock, source_uris=uris, lineage=lineage)
-    return _write(store, opening, tuple(chunks), kept)
+    return _write(store, opening, chunks, kept)
+
+
+def in_chunks(records: Sequence[SourceRecord]) -> tuple[tuple[SourceRecord, ...], ...]:
+    """Divide records into what one entry repeats, in their order. Pure."""
+    return tuple(tuple(records[start : start + CHUNK]) for start in range(0, len(records), CHUNK))
 
 
 def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) -> Entry | None:
@@ -140,18 +141,11 @@ def _close(store: Store, past: Past, heir: str, clock: Clock) -> None:
     """End the old journal, so that whoever still writes to it is refused."""
     if past.heir == heir:
         return
-    entry = replace(
-        past.last,
-        kind="closed",
-        sequence=past.last.sequence + 1,
+    entry = past.last.successor(
+        "closed",
+        previous=past.digest,
         run=str(clock.fresh_id()),
         created=clock.now().isoformat(),
-        previous=past.digest,
-        sources=(),
-        files=(),
-        dlq=(),
-        deleted=(),
-        inherits=None,
         heir=heir,
     )
     _create(store, entry)
@@ -182,16 +176,16 @@ def _write(
     """Write entry 0, what is inherited, and last the receipt that makes penguin accept it."""
     body = _create(store, opening)
     first = digest(body)
-    for number, chunk in enumerate(chunks, start=1):
-        entry = replace(
-            opening,
-            kind="inherited",
-            sequence=number,
+    last = opening
+    for chunk in chunks:
+        last = last.successor(
+            "inherited",
             previous=digest(body),
+            run=opening.run,
+            created=opening.created,
             sources=chunk,
-            inherits=None,
         )
-        body = _create(store, entry)
+        body = _create(store, last)
     receipt = read_receipt(store, opening.pipeline)
     if receipt is None or receipt.journal != opening.journal:
         written = Receipt(journal=opening.journal, sequence=0, digest=first)
@@ -199,7 +193,7 @@ def _write(
     return Renewed(
         journal=opening.journal,
         entries=1 + len(chunks),
-        files=sum(len(chunk) for chunk in chunks),
+        files=len({record.key for chunk in chunks for record in chunk}),
         kept=kept,
     )
 

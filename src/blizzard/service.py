@@ -14,7 +14,7 @@ from blizzard.account import Statistics
 from blizzard.claim import Claim, renewed
 from blizzard.events import DriverNotReached, NextStartMadeFaster, SparkStarting
 from blizzard.flow import Location
-from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
+from blizzard.handoff import CommitInline, FollowEntry, IsCommitted, Publisher
 from blizzard.live import Running
 from blizzard.outlook import Pace
 from blizzard.pipeline import Pipeline
@@ -138,7 +138,7 @@ class Service:
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:
-        handed_off = publisher_of(settings.sink.handoff, _asks_for_entry(settings))
+        handed_off = FollowEntry(_asks_for_entry(settings))
         if settings.sink.commit is Commit.PENGUIN:
             return handed_off
         return CommitInline(

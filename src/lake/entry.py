@@ -148,6 +148,41 @@ class Entry:
     heir: str | None = None
     """The pipeline that has taken this journal over; in a `closed` entry."""
 
+    def successor(
+        self,
+        kind: Kind,
+        *,
+        previous: str | None,
+        run: str,
+        created: str,
+        sources: tuple[SourceRecord, ...] = (),
+        deleted: tuple[str, ...] = (),
+        redone: tuple[str, ...] = (),
+        heir: str | None = None,
+    ) -> "Entry":
+        """Return the entry that follows this one and says nothing but what it is given. Pure.
+
+        It goes on with what this one says of the journal and the table, and with nothing else:
+        whatever this one did, its successor does not do again.
+        """
+        return Entry(
+            kind=kind,
+            pipeline=self.pipeline,
+            journal=self.journal,
+            sequence=self.sequence + 1,
+            run=run,
+            created=created,
+            previous=previous,
+            handoff=self.handoff,
+            source_uris=self.source_uris,
+            table_schema=self.table_schema,
+            partition_columns=self.partition_columns,
+            sources=sources,
+            deleted=deleted,
+            redone=redone,
+            heir=heir,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:

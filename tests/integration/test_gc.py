@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from blizzard.fence import append_beside
 from blizzard.flow import UnitOutcome
-from blizzard.garbage import Found, Kind, _append, _entry, collect, look
+from blizzard.garbage import Found, Kind, _entry, collect, look
 from blizzard.handoff import MoveFromOutbox, StageMetas
 from blizzard.named import mark_of
 from blizzard.settings import SinkSettings
@@ -260,7 +261,7 @@ def test_a_batch_goes_on_after_a_gc_that_took_nothing_of_it(desk):
         (piece,) = (one for one in found_at(desk).garbage if one.path == left)
         entry = bench.entries()[-1]
         body = (desk.table / journal_entry("default", 1)).read_bytes()
-        assert _append(store_of(desk), _entry(entry, digest(body), (piece,), Clock()))
+        assert append_beside(store_of(desk), _entry(entry, digest(body), (piece,), Clock()))
 
     young.act = gc_spares_the_batch
     assert bench.pipeline().step()

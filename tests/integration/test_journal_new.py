@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from itertools import count, pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from deltalake import DeltaTable
 from blizzard import renewal
 from blizzard.history import read_history
 from blizzard.renewal import begin_empty, take_over
+from blizzard.settings import OnChange
 from blizzard.sight import identity_of
 from blizzard.writers import this_machine
 from lake.clock import Clock
@@ -144,6 +146,64 @@ def test_a_renamed_pipeline_takes_over_what_the_old_one_knew(desk):
     assert (inherited.kind, len(inherited.sources), inherited.files) == ("inherited", 4, ())
     (failed,) = (one for one in inherited.sources if one.failure)
     assert (failed.path, failed.rows) == ("bad.ndjson", 0)
+
+
+def versions(desk: Desk) -> Callable[[], None]:
+    """Ingest v1 of a file, let a bad v2 of it fail, and give the way to put v1 back."""
+    land(desk, 0)
+    bench = bench_of(desk, run="run-0")
+    source = bench.settings.sources[0]
+    settings = replace(bench.settings, sources=(replace(source, on_change=OnChange.REINGEST),))
+    assert replace(bench, settings=settings).pipeline().step()
+    path, kept = desk.landing / "0.ndjson", desk.landing / "kept"
+    path.rename(kept)
+    path.write_bytes(b"{nope\n")
+    assert replace(bench, settings=settings, run_id="run-1").pipeline().step()
+    commit(desk)
+
+    def put_back() -> None:
+        path.unlink()
+        kept.rename(path)
+
+    return put_back
+
+
+@pytest.mark.parametrize("how", ["renamed", "rolled back"])
+@pytest.mark.parametrize("chunk", [1, 5000])
+def test_all_that_a_journal_knows_of_a_file_is_taken_over(desk, monkeypatch, how, chunk):
+    """HOLES D24: v1, a bad v2, a journal taken over, v1 put back: v1 is in the table once."""
+    monkeypatch.setattr(renewal, "CHUNK", chunk)
+    put_back = versions(desk)
+    config, name = None, "default"
+    if how == "renamed":
+        config, name = renamed(desk), "later"
+    else:
+        land(desk, 1)
+        assert step(desk, run="run-2")
+        commit(desk)
+        roll_back(desk, 2)
+        (desk.landing / "1.ndjson").unlink()
+    done = desk.run("journal", "new", "--from", "default", "--yes", config=config)
+    assert done.exit_code == 0, done.output
+    assert "knows 1 source file" in done.stdout
+    put_back()
+    assert not step(desk, name, "run-9")
+    assert ids(desk)[:2] == [0, 1]
+    assert len(ids(desk)) == (2 if how == "renamed" else 4)
+
+
+def test_a_bad_version_is_taken_over_as_bad_beside_the_good_one(desk):
+    """HOLES D24: the failed v2 stays failed, and is not read again as it is."""
+    versions(desk)
+    config = renamed(desk)
+    shown = desk.run("journal", "new", "--from", "default", config=config)
+    assert "1 source file in the table" in shown.stdout
+    assert desk.run("journal", "new", "--from", "default", "--yes", config=config).exit_code == 0
+    known = read_history(Store(str(desk.table), no_options()), "later")
+    assert known.lookup(Store(str(desk.table), no_options()), "later")("default:0.ndjson").finished
+    (failed,) = known.unfinished.values()
+    assert failed.record.failure
+    assert not step(desk, "later", "run-9")
 
 
 def test_the_old_name_is_refused_from_then_on_running_or_not(desk):

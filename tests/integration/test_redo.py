@@ -1,15 +1,24 @@
 """A data file is gone before its commit: its sources are read again, and every row is once."""
 
 import contextlib
+from datetime import timedelta
 
 import pytest
 from typer.testing import CliRunner
 
+from blizzard import keeper
+from blizzard.garbage import collect
 from blizzard.redo import look
+from lake import layout
+from lake.errors import JournalConflict
+from penguin import inline
 from penguin.cli import app as penguin_app
+from tests.support.builders import entries
 from tests.support.desk import Desk
 from tests.support.dying import Died, Fate
+from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids
+from tests.support.runner import InProcessRunner
 
 
 @pytest.fixture
@@ -41,6 +50,40 @@ def test_sources_of_a_file_that_is_gone_are_read_again_and_every_row_is_once(des
     assert ids(desk.table) == desk.landing.ids
 
 
+@pytest.mark.parametrize("lost", ["nothing", "names"])
+def test_a_running_blizzard_whose_source_is_quiet_hears_of_a_redo_at_its_next_poll(
+    desk, monkeypatch, lost
+):
+    """HOLES L38, W48: also where the names that were derived from the journal are deleted."""
+    monkeypatch.setattr(keeper, "EVERY_NAMES", 1)
+    desk.loses_a_file()
+    desk.penguin()
+    running = pipeline_of(desk.settings, InProcessRunner())
+    assert not running.step()
+    segments = list((desk.table / layout.known_folder(desk.settings.name)).iterdir())
+    assert segments
+    assert desk.redo()[1] is not None
+    if lost == "names":
+        for path in segments:
+            path.unlink()
+    assert running.step()
+    assert not running.step()
+    desk.penguin()
+    assert ids(desk.table) == desk.landing.ids
+
+
+def test_a_running_blizzard_stops_at_its_next_poll_when_another_has_appended(desk):
+    """HOLES L38: whatever was appended is heard of, not only a redo."""
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    running = pipeline_of(desk.settings, InProcessRunner())
+    assert not running.step()
+    desk.landing.land("b.ndjson", 5)
+    desk.blizzard()
+    with pytest.raises(JournalConflict, match="has appended entry 2"):
+        running.step()
+
+
 def test_a_redo_that_is_under_way_is_not_begun_again(desk):
     """D04: the log still says held while penguin has yet to commit the entry."""
     desk.loses_a_file()
@@ -53,6 +96,27 @@ def test_a_redo_that_is_under_way_is_not_begun_again(desk):
     assert "under way" in found.units[0].why_not
     desk.penguin()
     assert ids(desk.table) == desk.landing.ids
+
+
+def test_a_clean_up_after_a_redo_gives_up_nothing_again(desk):
+    """HOLES D27: its entry carries none of the names that the redo gave up."""
+    desk.loses_a_file()
+    desk.penguin()
+    desk.redo()
+    name = layout.dead_letters(desk.clock.now(), desk.clock.fresh_id())
+    folder = layout.dead_letter_folder(desk.settings.name)
+    desk.store.replace(f"{folder}/{name}", b"{}\n")
+    done = collect(
+        desk.store,
+        desk.settings.name,
+        lambda: inline.named_files(str(desk.table), desk.sink.storage_options),
+        clock=desk.clock,
+        older_than=timedelta(0),
+    )
+    redone, cleaned = entries(desk.table)[-2:]
+    assert (redone.kind, cleaned.kind, cleaned.sequence) == ("redo", "gc", done.entry)
+    assert redone.redone
+    assert cleaned.redone == ()
 
 
 def test_before_penguin_has_held_the_file_there_is_nothing_to_redo(desk):

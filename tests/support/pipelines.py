@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from blizzard.handoff import IsCommitted, Publisher, publisher_of
+from blizzard.handoff import FollowEntry, IsCommitted, Publisher
 from blizzard.pipeline import OpenStore, Pipeline
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings
@@ -31,7 +31,7 @@ def pipeline_of(
     return Pipeline(
         settings=settings,
         runner=runner,
-        publisher=publisher or publisher_of(settings.sink.handoff, is_committed),
+        publisher=publisher or FollowEntry(is_committed),
         log_knows_pipeline=log_knows_pipeline,
         clock=clock,
         emit=emit,

@@ -1,12 +1,13 @@
 """`blizzard journal new`: what it would do, and the doing where that is asked for."""
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import typer
 
 from blizzard.admission import admit
-from blizzard.claim import refuse_while_written
+from blizzard.claim import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.commands.common import console as terminal
 from blizzard.commands.common import open_reader, plain, plural, print_line, say
 from blizzard.history import History, read_history, read_receipt
@@ -20,6 +21,7 @@ from lake.arguments import DONE, FAILED, Output, complain
 from lake.clock import Clock
 from lake.errors import DocumentUnreadable, JournalLost, LakeError
 from lake.storage import Reader, Store
+from lake.telemetry.events import Event
 from penguin import inline
 
 AGAIN = (
@@ -42,28 +44,53 @@ def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output
     clock = Clock()
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
+    names = tuple(dict.fromkeys((settings.name, old or settings.name)))
     try:
         reader = open_reader(place)
-        for name in dict.fromkeys((settings.name, old or settings.name)):
-            refuse_while_written(
-                reader, name, machine=this_machine(), wait=time.sleep, watching=_tell_watching
-            )
-        _refuse_whole(reader, settings, identity, old)
-        ahead = prospect(reader, identity, old, _last_committed(settings))
         if not yes:
-            _tell_ahead(settings.name, ahead, output)
+            for name in names:
+                refuse_while_written(
+                    reader, name, machine=this_machine(), wait=time.sleep, watching=_tell_watching
+                )
+            _tell_ahead(settings.name, _checked(reader, settings, identity, old), output)
             return FAILED
+        for name in names:
+            refuse_while_alive_here(reader, name, machine=this_machine())
+        # Before anything is written, and again once nobody else can write.
+        _checked(reader, settings, identity, old)
         store = Store(place.uri, place.options)
-        done = (
-            begin_empty(store, identity, _last_committed(settings), clock)
-            if old is None
-            else take_over(store, identity, old, _last_committed(settings), clock)
-        )
+        with ExitStack() as turns:
+            for name in names:
+                turns.enter_context(
+                    turn_of(
+                        store,
+                        name,
+                        identity.run,
+                        machine=this_machine(),
+                        clock=clock,
+                        emit=_tell_event,
+                        wait=time.sleep,
+                    )
+                )
+            _checked(reader, settings, identity, old)
+            done = (
+                begin_empty(store, identity, _last_committed(settings), clock)
+                if old is None
+                else take_over(store, identity, old, _last_committed(settings), clock)
+            )
     except LakeError as trouble:
         complain(trouble, who=settings.name)
         return FAILED
     _tell_done(settings.name, done, output)
     return DONE
+
+
+def _checked(
+    store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
+) -> Prospect:
+    """Return what would happen; raise what speaks against it."""
+    _refuse_whole(store, settings, identity, old)
+    return prospect(store, identity, old, _last_committed(settings))
 
 
 def prospect(
@@ -141,6 +168,10 @@ def _last_committed(settings: PipelineSettings) -> LastCommitted:
 
 def _tell_watching(writer: Writer) -> None:
     typer.echo(f"watching whether another blizzard is alive: {writer.who()}", err=True)
+
+
+def _tell_event(event: Event) -> None:
+    typer.echo(event.sentence(), err=True)
 
 
 def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:

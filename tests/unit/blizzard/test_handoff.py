@@ -9,6 +9,7 @@ import pytest
 from blizzard.events import FilesHandedOff
 from blizzard.handoff import (
     CommitInline,
+    FollowEntry,
     HandedOn,
     LeaveToPenguin,
     MoveFromOutbox,
@@ -208,7 +209,7 @@ def bench(tmp_path: Path, source: Path, handoff: Handoff, **given: object) -> Be
     sink = SinkSettings(table_uri=str(tmp_path / "table"), handoff=handoff)
     return Bench(
         pipeline_settings(source, tmp_path / "table", sink=sink),
-        publisher=publisher_of(handoff, no),
+        publisher=FollowEntry(no),
         **given,  # type: ignore[arg-type]
     )
 
@@ -297,3 +298,30 @@ def test_a_hand_off_that_was_changed_meanwhile_stops_the_pipeline_before_its_nex
     with pytest.raises(ProtocolConflict, match="staging"):
         pipeline.step()
     assert len(made.entries()) == 2
+
+
+@pytest.mark.parametrize("before", Handoff)
+@pytest.mark.parametrize("now", Handoff)
+def test_a_batch_is_handed_off_as_its_entry_says_whatever_the_configuration_says_by_then(
+    tmp_path: Path, source: Path, before: Handoff, now: Handoff
+) -> None:
+    """HOLES W22: the hand-off was changed during a batch that died before it was handed off."""
+
+    class Dies:
+        def publish(self, store: object, last: Entry, *, redo: bool) -> HandedOn:
+            if last.files:
+                raise StoreUnavailable("it died here")
+            return HandedOn()
+
+    made = bench(tmp_path, source, before)
+    with pytest.raises(StoreUnavailable):
+        replace(made, publisher=Dies()).pipeline().step()
+    if now is not before:
+        local(made.table).create(protocol(2), encode(Protocol(handoff=now)))
+
+    later = bench(tmp_path, source, now, run_id="run-2")
+    assert not later.pipeline().step()
+
+    (file,) = made.entries()[1].files
+    assert (made.table / file.filename).stat().st_size == file.size
+    assert len(metas(made.table)) == (before is Handoff.STAGING)

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from lake.entry import (
     Entry,
     Handoff,
+    Lineage,
     Protocol,
     Receipt,
     decode_entry,
@@ -139,3 +140,24 @@ def test_an_entry_of_a_kind_that_nobody_knows_is_refused_and_not_passed_over():
     body = encode(ENTRY).replace(b'"kind":"batch"', b'"kind":"later"')
     with pytest.raises(DocumentUnreadable, match="kind"):
         decode_entry(body, PATH)
+
+
+def test_a_successor_goes_on_with_the_journal_and_repeats_nothing_that_was_done():
+    """HOLES D27: whatever an entry says that it does, the one after it does not say again."""
+    full = replace(
+        ENTRY,
+        deleted=("x.parquet",),
+        redone=("0190",),
+        inherits=Lineage(pipeline="old", journal="j-0", sequence=3, digest="cd", entries=1),
+        heir="later",
+    )
+    after = full.successor("gc", previous="ef" * 32, run="run-2", created=ENTRY.created)
+    assert (after.kind, after.sequence, after.previous) == ("gc", 2, "ef" * 32)
+    goes_on = {"format", "pipeline", "journal", "handoff", "source_uris", "table_schema"}
+    goes_on |= {"partition_columns", "created"}
+    says = {"kind", "sequence", "run", "previous"}
+    for each in fields(Entry):
+        if each.name in goes_on:
+            assert getattr(after, each.name) == getattr(full, each.name), each.name
+        elif each.name not in says:
+            assert not getattr(after, each.name), f"{each.name} is carried on"

@@ -1,0 +1,47 @@
+"""Entries never outlive their journal: one that stands in a journal it does not belong to goes.
+
+`blizzard journal new` puts another journal in the place of one. Whoever looked at the old one and
+slept meanwhile could still create the entry that was next there, and so make a gap in the new one.
+A run is kept from that by its claim, which `journal new` takes. The commands that append beside a
+run have none. Both look back: an entry that does not follow the one before it is taken back.
+"""
+
+from lake import layout
+from lake.entry import Entry, digest, encode
+from lake.errors import JournalConflict
+from lake.storage import AlreadyThere, Store
+
+
+def append_beside(store: Store, entry: Entry) -> bool:
+    """Write an operator's entry in its place; return False where another entry stands there.
+
+    Where the journal was replaced since it was read, the entry is taken back: a JournalConflict.
+    """
+    path, body = layout.journal_entry(entry.pipeline, entry.sequence), encode(entry)
+    # One that is there may be our own, whose answer was lost inside of the store's client.
+    if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
+        return False
+    if withdraw_stray(store, entry):
+        raise JournalConflict(
+            "the journal was replaced while this command was at work; nothing was done, try again",
+            path=store.describe(layout.journal_folder(entry.pipeline)),
+        )
+    return True
+
+
+def withdraw_stray(store: Store, entry: Entry) -> bool:
+    """Take an entry of ours back if it follows nothing; return whether it was taken back.
+
+    Nobody can have gone on from it: the next entry would have to follow it, and both programs
+    refuse a journal in which one does not follow the other.
+    """
+    if entry.sequence == 0:
+        return False
+    before = store.get(layout.journal_entry(entry.pipeline, entry.sequence - 1))
+    path = layout.journal_entry(entry.pipeline, entry.sequence)
+    if before is not None and digest(before) == entry.previous:
+        return False
+    if store.get(path) != encode(entry):
+        return False
+    store.delete(path)
+    return True
