@@ -1,7 +1,7 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -130,7 +130,8 @@ class Sifter:
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
         known = before.unfinished
-        is_other = before.finished is not None or (
+        # What gave no row has none in the table: its new content is read like a new file's.
+        is_other = (before.finished is not None and not before.finished.empty) or (
             known is not None and is_in_table(known.record) and not same_object(known.record, facts)
         )
         # The rest of an object whose first lines are in the table is read whatever came before it.
@@ -227,7 +228,7 @@ class Sifter:
             values = partition_of(facts.path, self.template, self.partition_fields)
         except PartitionUnknown as unknown:
             self.leave(Reason.MISPLACED, facts, unknown.message)
-            self._misplaced.append(_failed(source.name, facts, unknown))
+            self._misplaced.append(_failed(source.name, facts, unknown, known))
             return Verdict.WAIT
         self._bytes += facts.size
         if is_other:
@@ -245,13 +246,27 @@ class Sifter:
         return Verdict.TAKE
 
 
-def _failed(source: str, facts: ObjectFacts, error: LakeError) -> SourceRecord:
-    return SourceRecord(
-        source=source,
-        path=facts.path,
-        size=facts.size,
-        etag=facts.etag,
-        failure=Failure(stage=Stage.DISCOVER, code=error.code, message=error.message),
+def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:
+    """Enter a file that fails before it is read; what is in the table of it stays known."""
+    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+    read = _read_before(known, facts) if known is not None else 0
+    if known is None or not read:
+        return SourceRecord(
+            source=source, path=facts.path, size=facts.size, etag=facts.etag, failure=failure
+        )
+    return replace(
+        known.record,
+        lines=0,
+        blank=0,
+        quarantined=0,
+        rows=0,
+        skipped=read,
+        complete=True,
+        dropped={},
+        unit=None,
+        failure=replace(
+            failure, message=f"{error.message}; its lines 1 to {read} are in the table"
+        ),
     )
 
 

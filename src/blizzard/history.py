@@ -12,9 +12,9 @@ from itertools import count
 
 from blizzard import snapshot
 from blizzard.flow import Known, Name
-from blizzard.known import Blocks, Cursor, KnownBroken, Segment, open_segment
+from blizzard.known import Blocks, Cursor, KnownBroken, Segment, needs_mark, open_segment
 from lake import layout
-from lake.entry import Entry, Receipt, decode_entry, decode_receipt, digest
+from lake.entry import Entry, Receipt, SourceRecord, decode_entry, decode_receipt, digest
 from lake.errors import DocumentUnreadable, StoreUnavailable
 from lake.storage import Reader
 
@@ -57,6 +57,8 @@ class History:
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, the oldest segment first."""
+    marks_empty: bool = False
+    """Whether names are marked that gave no row though they have bytes, or the other way round."""
     kept: int | None = None
     """The entry of the snapshot that this was read from, or that was written last."""
     rebuilt: str | None = None
@@ -91,10 +93,15 @@ class History:
             self.last = entry
         for record in entry.sources:
             if record.failure is None and record.complete:
-                self.recent[record.key] = Name(key=record.key, size=record.size, etag=record.etag)
+                self._finish(record)
                 self.unfinished.pop(record.key, None)
             else:
                 self.unfinished[record.key] = Known(record=record, at=at)
+
+    def _finish(self, record: SourceRecord) -> None:
+        name = Name(key=record.key, size=record.size, etag=record.etag, empty=record.gave_no_row)
+        self.recent[record.key] = name
+        self.marks_empty = self.marks_empty or needs_mark(name)
 
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
         """Give the way to ask for many names; asked in their order, it costs one pass."""
@@ -223,6 +230,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         heir=found.heir,
         unfinished=_by_key(found),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
+        marks_empty=found.format == snapshot.WITH_EMPTY_MARKS,
         kept=found.sequence,
     )
 
