@@ -104,6 +104,8 @@ class Sifter:
     since: Window | None = None
     """The folders that are recent enough, counted from when the source was first read."""
     now: datetime
+    ahead: timedelta = timedelta(0)
+    """By how much our clock is known to be ahead of a store's."""
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
@@ -201,17 +203,19 @@ class Sifter:
     def _is_young(self, key: str, facts: ObjectFacts) -> bool:
         """Go by the store's clock, or by ours once the file has not changed for long enough.
 
-        A store's clock may be ahead of ours: then its time alone would keep a file waiting.
+        A store's clock may be ahead of ours: then its time alone would keep a file waiting. Where
+        ours is ahead, files seem older to us than they are, so that much is taken off.
         """
         enough = timedelta(seconds=self.source.min_age)
-        if not enough or self.now - facts.modified >= enough:
+        now = self.now - self.ahead
+        if not enough or now - facts.modified >= enough:
             return False
-        seen, at = self.first_seen.get(key, (facts, self.now))
-        if seen != facts or self.now < at:
-            at = self.now
+        seen, at = self.first_seen.get(key, (facts, now))
+        if seen != facts or now < at:
+            at = now
         if len(self.young) < self.source.max_files_per_batch:
             self.young[key] = (facts, at)
-        return self.now - at < enough
+        return now - at < enough
 
     def _enter(
         self, key: str, facts: ObjectFacts, known: Known | None, *, is_other: bool
@@ -291,9 +295,12 @@ def is_same(name: Name, facts: ObjectFacts) -> bool:
 
 
 def is_due(known: Known, now: datetime) -> bool:
-    """Say whether a file may be tried again: its rest is unread, or it failed and has rested."""
+    """Whether a file may be tried again: its rest is unread, or it failed and has rested.
+
+    One that failed in the future did so by a clock that was ahead: it need not wait for that.
+    """
     at = next_try(known)
-    return at is not None and now >= at
+    return at is not None and (now >= at or now < known.at)
 
 
 def next_try(known: Known) -> datetime | None:
