@@ -1,7 +1,7 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -104,6 +104,8 @@ class Sifter:
     since: Window | None = None
     """The folders that are recent enough, counted from when the source was first read."""
     now: datetime
+    ahead: timedelta = timedelta(0)
+    """By how much our clock is known to be ahead of a store's."""
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
@@ -130,7 +132,8 @@ class Sifter:
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
         known = before.unfinished
-        is_other = before.finished is not None or (
+        # What gave no row has none in the table: its new content is read like a new file's.
+        is_other = (before.finished is not None and not before.finished.empty) or (
             known is not None and is_in_table(known.record) and not same_object(known.record, facts)
         )
         # The rest of an object whose first lines are in the table is read whatever came before it.
@@ -200,17 +203,19 @@ class Sifter:
     def _is_young(self, key: str, facts: ObjectFacts) -> bool:
         """Go by the store's clock, or by ours once the file has not changed for long enough.
 
-        A store's clock may be ahead of ours: then its time alone would keep a file waiting.
+        A store's clock may be ahead of ours: then its time alone would keep a file waiting. Where
+        ours is ahead, files seem older to us than they are, so that much is taken off.
         """
         enough = timedelta(seconds=self.source.min_age)
-        if not enough or self.now - facts.modified >= enough:
+        now = self.now - self.ahead
+        if not enough or now - facts.modified >= enough:
             return False
-        seen, at = self.first_seen.get(key, (facts, self.now))
-        if seen != facts or self.now < at:
-            at = self.now
+        seen, at = self.first_seen.get(key, (facts, now))
+        if seen != facts or now < at:
+            at = now
         if len(self.young) < self.source.max_files_per_batch:
             self.young[key] = (facts, at)
-        return self.now - at < enough
+        return now - at < enough
 
     def _enter(
         self, key: str, facts: ObjectFacts, known: Known | None, *, is_other: bool
@@ -227,7 +232,7 @@ class Sifter:
             values = partition_of(facts.path, self.template, self.partition_fields)
         except PartitionUnknown as unknown:
             self.leave(Reason.MISPLACED, facts, unknown.message)
-            self._misplaced.append(_failed(source.name, facts, unknown))
+            self._misplaced.append(_failed(source.name, facts, unknown, known))
             return Verdict.WAIT
         self._bytes += facts.size
         if is_other:
@@ -245,13 +250,27 @@ class Sifter:
         return Verdict.TAKE
 
 
-def _failed(source: str, facts: ObjectFacts, error: LakeError) -> SourceRecord:
-    return SourceRecord(
-        source=source,
-        path=facts.path,
-        size=facts.size,
-        etag=facts.etag,
-        failure=Failure(stage=Stage.DISCOVER, code=error.code, message=error.message),
+def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:
+    """Enter a file that fails before it is read; what is in the table of it stays known."""
+    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+    read = _read_before(known, facts) if known is not None else 0
+    if known is None or not read:
+        return SourceRecord(
+            source=source, path=facts.path, size=facts.size, etag=facts.etag, failure=failure
+        )
+    return replace(
+        known.record,
+        lines=0,
+        blank=0,
+        quarantined=0,
+        rows=0,
+        skipped=read,
+        complete=True,
+        dropped={},
+        unit=None,
+        failure=replace(
+            failure, message=f"{error.message}; its lines 1 to {read} are in the table"
+        ),
     )
 
 
@@ -276,9 +295,12 @@ def is_same(name: Name, facts: ObjectFacts) -> bool:
 
 
 def is_due(known: Known, now: datetime) -> bool:
-    """Say whether a file may be tried again: its rest is unread, or it failed and has rested."""
+    """Whether a file may be tried again: its rest is unread, or it failed and has rested.
+
+    One that failed in the future did so by a clock that was ahead: it need not wait for that.
+    """
     at = next_try(known)
-    return at is not None and now >= at
+    return at is not None and (now >= at or now < known.at)
 
 
 def next_try(known: Known) -> datetime | None:

@@ -60,6 +60,8 @@ class Name:
     key: str
     size: int
     etag: str | None
+    empty: bool = False
+    """Whether it gave no row, so that nothing of it can come into the table a second time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ A listing that breaks off fails the whole look: nothing is taken, and no mark mo
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from blizzard.discovery import Finding, Sifter, Verdict, is_due, is_same
@@ -58,9 +58,13 @@ class Lookout:
         since: datetime | None,
         tried: frozenset[str],
         now: datetime,
+        ahead: timedelta = timedelta(0),
     ) -> Finding:
-        """Say what there is to do: by a sweep where one is due, else by a quick look."""
-        began = min((at for at in (since, self._began) if at is not None), default=now)
+        """Return what there is to do: by a sweep where one is due, else by a quick look.
+
+        `ahead` is by how much our clock is known to be ahead of a store's.
+        """
+        began = min(at for at in (since, self._began, now) if at is not None)
         due = self._due(unfinished, tried, now)
         sweep = (
             self._watch.sweep_is_due(
@@ -86,6 +90,7 @@ class Lookout:
                 first_seen=self._young,
                 since=_widened(self.source.lookback, began, now),
                 now=now,
+                ahead=ahead,
             ),
             watcher=Watcher(
                 late_after=now.timestamp() - self.source.late_window,
@@ -106,7 +111,15 @@ class Lookout:
                 raise
             # Then all names are held and sorted: slower and larger, and as exact.
             self._hold_all = True
-            return self.look(store, books, unfinished=unfinished, since=since, tried=tried, now=now)
+            return self.look(
+                store,
+                books,
+                unfinished=unfinished,
+                since=since,
+                tried=tried,
+                now=now,
+                ahead=ahead,
+            )
         finding = look.finding(self._resting)
         self._watch = look.watcher.end(now.timestamp())
         self._young = look.sifter.young

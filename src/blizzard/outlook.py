@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from blizzard.discovery import Finding
@@ -95,12 +95,14 @@ class Outlook:
         clock: Clock,
         pace: Pace,
         pause: Callable[[float], object],
+        ahead: Callable[[], timedelta] = timedelta,
     ) -> None:
         self._settings = settings
         self._open_source = open_source
         self._clock = clock
         self._pace = pace
         self._pause = pause
+        self._ahead_of_store = ahead
         self._lookouts = {each.source.name: each for each in lookouts(settings)}
         self._seen: dict[str, _Seen] = {}
         self._ahead: _LookAhead | None = None
@@ -226,9 +228,10 @@ class Outlook:
                 self._open_source(source_location(source)),
                 books(),
                 unfinished=unfinished,
-                since=ledger.since(source.name),
+                since=None if source.lookback is None else ledger.since(source.name),
                 tried=tried,
                 now=self._clock.now(),
+                ahead=self._ahead_of_store() if source.min_age else timedelta(0),
             )
             looked[source.name] = _Looked(finding=finding, lookout=lookout)
         return looked

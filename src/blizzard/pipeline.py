@@ -98,6 +98,7 @@ class Pipeline:
             clock=self.clock,
             pace=self.pace or Pace(drain=self.once),
             pause=self.pause,
+            ahead=self.claim.ahead if self.claim is not None else timedelta,
         )
 
     def until_next_look(self) -> float:

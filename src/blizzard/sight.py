@@ -114,13 +114,17 @@ def look_at(
 ) -> Finding:
     """Look at one source, all of it, as a run does that has just started."""
     lookout = next(each for each in lookouts(settings) if each.source is source)
+    now = clock.now()
+    since = None
+    if source.lookback is not None and store is not None:
+        since = history.first_read(store, settings.name, source.name, now=now)
     return lookout.look(
         open_source(source_location(source)),
         history.lookup(store, settings.name) if store is not None else lambda _key: UNKNOWN,
         unfinished=history.unfinished,
-        since=history.since.get(source.name),
+        since=since,
         tried=frozenset(),
-        now=clock.now(),
+        now=now,
     )
 
 
