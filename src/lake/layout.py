@@ -46,6 +46,20 @@ def file_id(path: str) -> str | None:
     return found[1] if found and not first.startswith(("_", ".")) else None
 
 
+def why_unreadable(path: str) -> str | None:
+    """Return why readers cannot read a file of this name once a log names it; None if they can.
+
+    A log writes paths as URIs. Spark and deltalake take what stands before a colon in the first
+    part for a scheme, and one such file makes the whole table unreadable; Spark opens no file with
+    a colon in its name; polars takes a star for a pattern.
+    """
+    parts = path.split("/")
+    if ":" in parts[0] or ":" in parts[-1]:
+        where = "the first folder" if ":" in parts[0] and len(parts) > 1 else "the name"
+        return f"{where} has a colon, which Spark and deltalake take for part of a URI"
+    return "its path has a star, which polars takes for a pattern" if "*" in path else None
+
+
 def outbox(pipeline: str, file: TablePath) -> TablePath:
     """Name the place where a file waits, unseen, until its entry is in the journal."""
     return TablePath(f"{OURS}/{pipeline}/outbox/{file}")

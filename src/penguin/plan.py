@@ -13,7 +13,7 @@ from typing import assert_never
 from lake.datafile import FinishedFile
 from lake.entry import Entry
 from lake.errors import LakeError
-from lake.layout import DELTA_LOG, OURS, STAGING, file_name
+from lake.layout import DELTA_LOG, OURS, STAGING, file_name, why_unreadable
 from lake.meta import EntryName
 from lake.partition import check_value
 from lake.schema import DELTA, Field, FieldType
@@ -268,6 +268,9 @@ def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
         segments = file.filename.split("/")
         if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
             raise _invalid(ready, "this is not the name of a data file", file)
+        unreadable = why_unreadable(file.filename)
+        if unreadable is not None:
+            raise _invalid(ready, unreadable, file)
         if file.filename in seen or file.filename in others:
             raise _invalid(ready, "this file is named twice", file)
         seen.add(file.filename)

@@ -38,6 +38,7 @@ from lake.layout import (
 )
 from lake.options import StorageOptions
 from lake.storage import AlreadyThere, Created, Reader, Store, local_path
+from penguin.deltatypes import inner_structs
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, DeltaField, DeltaSchema, TableFacts
 from penguin.recall import Memory, Recalled
@@ -580,8 +581,11 @@ def _configuration_reasons(configuration: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} is {value}"
 
 
-def _field_reasons(fields: list[DeltaField]) -> Iterator[str]:
+def _field_reasons(fields: list[DeltaField], inside: str = "") -> Iterator[str]:
     for field in fields:
+        shown = f"{inside}{field['name']}"
         for name in sorted(field.get("metadata") or ()):
             if name.startswith(UNSAFE_FIELD_METADATA):
-                yield f"column {field['name']} has {name}"
+                yield f"column {shown} has {name}"
+        for inner in inner_structs(field["type"]):
+            yield from _field_reasons(inner["fields"], f"{shown}.")
