@@ -27,6 +27,18 @@ def struct_of(fields: Any) -> DeltaSchema:  # noqa: ANN401 - any iterable of fie
     return {"type": "struct", "fields": deepcopy(list(fields))}
 
 
+def why_no_table(schema: DeltaSchema) -> str | None:
+    """Return why no table can be created with these columns; None if one can."""
+    if not schema["fields"]:
+        return "it has no columns"
+    seen: dict[str, str] = {}
+    for one in schema["fields"]:
+        twin = seen.setdefault(one["name"].casefold(), one["name"])
+        if twin != one["name"]:
+            return f"columns {twin} and {one['name']} differ only in case"
+    return None
+
+
 def inner_structs(kind: DeltaType) -> Iterator[DeltaSchema]:
     """Return the structs of a type that are in no other struct: itself, or those in it."""
     match kind_of(kind):

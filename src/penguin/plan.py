@@ -17,6 +17,7 @@ from lake.layout import DELTA_LOG, OURS, STAGING, file_name, why_unreadable
 from lake.meta import EntryName
 from lake.partition import check_value
 from lake.schema import DELTA, Field, FieldType
+from penguin.deltatypes import why_no_table
 from penguin.errors import EntryInvalid, FileReleased, SchemaRefused
 from penguin.flow import (
     Add,
@@ -136,7 +137,7 @@ class _Draft:
     def take(self, ready: ReadyEntry) -> None:
         entry = ready.entry
         _check_configured_partitions(self.rules.partition_columns, ready)
-        table = self.table or self.rules.new_table(entry)
+        table = self.table or self._new_table(ready)
         after = self.after or table
         _check_books(ready)
         _check_names(ready, self.adds)
@@ -175,6 +176,12 @@ class _Draft:
         broken = tuple(file for file in entry.files if file.unit in units)
         self.holds += _hold(ready, broken, HoldCode.FILE_MISSING, told)
         self.taken.setdefault(entry.pipeline, []).append(ready)
+
+    def _new_table(self, ready: ReadyEntry) -> TableFacts:
+        wrong = why_no_table(ready.entry.table_schema)
+        if wrong is not None:
+            raise SchemaRefused(ready.entry.sequence, (wrong,), path=ready.path)
+        return self.rules.new_table(ready.entry)
 
     def release(self, held: Releasable) -> None:
         """Take what was set aside of a unit, if the table can hold it now and all of it is there.

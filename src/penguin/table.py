@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.metadata import version as version_of
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
@@ -427,6 +428,36 @@ class Log(LogReader):
             if _has_log(self.store):
                 raise TableExists("the table is there already", table=self.store.uri) from failed
             raise
+
+
+def refused_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return why a table with some properties cannot be made, by the property that is to blame.
+
+    Only the library knows what it takes, so a table without files is made in a folder of our own
+    and opened as the real one would be.
+    """
+    alone = {name: _refused({name: value}) for name, value in properties.items()}
+    found = {name: why for name, why in alone.items() if why is not None}
+    together = None if found or len(properties) < 2 else _refused(properties)
+    return found if together is None else {next(iter(properties)): together}
+
+
+def _refused(properties: Mapping[str, str]) -> str | None:
+    column = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    wanted = TableFacts(
+        version=None,
+        schema={"type": "struct", "fields": [column]},
+        partition_columns=(),
+        configuration=properties,
+    )
+    with TemporaryDirectory(prefix="penguin-") as folder:
+        log = Log(Store(folder, StorageOptions()))
+        try:
+            log.create(wanted, {})
+            log.open()
+        except (CommitFailed, TableUnreadable, TableUnsupported) as refused:
+            return refused.message
+    return None
 
 
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
