@@ -238,7 +238,9 @@ def _tables_for_inline(
         name = settings.tables.get(pipeline)
         if name is None:
             return None
-        tables = penguin_config.load(files or [], folders or [], os.environ).tables
+        tables = penguin_config.load(
+            files or [], folders or [], os.environ, inline.refused_properties
+        ).tables
         return next(each for each in tables if each.name == name)
 
     return table_of

@@ -26,6 +26,9 @@ PROTOCOL_NAME = re.compile(r"(\d+)\.json")
 FILE_NAME = re.compile(
     r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\.parquet"
 )
+TIMED_NAME = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})\.parquet")
+"""A UUIDv7 whose variant is not looked at: some writers fill those bits at random."""
+PARQUET_SUFFIX = ".parquet"
 META_SUFFIX = ".meta.json"
 DEAD_LETTERS_NAME = re.compile(r"failures-\d{8}-\d{6}-[0-9a-f-]{36}\.ndjson")
 
@@ -37,13 +40,46 @@ def data_file(values: PartitionValues, fresh_id: UUID) -> TablePath:
 
 
 def file_id(path: str) -> str | None:
-    """Give the UUIDv7 that a data file is named by; None for whatever else stands in a table.
+    """Give the UUIDv7 that a data file is named by; None for whatever else stands in a table."""
+    return _named_by(FILE_NAME, path)
 
-    Folders that start with `_` or `.` hold no data: Delta and VACUUM do not look into them either.
-    """
+
+def timed_id(path: str) -> str | None:
+    """Return the id that tells when a data file was named, also one of another variant."""
+    return _named_by(TIMED_NAME, path)
+
+
+def _named_by(pattern: re.Pattern[str], path: str) -> str | None:
     first, _, _ = path.partition("/")
-    found = FILE_NAME.fullmatch(path.rpartition("/")[2])
-    return found[1] if found and not first.startswith(("_", ".")) else None
+    found = pattern.fullmatch(path.rpartition("/")[2])
+    return found[1] if found and not is_hidden(first) else None
+
+
+def is_hidden(part: str) -> bool:
+    """Whether a folder or file of this name holds no data: Delta and VACUUM pass over it, too.
+
+    A partition folder is none of those, whatever its column's name begins with.
+    """
+    return part.startswith(("_", ".")) and "=" not in part
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a name is that of a Parquet file, whoever wrote it."""
+    return path.lower().endswith(PARQUET_SUFFIX)
+
+
+def why_unreadable(path: str) -> str | None:
+    """Return why readers cannot read a file of this name once a log names it; None if they can.
+
+    A log writes paths as URIs. Spark and deltalake take what stands before a colon in the first
+    part for a scheme, and one such file makes the whole table unreadable; Spark opens no file with
+    a colon in its name; polars takes a star for a pattern.
+    """
+    parts = path.split("/")
+    if ":" in parts[0] or ":" in parts[-1]:
+        where = "the first folder" if ":" in parts[0] and len(parts) > 1 else "the name"
+        return f"{where} has a colon, which Spark and deltalake take for part of a URI"
+    return "its path has a star, which polars takes for a pattern" if "*" in path else None
 
 
 def outbox(pipeline: str, file: TablePath) -> TablePath:

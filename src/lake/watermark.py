@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from lake.clock import uuid7
-from lake.layout import file_id
+from lake.layout import timed_id
 
 Marks = Mapping[str, str]
 """For each folder (the table's root is the empty name) the highest name that is settled."""
@@ -28,7 +27,7 @@ def place(path: str) -> tuple[str, str]:
 
 def named_at(path: str) -> int | None:
     """Give the time that a name carries, in milliseconds since the epoch; None for no time."""
-    found = file_id(path)
+    found = timed_id(path)
     return None if found is None else UUID(found).int >> 80
 
 
@@ -38,8 +37,8 @@ def look_from(mark: str | None, late: timedelta) -> str | None:
     if at is None:
         return None
     start = at - round(late / timedelta(milliseconds=1))
-    # A name that is lower than every name of that millisecond.
-    return None if start <= 0 else f"{uuid7(start, bytes(10))}"
+    # A name that is lower than every name of that millisecond, of whichever variant.
+    return None if start <= 0 else f"{UUID(int=start << 80)}"
 
 
 def is_late(path: str, marks: Marks) -> bool:

@@ -1,6 +1,7 @@
 """Tables as written in YAML, made into settings. Neither Arrow nor Delta is needed for it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from lake.config.loader import Fault, load_document, not_acted_on
@@ -23,11 +24,22 @@ tables:
       AWS_REGION: us-east-1"""
 
 
+Refuse = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""Returns why a table cannot be made with some properties, by the property that is to blame."""
+
+
 def load(
-    files: Sequence[Path], folders: Sequence[Path], environment: Mapping[str, str]
+    files: Sequence[Path],
+    folders: Sequence[Path],
+    environment: Mapping[str, str],
+    refused_properties: Refuse = lambda _properties: {},
 ) -> PenguinSettings:
-    """Read a configuration; ConfigInvalid carries every fault of it."""
-    document = load_document(files, folders, environment, _check)
+    """Read a configuration; ConfigInvalid carries every fault of it.
+
+    Only Delta knows which table properties it takes: whoever has it at hand lets it be asked.
+    """
+    check = partial(_check, refused_properties=refused_properties)
+    document = load_document(files, folders, environment, check)
     return PenguinSettings(
         tables=tuple(_settings(name, table) for name, table in document.tables.items()),
         metrics_enabled=document.metrics.enabled,
@@ -41,7 +53,7 @@ def warnings(document: Document) -> list[str]:
     return not_acted_on(document, NOT_YET)
 
 
-def _check(document: Document) -> Iterator[Fault]:
+def _check(document: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
     if not document.tables:
         yield Fault((), NO_TABLE, near=(("tables",),))
     for name, table in document.tables.items():
@@ -50,6 +62,10 @@ def _check(document: Document) -> Iterator[Fault]:
                 ("tables", name, "table_properties", FORGETS),
                 "must not be set: the table would forget which batches it already holds",
             )
+        elif table.table_properties:
+            for key, why in refused_properties(table.table_properties).items():
+                place = ("tables", name, "table_properties", key)
+                yield Fault(place, f"a table cannot be made with it: {why}")
         yield from _window_faults(("tables", name), table)
 
 

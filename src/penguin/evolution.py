@@ -8,12 +8,19 @@ reads them.
 """
 
 import json
-import re
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from penguin.deltatypes import (
+    DECIMAL,
+    DeltaType,
+    by_name,
+    clean,
+    kind_of,
+    same_fields,
+    struct_of,
+    type_name,
+)
 from penguin.flow import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
 from penguin.flow import TableFacts as Table
 from penguin.settings import Evolution
@@ -44,10 +51,6 @@ ADDABLE = frozenset(
         "binary",
     }
 )
-DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-
-DeltaType = Any
-"""A Delta type: a name, or an object for a struct, an array or a map."""
 
 
 def decide(
@@ -98,9 +101,9 @@ class _Walk:
         Fields keep the table's order; new ones come last. Values of partition columns stand in
         paths: such a column is never missing, never dropped, and its nulls are judged one by one.
         """
-        ours = _by_name(table)
-        ghosts = _by_name(hidden) if hidden else {}
-        theirs = _by_name(entry)
+        ours = by_name(table)
+        ghosts = by_name(hidden) if hidden else {}
+        theirs = by_name(entry)
         self._check_case([*ours, *ghosts], entry, inside)
         kept, gone = [], dict(ghosts)
         for name, mine in ours.items():
@@ -113,6 +116,8 @@ class _Walk:
                 gone.pop(name, None)
                 if ghost is not None:
                     gone[name] = ghost
+            elif inside and self.mode is Evolution.OVERWRITE:
+                kept.append(self._stays(mine, inside + name))
             elif partition or self._may_lack(mine, inside + name):
                 kept.append(mine)
             else:
@@ -125,7 +130,7 @@ class _Walk:
             gone.pop(name, None)
             if ghost is not None:
                 gone[name] = ghost
-        return _struct(kept), _struct(gone.values())
+        return struct_of(kept), struct_of(gone.values())
 
     def _check_case(self, known: list[str], entry: DeltaSchema, inside: str) -> None:
         """Refuse names that differ only in case: half of the readers take them for one."""
@@ -137,9 +142,19 @@ class _Walk:
                     f"{inside}{one['name']}: differs from {inside}{twin} only in case"
                 )
 
+    def _stays(self, mine: DeltaField, shown: str) -> DeltaField:
+        """Return a field of a struct that the files lack: it is never dropped, it is null there.
+
+        deltalake cannot scan a struct of which a file has none of the fields, and which fields
+        each file of before has is not known.
+        """
+        if not mine["nullable"]:
+            self.widened.append(shown)
+        return {**mine, "nullable": True}
+
     def _may_lack(self, mine: DeltaField, shown: str) -> bool:
         """Say whether a column that the files do not have stays in the table."""
-        kind = _type_name(mine["type"])
+        kind = type_name(mine["type"])
         match self.mode:
             case Evolution.OVERWRITE:
                 self.dropped.append(shown)
@@ -171,7 +186,7 @@ class _Walk:
         if theirs["nullable"] and not nullable and not partition:
             nullable = self._may_relax(
                 shown,
-                f"{shown}: type {_type_name(theirs['type'])} may be null in the files, "
+                f"{shown}: type {type_name(theirs['type'])} may be null in the files, "
                 f"the table requires it",
             )
         return {**mine, "type": kind, "nullable": nullable}, _ghost(mine["name"], hidden)
@@ -191,7 +206,7 @@ class _Walk:
         hidden: DeltaType = None
         if self.mode is Evolution.STRICT:
             self.reasons.append(
-                f"{shown}: the table does not have it, the files have type {_type_name(kind)}, "
+                f"{shown}: the table does not have it, the files have type {type_name(kind)}, "
                 "and strict accepts no difference"
             )
         else:
@@ -201,29 +216,45 @@ class _Walk:
             kind, hidden = again.kind(ghost["type"], None, kind, shown, fixed=False)
             self.reasons += [f"{reason} (it was dropped before)" for reason in again.reasons]
         self.added.append(shown)
-        made = {"name": name, "type": _clean(kind), "nullable": True, "metadata": {}}
+        made = {"name": name, "type": clean(kind), "nullable": True, "metadata": {}}
         return made, _ghost(name, hidden)
 
     def kind(
         self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *, fixed: bool
     ) -> tuple[DeltaType, DeltaType]:
         """Give the type that reads files of both, and what files hold beside it."""
-        match _kind(table), _kind(entry):
+        match kind_of(table), kind_of(entry):
             case "struct", "struct":
                 kind, rest = self.struct(table, hidden, entry, inside=f"{shown}.")
                 return kind, rest if rest["fields"] else None
             case "array", "array":
                 return self._inside(table, hidden, entry, shown, "elementType", "containsNull")
-            case "map", "map" if _clean(table["keyType"]) == _clean(entry["keyType"]):
-                return self._inside(table, hidden, entry, shown, "valueType", "valueContainsNull")
+            case "map", "map" if clean(table["keyType"]) == clean(entry["keyType"]):
+                return self._map(table, hidden, entry, shown)
         if self._reads(table, entry):
             return table, None
         if self.mode is Evolution.OVERWRITE and not fixed and reads(entry, table):
             self.widened.append(shown)
-            return _clean(entry), None
+            return clean(entry), None
         self.reasons.append(
-            f"{shown}: the table has type {_type_name(table)}, "
-            f"the files have type {_type_name(entry)}"
+            f"{shown}: the table has type {type_name(table)}, "
+            f"the files have type {type_name(entry)}"
+        )
+        return table, None
+
+    def _map(
+        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str
+    ) -> tuple[DeltaType, DeltaType]:
+        """Go on with the values of two maps: structs in them have the same fields, or none is read.
+
+        deltalake fails on other fields, or gives the values of one for those of another.
+        """
+        if same_fields(table["valueType"], entry["valueType"]):
+            return self._inside(table, hidden, entry, shown, "valueType", "valueContainsNull")
+        self.reasons.append(
+            f"{shown}: the table has type {type_name(table)}, the files have type "
+            f"{type_name(entry)}; structs inside a map must have the same fields in every file, "
+            "because deltalake does not match them by name"
         )
         return table, None
 
@@ -239,14 +270,14 @@ class _Walk:
         if entry[nullable] and not may:
             may = self._may_relax(
                 shown,
-                f"{shown}: type {_type_name(entry)} may hold nulls in the files, "
+                f"{shown}: type {type_name(entry)} may hold nulls in the files, "
                 "the table allows none",
             )
         after = {**table, inner: kind, nullable: may}
         return after, None if rest is None else {**table, inner: rest}
 
     def _reads(self, table: DeltaType, entry: DeltaType) -> bool:
-        same = _clean(table) == _clean(entry)
+        same = clean(table) == clean(entry)
         return same or (self.mode is not Evolution.STRICT and reads(table, entry))
 
 
@@ -261,7 +292,7 @@ def reads(table: DeltaType, file: DeltaType) -> bool:
 
 
 def _reasons_against_adding(new: DeltaField, shown: str) -> Iterator[str]:
-    kind = _type_name(new["type"])
+    kind = type_name(new["type"])
     if not new["nullable"]:
         yield (
             f"{shown}: the table does not have it, the files have type {kind} and require it; "
@@ -271,7 +302,7 @@ def _reasons_against_adding(new: DeltaField, shown: str) -> Iterator[str]:
 
 
 def _reasons_against_type(kind: DeltaType, shown: str) -> Iterator[str]:
-    match _kind(kind):
+    match kind_of(kind):
         case "struct":
             twins: dict[str, str] = {}
             for one in kind["fields"]:
@@ -292,10 +323,10 @@ def _dropped(table: Table) -> DeltaSchema | None:
     """Read what the table remembers of dropped columns; None where it cannot be read."""
     text = table.configuration.get(DROPPED_PROPERTY)
     if text is None:
-        return _struct(())
+        return struct_of(())
     try:
         found = json.loads(text)
-        _by_name(found)
+        by_name(found)
     except (ValueError, TypeError, KeyError):
         return None
     return found if isinstance(found, dict) else None
@@ -311,7 +342,7 @@ def _remembering(table: Table, hidden: DeltaSchema) -> dict[str, str]:
 
 def _hide(mine: DeltaField, ghost: DeltaField | None) -> DeltaField:
     """Remember a field that the schema no longer shows, with what was hidden in it before."""
-    kind = _clean(mine["type"])
+    kind = clean(mine["type"])
     return {
         "name": mine["name"],
         "type": kind if ghost is None else _united(kind, ghost["type"]),
@@ -322,15 +353,15 @@ def _hide(mine: DeltaField, ghost: DeltaField | None) -> DeltaField:
 
 def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
     """Put the hidden fields of a nested type back beside the shown ones."""
-    match _kind(shown):
+    match kind_of(shown):
         case "struct":
-            both = {**_by_name(shown)}
-            for name, one in _by_name(hidden).items():
+            both = {**by_name(shown)}
+            for name, one in by_name(hidden).items():
                 mine = both.get(name)
                 both[name] = (
                     one if mine is None else {**mine, "type": _united(mine["type"], one["type"])}
                 )
-            return _struct(both.values())
+            return struct_of(both.values())
         case "array":
             inner = _united(shown["elementType"], hidden["elementType"])
             return {**shown, "elementType": inner}
@@ -342,45 +373,7 @@ def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
 def _ghost(name: str, hidden: DeltaType) -> DeltaField | None:
     if hidden is None:
         return None
-    return {"name": name, "type": _clean(hidden), "nullable": True, "metadata": {}}
-
-
-def _clean(kind: DeltaType) -> DeltaType:
-    """Write a type in the one way that compares: no metadata of fields, no spaces in decimals."""
-    match _kind(kind):
-        case "struct":
-            return _struct(
-                {**one, "type": _clean(one["type"]), "metadata": {}} for one in kind["fields"]
-            )
-        case "array":
-            return {**kind, "elementType": _clean(kind["elementType"])}
-        case "map":
-            key, value = _clean(kind["keyType"]), _clean(kind["valueType"])
-            return {**kind, "keyType": key, "valueType": value}
-    return kind.replace(" ", "") if DECIMAL.fullmatch(kind) else kind
-
-
-def _by_name(struct: DeltaSchema) -> dict[str, DeltaField]:
-    return {one["name"]: one for one in struct["fields"]}
-
-
-def _struct(fields: Any) -> DeltaSchema:  # noqa: ANN401 - any iterable of fields
-    return {"type": "struct", "fields": deepcopy(list(fields))}
-
-
-def _kind(kind: DeltaType) -> str:
-    return "plain" if isinstance(kind, str) else str(kind["type"])
-
-
-def _type_name(kind: DeltaType) -> str:
-    if isinstance(kind, str):
-        return kind
-    if kind["type"] == "struct":
-        inner = ", ".join(f"{one['name']}: {_type_name(one['type'])}" for one in kind["fields"])
-        return f"struct<{inner}>"
-    if kind["type"] == "array":
-        return f"array<{_type_name(kind['elementType'])}>"
-    return f"map<{_type_name(kind['keyType'])}, {_type_name(kind['valueType'])}>"
+    return {"name": name, "type": clean(hidden), "nullable": True, "metadata": {}}
 
 
 def _listing(names: tuple[str, ...]) -> str:

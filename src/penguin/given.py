@@ -1,7 +1,7 @@
 """The configuration that a command is given: what is named before the command and after it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -14,7 +14,13 @@ from penguin.settings import PenguinSettings, TableSettings
 def checked(files: Sequence[Path], folders: Sequence[Path]) -> PenguinSettings:
     """Load a configuration; its faults end the program."""
     with usage_is_checked():
-        return config.load(files, folders, os.environ)
+        return config.load(files, folders, os.environ, _refused_properties)
+
+
+def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    from penguin.table import refused_properties  # noqa: PLC0415 - only where it is asked
+
+    return refused_properties(properties)
 
 
 def settings(

@@ -1,6 +1,6 @@
 """Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,13 @@ def committer(
         return commit_all(run, pipeline)
 
     return commit
+
+
+def refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Return why a table cannot be made with some properties, by the property to blame."""
+    from penguin import table  # noqa: PLC0415
+
+    return table.refused_properties(properties)
 
 
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:

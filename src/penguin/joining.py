@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from lake.datafile import FinishedFile
-from lake.layout import TablePath
+from lake.layout import TablePath, why_unreadable
 from lake.partition import Template, check_value
 from lake.schema import Field
 from lake.watermark import place
@@ -96,6 +96,9 @@ class _Draft:
             self._leave(one, UNFIT, str(reason))
 
     def _take(self, one: Stranger) -> None:
+        unreadable = why_unreadable(one.found.path)
+        if unreadable is not None:
+            raise _Unfit(f"{unreadable}; give it another name, with %3A or %2A in a folder's")
         table = self.table or self._new_table(one)
         after = self.after or table
         apart = after.partition_columns

@@ -13,10 +13,11 @@ from typing import assert_never
 from lake.datafile import FinishedFile
 from lake.entry import Entry
 from lake.errors import LakeError
-from lake.layout import DELTA_LOG, OURS, STAGING, file_name
+from lake.layout import DELTA_LOG, OURS, STAGING, file_name, why_unreadable
 from lake.meta import EntryName
 from lake.partition import check_value
 from lake.schema import DELTA, Field, FieldType
+from penguin.deltatypes import why_no_table
 from penguin.errors import EntryInvalid, FileReleased, SchemaRefused
 from penguin.flow import (
     Add,
@@ -136,7 +137,7 @@ class _Draft:
     def take(self, ready: ReadyEntry) -> None:
         entry = ready.entry
         _check_configured_partitions(self.rules.partition_columns, ready)
-        table = self.table or self.rules.new_table(entry)
+        table = self.table or self._new_table(ready)
         after = self.after or table
         _check_books(ready)
         _check_names(ready, self.adds)
@@ -175,6 +176,12 @@ class _Draft:
         broken = tuple(file for file in entry.files if file.unit in units)
         self.holds += _hold(ready, broken, HoldCode.FILE_MISSING, told)
         self.taken.setdefault(entry.pipeline, []).append(ready)
+
+    def _new_table(self, ready: ReadyEntry) -> TableFacts:
+        wrong = why_no_table(ready.entry.table_schema)
+        if wrong is not None:
+            raise SchemaRefused(ready.entry.sequence, (wrong,), path=ready.path)
+        return self.rules.new_table(ready.entry)
 
     def release(self, held: Releasable) -> None:
         """Take what was set aside of a unit, if the table can hold it now and all of it is there.
@@ -268,6 +275,9 @@ def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
         segments = file.filename.split("/")
         if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
             raise _invalid(ready, "this is not the name of a data file", file)
+        unreadable = why_unreadable(file.filename)
+        if unreadable is not None:
+            raise _invalid(ready, unreadable, file)
         if file.filename in seen or file.filename in others:
             raise _invalid(ready, "this file is named twice", file)
         seen.add(file.filename)

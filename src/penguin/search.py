@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lake.clock import Clock
-from lake.layout import TablePath, file_id
+from lake.layout import TablePath, timed_id
 from lake.meta import Meta
 from lake.pattern import matcher
 from lake.storage import Reader
@@ -283,7 +283,7 @@ class Search:
     def _is_data(self) -> Callable[[str], bool]:
         pattern = self.settings.file_pattern
         also = (lambda _path: False) if pattern is None else matcher(pattern)
-        return lambda path: not is_reserved(path) and (file_id(path) is not None or also(path))
+        return lambda path: not is_reserved(path) and (timed_id(path) is not None or also(path))
 
 
 def still_there(store: Reader, found: Found) -> tuple[tuple[Stranger, ...], tuple[LeftOut, ...]]:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
 
-from lake.layout import META_SUFFIX, stranger_transaction
+from lake.layout import META_SUFFIX, is_hidden, stranger_transaction
 from lake.lookback import Window
 from lake.meta import Meta
-from lake.partition import Template, unescape
+from lake.partition import ESCAPED, Template, unescape
 from penguin.actions import Known
+from penguin.deltatypes import struct_of, why_no_table
+from penguin.fileschema import FORBIDDEN
 from penguin.flow import DeltaField, DeltaSchema
 from penguin.foreign import Candidate, LeftOut
 
@@ -30,7 +32,7 @@ DENIED = "store_denied"
 def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
     """Say why what a meta names cannot be a data file of this table; None if it can."""
     segments = meta.filename.split("/")
-    if any(part in ("", ".", "..") for part in segments) or segments[0].startswith(("_", ".")):
+    if any(part in ("", ".", "..") for part in segments) or is_hidden(segments[0]):
         return f"filename {meta.filename!r} is not the name of a data file in this table"
     stem = meta_path.rpartition("/")[2].removesuffix(META_SUFFIX)
     if segments[-1].rpartition(".")[0] != stem:
@@ -46,8 +48,17 @@ def path_values(path: str) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for segment in path.split("/")[:-1]:
         key, equals, name = segment.partition("=")
-        if equals:
-            values[unquote(key, errors="strict")] = unescape(name)
+        if not equals:
+            continue
+        try:
+            column, value = unquote(key, errors="strict"), unescape(name)
+        except UnicodeDecodeError:
+            raise ValueError(f"its folder {segment} is no UTF-8") from None
+        if not column:
+            raise ValueError(f"its folder {segment} names no column")
+        if column in values:
+            raise ValueError(f"its folders name column {column} twice")
+        values[column] = value
     return values
 
 
@@ -93,6 +104,10 @@ def new_columns(
     else:
         told = found.claim.partition_values if found.claim is not None else path_values(found.path)
         names, typed = tuple(told), {}
+        for name in names:
+            bad = sorted(set(name) & (ESCAPED | set(FORBIDDEN)))
+            if bad:
+                raise ValueError(f"partition column {name}: a column's name must not hold {bad!r}")
     inside = {one["name"]: one for one in file["fields"]}
     apart: list[DeltaField] = [
         {
@@ -104,7 +119,11 @@ def new_columns(
         for name in names
     ]
     kept = [one for one in file["fields"] if one["name"] not in names]
-    return {"type": "struct", "fields": [*kept, *apart]}, names
+    schema = struct_of([*kept, *apart])
+    wrong = why_no_table(schema)
+    if wrong is not None:
+        raise ValueError(wrong)
+    return schema, names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,4 +272,4 @@ def _times(window: Window | None, folders: Iterable[str]) -> Iterator[tuple[int,
 
 def is_reserved(path: str) -> bool:
     """Say whether a path lies in a folder, or has a name, that holds no data."""
-    return any(part.startswith(("_", ".")) and "=" not in part for part in path.split("/"))
+    return any(map(is_hidden, path.split("/")))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.metadata import version as version_of
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
@@ -38,6 +39,7 @@ from lake.layout import (
 )
 from lake.options import StorageOptions
 from lake.storage import AlreadyThere, Created, Reader, Store, local_path
+from penguin.deltatypes import inner_structs
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, DeltaField, DeltaSchema, TableFacts
 from penguin.recall import Memory, Recalled
@@ -425,6 +427,36 @@ class Log(LogReader):
             raise
 
 
+def refused_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return why a table with some properties cannot be made, by the property that is to blame.
+
+    Only the library knows what it takes, so a table without files is made in a folder of our own
+    and opened as the real one would be.
+    """
+    alone = {name: _refused({name: value}) for name, value in properties.items()}
+    found = {name: why for name, why in alone.items() if why is not None}
+    together = None if found or len(properties) < 2 else _refused(properties)
+    return found if together is None else {next(iter(properties)): together}
+
+
+def _refused(properties: Mapping[str, str]) -> str | None:
+    column = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    wanted = TableFacts(
+        version=None,
+        schema={"type": "struct", "fields": [column]},
+        partition_columns=(),
+        configuration=properties,
+    )
+    with TemporaryDirectory(prefix="penguin-") as folder:
+        log = Log(Store(folder, StorageOptions()))
+        try:
+            log.create(wanted, {})
+            log.open()
+        except (CommitFailed, TableUnreadable, TableUnsupported) as refused:
+            return refused.message
+    return None
+
+
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
     """Say whether the log carries a transaction of a pipeline, of whichever journal."""
     return _version_of(uri, options, pipeline_transaction(pipeline)) is not None
@@ -577,8 +609,11 @@ def _configuration_reasons(configuration: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} is {value}"
 
 
-def _field_reasons(fields: list[DeltaField]) -> Iterator[str]:
+def _field_reasons(fields: list[DeltaField], inside: str = "") -> Iterator[str]:
     for field in fields:
+        shown = f"{inside}{field['name']}"
         for name in sorted(field.get("metadata") or ()):
             if name.startswith(UNSAFE_FIELD_METADATA):
-                yield f"column {field['name']} has {name}"
+                yield f"column {shown} has {name}"
+        for inner in inner_structs(field["type"]):
+            yield from _field_reasons(inner["fields"], f"{shown}.")

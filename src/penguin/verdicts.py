@@ -90,6 +90,8 @@ def _held_against(one: Candidate, footer: Footer) -> Verdict:
         return leave_out(
             one, UNFIT, f"it has {footer.rows} rows, and its meta says {claim.record_count}"
         )
+    if not footer.schema["fields"] and not footer.reasons:
+        return leave_out(one, UNFIT, "it has no columns")
     if footer.reasons:
         return leave_out(one, REFUSED, "; ".join(footer.reasons))
     return Stranger(found=one, rows=footer.rows, schema=footer.schema, statistics=footer.statistics)

@@ -49,7 +49,7 @@ def add(name="a.parquet"):
     )  # fmt: skip
 
 
-def write_log(table, *, protocol, configuration=None, field_metadata=None, adds=()):
+def write_log(table, *, protocol, configuration=None, field_metadata=None, fields=(), adds=()):
     """Write version 0 as some other engine would."""
     field = {**ID, "metadata": field_metadata or {}}
     actions = [
@@ -58,7 +58,7 @@ def write_log(table, *, protocol, configuration=None, field_metadata=None, adds=
             "metaData": {
                 "id": "table",
                 "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps({"type": "struct", "fields": [field]}),
+                "schemaString": json.dumps({"type": "struct", "fields": [field, *fields]}),
                 "partitionColumns": [],
                 "configuration": configuration or {},
                 "createdTime": 1,
@@ -294,6 +294,27 @@ def test_a_table_that_cannot_be_written_safely_is_refused_by_name(table, name, l
     with pytest.raises(TableUnsupported, match=name):
         Log(table.store).open()
     assert sorted(table.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: inner,
+        lambda inner: {"type": "array", "elementType": inner, "containsNull": True},
+        lambda inner: {
+            "type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True,
+        },
+    ],
+)  # fmt: skip
+def test_an_invariant_of_a_nested_field_is_seen_too(table, wrap):
+    """HOLES W25: penguin does not check it, so it does not write such a table."""
+    invariant = {"delta.invariants": '{"expression":{"expression":"x.a > 0"}}'}
+    inner = {"name": "a", "type": "long", "nullable": True, "metadata": invariant}
+    kind = wrap({"type": "struct", "fields": [inner]})
+    extra = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
+    write_log(table, protocol=CLASSIC, fields=[extra])
+    with pytest.raises(TableUnsupported, match=r"column x\.a has delta\.invariants"):
+        Log(table.store).open()
 
 
 @pytest.mark.parametrize(

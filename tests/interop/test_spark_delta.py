@@ -30,6 +30,7 @@ from penguin.pipeline import commit_table
 from penguin.settings import Evolution
 from tests.support import delta_spark as spark
 from tests.support import readers
+from tests.support.foreign import Directory
 from tests.support.intervals import INTERVALS, length, strange
 from tests.support.landing import FIELDS, Landing, config
 from tests.support.pipelines import pipeline_of
@@ -387,3 +388,33 @@ def test_every_narrower_type_that_penguin_accepts_is_read_by_spark(
                 row[name] = dict(row[name])
     assert found == expected
     assert pl.read_delta(str(table.root)).height == 2
+
+
+def test_spark_reads_nested_columns_and_odd_folders_of_other_programs(tmp_path: Path) -> None:
+    """HOLES W25: structs that change, structs in maps, and a path that would be read as a URI."""
+    table = Directory(tmp_path / "table")
+    wide, small = pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int32())])
+    other = pa.struct([("b", pa.string())])
+
+    def write(number: int, who: pa.DataType, value: Row, inside: pa.DataType, folder: str) -> None:
+        columns = {
+            "id": pa.array([number]),
+            "who": pa.array([value], who),
+            "m": pa.array([{"k": {"a": number}}], pa.map_(pa.string(), inside)),
+        }
+        table.file(folder=folder, data=pa.table(columns))
+        table.hands.at += 1
+        table.penguin(evolution=Evolution.OVERWRITE).drain()
+
+    write(1, wide, {"a": 7}, wide, "p=12%3A30")
+    write(2, other, {"b": "x"}, small, "p=2")
+    write(3, wide, {"a": 8}, wide, "p=12:30")
+    more = pa.struct([("a", pa.int64()), ("b", pa.int64())])
+    write(4, wide, {"a": 9}, more, "p=2")
+    wanted = [
+        {"id": 1, "who": {"a": 7, "b": None}, "m": {"k": {"a": 1}}, "p": "12:30"},
+        {"id": 2, "who": {"a": None, "b": "x"}, "m": {"k": {"a": 2}}, "p": "2"},
+    ]
+    assert spark.rows(table.root) == wanted
+    frame = pl.scan_delta(str(table.root)).sort("id").collect()
+    assert frame.select("id", "who", "m", "p").to_dicts() == wanted
