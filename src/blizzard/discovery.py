@@ -9,8 +9,9 @@ from blizzard.compression import Codec, codec_of
 from blizzard.flow import Known, Name, SourceFile
 from blizzard.history import Before
 from blizzard.reasons import NotTaken, Passed, Reason, Tally
+from blizzard.rests import failed
 from blizzard.settings import Compression, OnChange, SourceSettings
-from lake.entry import Failure, SourceRecord, Stage
+from lake.entry import Failure, SourceRecord, Stage, Unread
 from lake.errors import LakeError
 from lake.lookback import Window
 from lake.partition import Template, check_value
@@ -227,12 +228,11 @@ class Sifter:
             values = partition_of(facts.path, self.template, self.partition_fields)
         except PartitionUnknown as unknown:
             self.leave(Reason.MISPLACED, facts, unknown.message)
-            self._misplaced.append(_failed(source.name, facts, unknown))
+            self._misplaced.append(_failed(source.name, facts, unknown, known))
             return Verdict.WAIT
-        self._bytes += facts.size
         if is_other:
             self._again.add(key)
-        self._take[key] = SourceFile(
+        taken = SourceFile(
             source=source.name,
             path=facts.path,
             size=facts.size,
@@ -241,18 +241,25 @@ class Sifter:
             partition_values=values,
             modified=facts.modified,
             skip=_read_before(known, facts) if known is not None else 0,
+            unread=_left_before(known, facts) if known is not None else (),
         )
+        self._bytes += taken.to_read
+        self._take[key] = taken
         return Verdict.TAKE
 
 
-def _failed(source: str, facts: ObjectFacts, error: LakeError) -> SourceRecord:
-    return SourceRecord(
+def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:
+    """Enter a file whose path is wrong; what earlier batches have read of it stays known."""
+    before = SourceRecord(
         source=source,
         path=facts.path,
         size=facts.size,
         etag=facts.etag,
-        failure=Failure(stage=Stage.DISCOVER, code=error.code, message=error.message),
+        skipped=_read_before(known, facts) if known is not None else 0,
+        unread=_left_before(known, facts) if known is not None else (),
     )
+    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+    return failed(before, failure)
 
 
 def is_in_table(record: SourceRecord) -> bool:
@@ -268,6 +275,11 @@ def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
 def _read_before(known: Known, facts: ObjectFacts) -> int:
     """Count the lines of this very object that are in the table already."""
     return known.record.records_read if same_object(known.record, facts) else 0
+
+
+def _left_before(known: Known, facts: ObjectFacts) -> tuple[Unread, ...]:
+    """Say which bytes of this very object are left, where that is known."""
+    return known.record.unread if same_object(known.record, facts) else ()
 
 
 def is_same(name: Name, facts: ObjectFacts) -> bool:
