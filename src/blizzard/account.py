@@ -55,7 +55,7 @@ def started(
         pipeline=pipeline,
         entry=entry,
         files=len(files),
-        bytes=sum(file.size for file in files),
+        bytes=sum(file.to_read for file in files),
         units=len(units),
     )
 

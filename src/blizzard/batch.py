@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from blizzard.events import JobSplit, UnitsEnded
 from blizzard.flow import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.outcome import Settled, settle
+from blizzard.rests import failed, untouched
 from blizzard.runner import Runner, WorkersDied
 from lake.entry import Failure, SourceRecord, Stage, Started
 from lake.telemetry.events import Emit
@@ -104,11 +105,5 @@ def died(unit: WorkUnit, reason: str) -> UnitOutcome:
 
 def given_up(file: SourceFile, why: str) -> SourceRecord:
     """Enter a file that kills whoever reads it into the books."""
-    return SourceRecord(
-        source=file.source,
-        path=file.path,
-        size=file.size,
-        etag=file.etag,
-        skipped=file.skip,
-        failure=Failure(stage=Stage.PARSE, code="worker_died", message=why),
-    )
+    failure = Failure(stage=Stage.PARSE, code="worker_died", message=why)
+    return failed(untouched(file), failure)

@@ -1,7 +1,7 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -9,8 +9,9 @@ from blizzard.compression import Codec, codec_of
 from blizzard.flow import Known, Name, SourceFile
 from blizzard.history import Before
 from blizzard.reasons import NotTaken, Passed, Reason, Tally
+from blizzard.rests import failed
 from blizzard.settings import Compression, OnChange, SourceSettings
-from lake.entry import Failure, SourceRecord, Stage
+from lake.entry import Failure, SourceRecord, Stage, Unread
 from lake.errors import LakeError
 from lake.lookback import Window
 from lake.partition import Template, check_value
@@ -234,10 +235,9 @@ class Sifter:
             self.leave(Reason.MISPLACED, facts, unknown.message)
             self._misplaced.append(_failed(source.name, facts, unknown, known))
             return Verdict.WAIT
-        self._bytes += facts.size
         if is_other:
             self._again.add(key)
-        self._take[key] = SourceFile(
+        taken = SourceFile(
             source=source.name,
             path=facts.path,
             size=facts.size,
@@ -246,32 +246,27 @@ class Sifter:
             partition_values=values,
             modified=facts.modified,
             skip=_read_before(known, facts) if known is not None else 0,
+            unread=_left_before(known, facts) if known is not None else (),
         )
+        self._bytes += taken.to_read
+        self._take[key] = taken
         return Verdict.TAKE
 
 
 def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:
-    """Enter a file that fails before it is read; what is in the table of it stays known."""
-    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
-    read = _read_before(known, facts) if known is not None else 0
-    if known is None or not read:
-        return SourceRecord(
-            source=source, path=facts.path, size=facts.size, etag=facts.etag, failure=failure
-        )
-    return replace(
-        known.record,
-        lines=0,
-        blank=0,
-        quarantined=0,
-        rows=0,
-        skipped=read,
-        complete=True,
-        dropped={},
-        unit=None,
-        failure=replace(
-            failure, message=f"{error.message}; its lines 1 to {read} are in the table"
-        ),
+    """Enter a file whose path is wrong; what earlier batches have read of it stays known."""
+    before = SourceRecord(
+        source=source,
+        path=facts.path,
+        size=facts.size,
+        etag=facts.etag,
+        skipped=_read_before(known, facts) if known is not None else 0,
+        unread=_left_before(known, facts) if known is not None else (),
+        redo=known is not None and known.record.redo,
+        reingested=known is not None and known.record.reingested,
     )
+    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+    return failed(before, failure)
 
 
 def is_in_table(record: SourceRecord) -> bool:
@@ -287,6 +282,11 @@ def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
 def _read_before(known: Known, facts: ObjectFacts) -> int:
     """Count the lines of this very object that are in the table already."""
     return known.record.records_read if same_object(known.record, facts) else 0
+
+
+def _left_before(known: Known, facts: ObjectFacts) -> tuple[Unread, ...]:
+    """Say which bytes of this very object are left, where that is known."""
+    return known.record.unread if same_object(known.record, facts) else ()
 
 
 def is_same(name: Name, facts: ObjectFacts) -> bool:

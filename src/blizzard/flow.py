@@ -16,7 +16,7 @@ from blizzard.ranges import ByteRange
 from blizzard.settings import RollingPolicy, UploadSettings
 from lake.clock import Clock
 from lake.datafile import ColumnStatistics, FinishedFile
-from lake.entry import SourceRecord
+from lake.entry import SourceRecord, Unread
 from lake.options import StorageOptions
 from lake.schema import Schema
 
@@ -37,12 +37,20 @@ class SourceFile:
     part: ByteRange | None = None
     """The bytes to read of a large plain file that several tasks share."""
     skip: int = 0
-    """Lines at its start that an earlier batch has read."""
+    """Lines that earlier batches have read: the first ones, unless `unread` says otherwise."""
+    unread: tuple[Unread, ...] = ()
+    """The bytes of a plain file that earlier batches have left; nothing where that is all of it,
+    or where the first lines are to be skipped."""
 
     @property
     def key(self) -> str:
         """Name the file among all sources of the pipeline."""
         return f"{self.source}:{self.path}"
+
+    @property
+    def to_read(self) -> int:
+        """Count the bytes that are to be read of it."""
+        return sum(one.end - one.start for one in self.unread) if self.unread else self.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

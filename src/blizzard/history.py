@@ -272,7 +272,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         heir=found.heir,
         unfinished=_by_key(found),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
-        marks_empty=found.format == snapshot.WITH_EMPTY_MARKS,
+        marks_empty=found.format == snapshot.FORMAT_2,
         kept=found.sequence,
     )
 

@@ -1,15 +1,17 @@
 """The outcomes of units, settled into what a journal entry says. Pure.
 
-A file that several tasks shared is all in or all out: if one part failed, every output of every
-part is forgotten; if one part was not read, because a stop was asked for, the file was not read.
+A file that several tasks shared is one file in the books: if one part failed, every output of every
+part is forgotten. If parts were left unread, because the batch was to end, what the others have
+read counts all the same, and the record says which bytes are left.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from blizzard.flow import Effort, UnitOutcome, WorkUnit
+from blizzard.flow import Effort, SourceFile, UnitOutcome, WorkUnit
+from blizzard.rests import left_of, lines_before, parts_of, untouched
 from lake.datafile import FinishedFile
 from lake.entry import SourceRecord
 
@@ -27,7 +29,7 @@ def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settle
     """Bring the outcomes of all units together, parts of one file into one record."""
     sources: list[SourceRecord] = []
     files: list[FinishedFile] = []
-    shared: dict[str, list[UnitOutcome]] = {}
+    shared: dict[str, list[tuple[SourceFile, UnitOutcome]]] = {}
     for unit, outcome in zip(units, outcomes, strict=True):
         first = unit.files[0]
         if first.part is None:
@@ -35,13 +37,13 @@ def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settle
             files += outcome.files
         else:
             # Units are in the order of the parts.
-            shared.setdefault(first.key, []).append(outcome)
+            shared.setdefault(first.key, []).append((first, outcome))
     for parts in shared.values():
-        record = _whole(parts)
+        record = _whole([file for file, _outcome in parts], [outcome for _file, outcome in parts])
         if record is not None:
             sources.append(record)
             if record.failure is None and record.unit is not None:
-                written = chain.from_iterable(part.files for part in parts)
+                written = chain.from_iterable(outcome.files for _file, outcome in parts)
                 files += [replace(file, unit=record.unit) for file in written]
     return Settled(sources=tuple(sources), files=tuple(files), effort=_together(outcomes, files))
 
@@ -58,31 +60,38 @@ def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) ->
     )
 
 
-def _whole(parts: Iterable[UnitOutcome]) -> SourceRecord | None:
-    """Add the parts of a file up; None if one was not read."""
-    records: list[SourceRecord] = []
-    for part in parts:
-        if not part.sources:
-            return None
-        (record,) = part.sources
-        if record.failure is not None:
-            return _failed(record, lines_before=sum(done.lines for done in records))
-        records.append(record)
+def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> SourceRecord | None:
+    """Add the parts of a file up; None if nothing was read."""
+    records = [outcome.sources[0] if outcome.sources else None for outcome in outcomes]
+    parts = parts_of(files, records)
+    read: list[SourceRecord] = []
+    for number, record in enumerate(records):
+        if record is not None and record.failure is not None:
+            return _failed(record, lines_before=lines_before(parts, number))
+        if record is not None:
+            read.append(record)
+    left = left_of(parts)
+    if left and not any(record.lines for record in read):
+        return None
     dropped: Counter[str] = Counter()
-    for record in records:
+    for record in read:
         dropped.update(record.dropped)
     return replace(
-        records[0],
-        lines=sum(record.lines for record in records),
-        blank=sum(record.blank for record in records),
-        rows=sum(record.rows for record in records),
+        untouched(files[0]),
+        lines=sum(record.lines for record in read),
+        blank=sum(record.blank for record in read),
+        rows=sum(record.rows for record in read),
+        complete=not left,
+        unread=left,
         dropped=dict(dropped),
+        unit=read[0].unit,
     )
 
 
-def _failed(record: SourceRecord, *, lines_before: int) -> SourceRecord:
-    """Count the bad line from the start of the file, not of the part."""
+def _failed(record: SourceRecord, *, lines_before: int | None) -> SourceRecord:
+    """Count the bad line from the start of the file, not of the part, or not at all."""
     failure = record.failure
     if failure is None or failure.line is None:
         return record
-    return replace(record, failure=replace(failure, line=failure.line + lines_before))
+    line = None if lines_before is None else failure.line + lines_before
+    return replace(record, failure=replace(failure, line=line))

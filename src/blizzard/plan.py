@@ -13,7 +13,7 @@ from itertools import compress, groupby
 
 from blizzard.compression import Codec
 from blizzard.flow import SourceFile, WorkUnit
-from blizzard.ranges import cut
+from blizzard.ranges import ByteRange, cut
 
 COMPRESSED_WEIGHT = 6
 """A compressed byte is about as much work as six plain ones."""
@@ -55,13 +55,13 @@ def units_per_core(share: float, file_size: int) -> int:
 
 
 def can_be_cut(file: SourceFile) -> bool:
-    """Say whether tasks can share a file: plain, and read from its start."""
-    return file.codec is Codec.NONE and not file.skip
+    """Whether tasks can share a file: plain, and it is known at which bytes there is work left."""
+    return file.codec is Codec.NONE and (not file.skip or bool(file.unread))
 
 
 def weight(file: SourceFile) -> int:
-    """Estimate the bytes of plain NDJSON in a file."""
-    return file.size if file.codec is Codec.NONE else file.size * COMPRESSED_WEIGHT
+    """Estimate the bytes of plain NDJSON that are to be read of a file."""
+    return file.to_read if file.codec is Codec.NONE else file.size * COMPRESSED_WEIGHT
 
 
 def work(file: SourceFile) -> int:
@@ -75,11 +75,20 @@ def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
 
 def _packs(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
     """Give what the units of one partition hold."""
-    large = [can_be_cut(file) and file.size > room for file in files]
-    yield from _packed([file for file, cuts in zip(files, large, strict=True) if not cuts], room)
-    for file in compress(files, large):
-        for part in cut(file.size, math.ceil(file.size / room)):
+    in_parts = [bool(file.unread) or (can_be_cut(file) and file.size > room) for file in files]
+    whole = [file for file, cuts in zip(files, in_parts, strict=True) if not cuts]
+    yield from _packed(whole, room)
+    for file in compress(files, in_parts):
+        for part in _parts(file, room):
             yield [replace(file, part=part)]
+
+
+def _parts(file: SourceFile, room: int) -> Iterator[ByteRange]:
+    """Cut what is to be read of a file into ranges, in their order."""
+    left = [ByteRange(one.start, one.end) for one in file.unread] or [ByteRange(0, file.size)]
+    for one in left:
+        size = one.end - one.start
+        yield from cut(size, math.ceil(size / room), start=one.start)
 
 
 def _packed(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:

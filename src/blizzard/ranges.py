@@ -6,7 +6,7 @@ read exactly once, whatever the cuts.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -23,14 +23,19 @@ class ByteRange:
         return max(0, self.start - 1)
 
 
-def cut(size: int, parts: int) -> tuple[ByteRange, ...]:
-    """Cut a file into ranges that cover every byte exactly once."""
-    edges = [size * number // parts for number in range(parts + 1)]
+def cut(size: int, parts: int, *, start: int = 0) -> tuple[ByteRange, ...]:
+    """Cut a file, or so many bytes of it from a place on, into ranges that cover each byte once."""
+    edges = [start + size * number // parts for number in range(parts + 1)]
     return tuple(ByteRange(low, high) for low, high in itertools.pairwise(edges))
 
 
-def lines_of(chunks: Iterable[bytes], part: ByteRange) -> Iterator[bytes]:
-    """Give the bytes of the lines that start in a range; the chunks begin at `read_from`."""
+def lines_of(
+    chunks: Iterable[bytes], part: ByteRange, begins: Callable[[int], None] = lambda _place: None
+) -> Iterator[bytes]:
+    """Give the bytes of the lines that start in a range; the chunks begin at `read_from`.
+
+    Before the first of them `begins` is told at which byte of the file it starts.
+    """
     place = part.read_from
     before_first, in_last = part.start > 0, False
     for chunk in chunks:
@@ -44,6 +49,7 @@ def lines_of(chunks: Iterable[bytes], part: ByteRange) -> Iterator[bytes]:
                 continue
             piece = piece[newline + 1 :]
             before_first = False
+            begins(place)
         if not in_last and place + len(piece) < part.end:
             place += len(piece)
             if piece:

@@ -17,8 +17,10 @@ from lake.errors import LakeError
 from lake.storage import Reader, Store
 
 FORMAT = 1
-WITH_EMPTY_MARKS = 2
-"""Its segments mark names that gave no row. A program that does not know the marks reads none."""
+FORMAT_2 = 2
+"""Of a snapshot that remembers a file which was read in places (see `lake.entry`), or whose segments
+mark names that gave no row. A program that knows format 1 only would misread either."""
+CHECK = b'"check":"'
 
 
 class SnapshotBroken(LakeError):
@@ -82,19 +84,27 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
         found = _SNAPSHOT.validate_json(body)
     except ValidationError as invalid:
         raise SnapshotBroken("this document cannot be read", path=path) from invalid
-    known = found.format in (FORMAT, WITH_EMPTY_MARKS)
-    if not known or found.sequence != latest.sequence or _check(found) != found.check:
+    fits = found.format in (FORMAT, FORMAT_2) and found.sequence == latest.sequence
+    if not fits or _check(body) != found.check:
         raise SnapshotBroken("this snapshot is damaged", path=path)
     return found
 
 
 def write(store: Store, pipeline: str, found: Snapshot) -> None:
     """Put a snapshot in place, and then the note that it is the newest."""
-    whole = replace(found, check=_check(found))
+    holes = any(each.record.has_holes for each in found.unfinished)
+    whole = replace(found, format=FORMAT_2 if holes else found.format, check="")
+    whole = replace(whole, check=_check(_SNAPSHOT.dump_json(whole)))
     store.replace(layout.snapshot(pipeline, found.sequence), _SNAPSHOT.dump_json(whole) + b"\n")
     latest = Latest(sequence=found.sequence)
     store.replace(layout.latest_snapshot(pipeline), _LATEST.dump_json(latest) + b"\n")
 
 
-def _check(found: Snapshot) -> str:
-    return hashlib.sha256(_SNAPSHOT.dump_json(replace(found, check=""))).hexdigest()
+def _check(body: bytes) -> str:
+    """Return the SHA-256 of a snapshot as it is stored, with nothing in the place of the check.
+
+    It goes by the bytes, not by what this program would write: a program that knows more fields
+    than the one that wrote a snapshot must not take it for damaged.
+    """
+    before = body.rpartition(CHECK)[0]
+    return hashlib.sha256(before + CHECK + b'"}').hexdigest()

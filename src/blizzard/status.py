@@ -311,7 +311,7 @@ def _source(
     return replace(
         told,
         pending_files=len(found.take) + found.left_over,
-        pending_bytes=sum(file.size for file in found.take),
+        pending_bytes=sum(file.to_read for file in found.take),
         oldest_pending=oldest,
         lag_secs=max(0.0, age),
         changed_files=found.count(Reason.CHANGED),

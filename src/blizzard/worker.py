@@ -18,18 +18,20 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from blizzard.compression import CorruptStream, decompress
+from blizzard.compression import Codec, CorruptStream, decompress
 from blizzard.download import Downloads
 from blizzard.flow import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.grouping import NoPartition, require_partitions
 from blizzard.line import Line, Silence
 from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.ranges import lines_of, without_first_lines
+from blizzard.rests import failed, untouched
 from blizzard.spread import SpreadWriter
 from blizzard.upload import Uploads
 from blizzard.writer import Repeating, RollingWriter
 from lake.datafile import FinishedFile
-from lake.entry import Failure, SourceRecord, Stage
+from lake.entry import Failure, SourceRecord, Stage, Unread
 from lake.errors import LakeError, StoreFull
 from lake.partition import PartitionValues
 from lake.retry import may_mend
@@ -126,6 +128,36 @@ class _Tally:
         self.dropped.update(decoded.dropped)
 
 
+@dataclass(slots=True)
+class _Place:
+    """Where in a file the reading is."""
+
+    first: int = 0
+    """The byte at which its first line starts."""
+    taken: int = 0
+    """The bytes of the lines that were read."""
+
+    def begin(self, first: int) -> None:
+        self.first = first
+
+    def noticed(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Pass the pieces of a file's start on; its first line starts after a byte order mark."""
+        head = b""
+        for piece in pieces:
+            if len(head) < len(BYTE_ORDER_MARK):
+                head += piece[: len(BYTE_ORDER_MARK) - len(head)]
+                self.first = len(BYTE_ORDER_MARK) if head == BYTE_ORDER_MARK else 0
+            yield piece
+
+    def rest_of(self, file: SourceFile, lines: int) -> tuple[Unread, ...] | None:
+        """Say which bytes are left of a file, or of a part; None where only lines are counted."""
+        if file.codec is not Codec.NONE or (file.part is None and file.skip):
+            return None
+        end = file.size if file.part is None else file.part.end
+        place = self.first + self.taken
+        return (Unread(start=place, end=end, lines_before=lines),) if place < end else ()
+
+
 class _Unit:
     """The state of one unit while it runs."""
 
@@ -158,8 +190,8 @@ class _Unit:
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
-        for file, decoded in self.decoder.decode_all(self._opened()):
-            self._read(file, decoded, shared)
+        for (file, place), decoded in self.decoder.decode_all(self._opened()):
+            self._read(file, place, decoded, shared)
         self._write_all(shared, shared.writer.close())
         files = [file for group in self.groups for file in self._settle(group)]
         records = [record for group in self.groups for record in group.records]
@@ -209,19 +241,22 @@ class _Unit:
             for_partition=for_partition,
         )
 
-    def _opened(self) -> Iterator[tuple[SourceFile, Generator[bytes]]]:
+    def _opened(self) -> Iterator[tuple[tuple[SourceFile, _Place], Generator[bytes]]]:
         for file in self.unit.files:
             if self.line.stop_soon:
                 return
-            yield file, self._pieces(file)
+            place = _Place()
+            yield (file, place), self._pieces(file, place)
 
-    def _read(self, file: SourceFile, batches: Iterator[Decoded], shared: _Group) -> None:
+    def _read(
+        self, file: SourceFile, place: _Place, batches: Iterator[Decoded], shared: _Group
+    ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = _Tally()
         kept: list[_Slice] = []
         decoded_bytes = 0
         own: _Group | None = None
-        stopped = False
+        unread: tuple[Unread, ...] | None = ()
         try:
             for decoded in batches:
                 self.line.progress.records += decoded.batch.num_rows
@@ -229,6 +264,7 @@ class _Unit:
                     lines_before = None if decoded.blank else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
+                place.taken += decoded.taken
                 kept += self._slices(decoded)
                 decoded_bytes += decoded.size
                 if own is None and decoded_bytes > DECODED_BUDGET:
@@ -237,38 +273,41 @@ class _Unit:
                     self._write(own, kept, file)
                     kept = []
                     if self.line.stop_soon:
-                        stopped = True
+                        self._require_unchanged(file)
+                        unread = place.rest_of(file, tally.lines)
                         break
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self._forget(own)
             self.failed.append(record_of(file, tally, failure=failure_of(error, file=file)))
             return
-        if own is not None and stopped and file.part is not None:
-            # The other parts may have stopped elsewhere: this file was not read.
-            self._forget(own)
-            return
         group = own or shared
         self._write(group, kept, file)
         if own is not None:
             self._write_all(own, own.writer.close())
-        group.records.append(record_of(file, tally, unit=group.name, complete=not stopped))
+        group.records.append(record_of(file, tally, unit=group.name, unread=unread))
         self.line.progress.files_read += 1
 
-    def _pieces(self, file: SourceFile) -> Generator[bytes]:
+    def _pieces(self, file: SourceFile, place: _Place) -> Generator[bytes]:
         """Give the plain bytes of the lines that are to be read."""
         # Closed however the reading ends, and at once: the next download waits for it.
         with closing(self.downloads.pieces(file)) as downloaded:
             pieces = self._counted(downloaded)
             if file.part is not None:
-                pieces = lines_of(pieces, file.part)
+                pieces = lines_of(pieces, file.part, place.begin)
             pieces = decompress(pieces, file.codec)
-            if file.skip:
+            if file.part is None and file.skip:
                 pieces = without_first_lines(pieces, file.skip)
+            elif file.codec is Codec.NONE and (file.part is None or not file.part.start):
+                pieces = place.noticed(pieces)
             yield from pieces
         if file.part is not None:
             # A part ends before its download does; a whole file is checked by the download.
-            self.stores.source(file.source).require_unchanged(file.path, file.etag)
+            self._require_unchanged(file)
+
+    def _require_unchanged(self, file: SourceFile) -> None:
+        """Raise where the file is another object by now: what was read of it may be of both."""
+        self.stores.source(file.source).require_unchanged(file.path, file.etag)
 
     def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
@@ -328,18 +367,9 @@ class _Unit:
             self.write_seconds.update(zip(names, group.seconds, strict=True))
             return files
         failure = failure_of(group.broken, stage=Stage.UPLOAD)
+        files = {file.key: file for file in self.unit.files}
         self.failed.extend(
-            replace(
-                record,
-                rows=0,
-                lines=0,
-                blank=0,
-                dropped={},
-                unit=None,
-                complete=True,
-                failure=failure,
-            )
-            for record in group.records
+            failed(untouched(files[record.key]), failure) for record in group.records
         )
         group.records.clear()
         return []
@@ -351,23 +381,23 @@ def record_of(
     *,
     unit: str | None = None,
     failure: Failure | None = None,
-    complete: bool = True,
+    unread: tuple[Unread, ...] | None = (),
 ) -> SourceRecord:
-    """Enter one source file into the books; one that failed has no rows in the table."""
-    counted = tally if failure is None else _Tally()
-    return SourceRecord(
-        source=file.source,
-        path=file.path,
-        size=file.size,
-        etag=file.etag,
-        lines=counted.lines,
-        blank=counted.blank,
-        rows=counted.rows,
-        skipped=file.skip,
-        complete=complete,
-        dropped=dict(counted.dropped),
+    """Enter one source file into the books; of one that failed, nothing that was read counts.
+
+    `unread` is what is left of it, None where something is and only its lines are counted.
+    """
+    if failure is not None:
+        return failed(untouched(file), failure)
+    return replace(
+        untouched(file),
+        lines=tally.lines,
+        blank=tally.blank,
+        rows=tally.rows,
+        complete=unread == (),
+        unread=unread or (),
+        dropped=dict(tally.dropped),
         unit=unit,
-        failure=failure,
     )
 
 
@@ -375,15 +405,10 @@ def failure_of(
     error: Exception, stage: Stage = Stage.DOWNLOAD, file: SourceFile | None = None
 ) -> Failure:
     """Say in the journal's words what went wrong, where, and whether trying again can help."""
-    skip = file.skip if file is not None else 0
     failure = _failure(error, stage)
-    if not skip:
-        return failure
-    return replace(
-        failure,
-        line=None if failure.line is None else failure.line + skip,
-        message=f"{failure.message}; its lines 1 to {skip} are in the table",
-    )
+    if file is None or file.part is not None or failure.line is None:
+        return failure  # The lines before a part are counted when all parts are there.
+    return replace(failure, line=failure.line + file.skip)
 
 
 def _failure(error: Exception, stage: Stage) -> Failure:

@@ -6,7 +6,7 @@ version; one that cannot be read stops the run, it is never taken for missing.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, TypeVar
@@ -17,6 +17,9 @@ from lake.datafile import FinishedFile
 from lake.errors import DocumentUnreadable
 
 FORMAT = 1
+FORMAT_WITH_HOLES = 2
+"""Of an entry that names a file which was read in places. A program that knows format 1 only would
+take those lines for the first ones of the file, so it must not read such an entry at all."""
 
 
 class Handoff(StrEnum):
@@ -51,11 +54,23 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """Bytes of a plain file of which no batch has read the lines that start in them."""
+
+    start: int
+    end: int
+    lines_before: int
+    """How many lines were read between the unread bytes before these, or the start of the file,
+    and these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
     """One source file in the books: lines = blank + quarantined + rows, or a failure and no row.
 
-    A very large file may be read over several batches, if a stop comes in between: each batch
-    then counts its own lines, and `skipped` says how many came before.
+    A very large file may be read over several batches, if one ends in the middle of it: each batch
+    then counts its own lines, and `skipped` says how many came before. Of a plain file `unread`
+    says which bytes are left, in their order: tasks that share it stop each at a place of its own.
     """
 
     source: str
@@ -71,7 +86,10 @@ class SourceRecord:
     skipped: int = 0
     """Lines that earlier batches have read, and that are in the table."""
     complete: bool = True
-    """False where a stop left the rest of the file for the next run."""
+    """False where the rest of the file was left for a later batch."""
+    unread: tuple[Unread, ...] = ()
+    """What is left of a plain file; nothing where it is complete, or where what was read are its
+    first lines and no byte is known."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Fields the schema does not declare, with how many values of each were left out."""
     unit: str | None = None
@@ -88,7 +106,7 @@ class SourceRecord:
 
     @property
     def records_read(self) -> int:
-        """Count the lines from the start of the file that need not be read again."""
+        """Count the lines that need not be read again: the first ones, unless it has holes."""
         return self.skipped + self.lines
 
     @property
@@ -96,6 +114,11 @@ class SourceRecord:
         """Whether none of its lines, now or before, gave a row: the table holds nothing of it."""
         counted = self.rows or self.quarantined or self.skipped
         return self.failure is None and not (counted or self.reingested)
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether the lines that were read are others than the first ones of the file."""
+        return len(self.unread) > 1 or any(one.end < self.size for one in self.unread)
 
 
 Kind = Literal["open", "batch", "gc", "redo", "inherited", "closed"]
@@ -232,13 +255,18 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
     """Write a document, a line of JSON that ends in a newline."""
     match document:
         case Entry():
-            return _ENTRY.dump_json(document) + b"\n"
+            return _ENTRY.dump_json(replace(document, format=_format_of(document))) + b"\n"
         case Protocol():
             return _PROTOCOL.dump_json(document) + b"\n"
         case Receipt():
             return _RECEIPT.dump_json(document) + b"\n"
         case Started():
             return _STARTED.dump_json(document) + b"\n"
+
+
+def _format_of(entry: Entry) -> int:
+    """Return the lowest format whose readers understand an entry."""
+    return FORMAT_WITH_HOLES if any(each.has_holes for each in entry.sources) else FORMAT
 
 
 def decode_entry(body: bytes, path: str) -> Entry:
@@ -287,9 +315,10 @@ def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
             f"this document cannot be read: {where}: {first['msg']}; put it back from a backup",
             path=path,
         ) from invalid
-    if isinstance(document, Entry | Protocol) and document.format != FORMAT:
+    known = (FORMAT, FORMAT_WITH_HOLES) if isinstance(document, Entry) else (FORMAT,)
+    if isinstance(document, Entry | Protocol) and document.format not in known:
         raise DocumentUnreadable(
-            f"this document has format {document.format}, this program reads {FORMAT}; "
+            f"this document has format {document.format}, this program reads {known[-1]}; "
             "use the program that wrote it, or a newer one",
             path=path,
         )

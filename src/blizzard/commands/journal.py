@@ -23,6 +23,7 @@ from blizzard.commands.common import (
 )
 from blizzard.commands.renewal import begin_anew
 from blizzard.ledger import Kept, entry_of, last_entries
+from blizzard.rests import bytes_in_words
 from blizzard.settings import BlizzardSettings
 from blizzard.sight import sink_location
 from blizzard.status import Batch
@@ -246,8 +247,15 @@ def _outcome(record: SourceRecord) -> str:
     if record.failure is not None:
         line = "" if record.failure.line is None else f", line {record.failure.line}"
         return f"{record.failure.code} ({record.failure.stage.value}{line})"
-    done = "read" if record.complete else f"read up to line {record.records_read}"
+    done = "read" if record.complete else _so_far(record)
     return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
+
+
+def _so_far(record: SourceRecord) -> str:
+    """Say how much of a file is read whose rest was left for a later batch."""
+    if not record.has_holes:
+        return f"read up to line {record.records_read}"
+    return f"{plural(record.records_read, 'line')} read; left are {bytes_in_words(record)}"
 
 
 def _show_files(to: Console, entry: Entry) -> None:

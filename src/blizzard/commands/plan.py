@@ -18,6 +18,7 @@ from blizzard.commands.common import (
     say,
     second,
 )
+from blizzard.compression import Codec
 from blizzard.flow import SourceFile
 from blizzard.plan import can_be_cut, weight
 from blizzard.reasons import IN_WORDS
@@ -75,7 +76,7 @@ def explanation(found: Explanation, output: Output) -> None:
     say(
         to,
         f"pipeline {found.pipeline}: batch {found.entry} would read "
-        f"{plural(len(files), 'file')} ({in_words(sum(file.size for file in files))}) "
+        f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))}) "
         f"in {plural(len(found.units), 'unit')} into {found.table_uri}",
     )
     if files:
@@ -90,7 +91,7 @@ def document(found: Explanation) -> dict[str, Any]:
         "table_uri": found.table_uri,
         "entry": found.entry,
         "files": len(_files(found)),
-        "bytes": sum(file.size for file in _files(found)),
+        "bytes": sum(file.to_read for file in _files(found)),
         "units": [
             {
                 "unit": unit.name,
@@ -145,7 +146,7 @@ def _show_taken(to: Console, found: Explanation, files: list[SourceFile]) -> Non
         for place in {(file.source, _partition(file.partition_values)) for file in unit.files}
     )
     for (source, partition), group in list(groups.items())[:FEW]:
-        size = in_words(sum(file.size for file in group))
+        size = in_words(sum(file.to_read for file in group))
         add(
             shown,
             source,
@@ -192,9 +193,15 @@ def _partition(values: PartitionValues) -> str:
 
 
 def _cut_note(file: SourceFile, parts: int) -> str:
-    """Say how many tasks share a large file, or why they cannot."""
+    """Say how many tasks share a large file, or why they cannot, and what is left of it."""
+    notes = []
+    if file.skip:
+        where = f"; left are {in_words(file.to_read)}" if file.unread else ""
+        notes.append(f"{plural(file.skip, 'line')} of it read before{where}")
     if parts > 1:
-        return f"in {parts} parts"
-    if weight(file) > LARGE and not can_be_cut(file):
-        return f"in one part: {file.codec} cannot be cut"
-    return ""
+        notes.append(f"in {parts} parts")
+    elif weight(file) > LARGE and not can_be_cut(file):
+        is_plain = file.codec is Codec.NONE
+        why = "where its rest begins is not known" if is_plain else f"{file.codec} cannot be cut"
+        notes.append(f"in one part: {why}")
+    return ", ".join(notes)

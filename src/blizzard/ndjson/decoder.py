@@ -85,7 +85,8 @@ class Decoder:
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()
         for block in of_file:
-            yield _capped(self._fast.read(block) or self._exact.read(block), names)
+            decoded = _capped(self._fast.read(block) or self._exact.read(block), names)
+            yield replace(decoded, taken=len(block.data))
 
     def _together(
         self, files: list[tuple[Key, list[Block]]]
@@ -103,7 +104,15 @@ class Decoder:
         rest = iter(decoded)
         for key, found in files:
             names: set[str] = set()
-            yield key, iter([_capped(each, names) for each in islice(rest, len(found))])
+            yield (
+                key,
+                iter(
+                    [
+                        replace(_capped(each, names), taken=len(block.data))
+                        for each, block in zip(islice(rest, len(found)), found, strict=True)
+                    ]
+                ),
+            )
 
 
 @dataclass(slots=True)

@@ -60,6 +60,8 @@ class Decoded:
     lines: int
     blank: int
     dropped: Mapping[str, int]
+    taken: int = 0
+    """The bytes of the lines, a byte order mark before the first of them left out."""
 
 
 def blocks(

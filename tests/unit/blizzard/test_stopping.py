@@ -189,21 +189,6 @@ def test_one_bad_line_in_one_part_keeps_the_whole_file_out(tmp_path: Path) -> No
     assert ids(tmp_path / "table") == [0, 1, 2]
 
 
-@pytest.mark.usefixtures("cut_small")
-def test_a_part_that_a_stop_left_unread_leaves_the_whole_file_for_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Parts stop at places that do not fit together, so none of them counts (L02)."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 1)
-    put(tmp_path / "in", "large.ndjson", ndjson(rows(20_000)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=StoppingRunner(1))
-
-    assert not bench.pipeline().step()
-    assert len(bench.entries()) == 1
-    assert bench.again(runner=StoppingRunner(10**9)).pipeline().step()
-    assert ids(tmp_path / "table") == list(range(20_000))
-
-
 def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Path) -> None:
     """Two byte ranges of two different objects never make one file (D17)."""
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3_000)))

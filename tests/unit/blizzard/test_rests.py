@@ -1,0 +1,408 @@
+"""A plain file that tasks share, and a batch that ends in the middle: nothing is read twice."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from blizzard import plan as planning
+from blizzard import snapshot, worker
+from blizzard.commands.journal import _outcome
+from blizzard.commands.plan import document
+from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.history import read_history
+from blizzard.keeper import Keeper
+from blizzard.line import Progress
+from blizzard.ndjson import decoder, lines
+from blizzard.past import inherited
+from blizzard.sight import explain
+from blizzard.status import Books, pipeline_status
+from blizzard.worker import OpenedStores, run_unit
+from lake.entry import Entry, SourceRecord, decode_entry, encode
+from lake.errors import DocumentUnreadable
+from lake.storage import Reader, Store
+from tests.support.builders import (
+    Bench,
+    Hands,
+    entries,
+    ndjson,
+    no_options,
+    pipeline_settings,
+    put,
+    rows,
+)
+from tests.support.dying import Died, Fate, dying
+from tests.support.pipelines import pipeline_of
+
+ROWS = 2_000
+NEVER = 10**9
+NOT_BEGUN = 0
+
+
+@dataclass
+class Told:
+    """A line on which the driver asks for a stop once so many records are told."""
+
+    records: int
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def stop_soon(self) -> bool:
+        return self.progress.records >= self.records
+
+
+@dataclass
+class Stopped:
+    """Runs units in this process; each is stopped after so many records, by its number."""
+
+    stops: Callable[[int], int]
+    parallelism: int = 2
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        stores = OpenedStores(work)
+        return [
+            run_unit(unit, work, stores, Told(self.stops(number)))
+            for number, unit in enumerate(units)
+        ]
+
+
+def all_at(records: int) -> Stopped:
+    return Stopped(lambda _unit: records)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut small files, call each of them large, and decode a few lines at a time."""
+    monkeypatch.setattr(planning, "SMALLEST_UNIT", 4_000)
+    monkeypatch.setattr(planning, "units_per_core", lambda _share, _size: 3)
+    monkeypatch.setattr(worker, "DECODED_BUDGET", 1)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(decoder, "SHORT_BYTES", 100)
+
+
+def bench_of(folder: Path, body: bytes, runner: Stopped, **given: Any) -> Bench:
+    put(folder / "in", "large.ndjson", body)
+    return Bench(pipeline_settings(folder / "in", folder / "table", **given), runner=runner)
+
+
+def ids(table: Path) -> list[int]:
+    found: list[Any] = []
+    for entry in entries(table):
+        for file in entry.files:
+            found += pq.read_table(table / file.filename)["id"].to_pylist()
+    return sorted(found)
+
+
+def test_what_each_part_has_read_is_kept_and_the_rest_is_read_by_the_next_run(
+    tmp_path: Path,
+) -> None:
+    """HOLES L32: a stop in the middle of a cut file throws nothing away."""
+    stops = [30, NEVER, NOT_BEGUN, NOT_BEGUN, 50]
+    bench = bench_of(tmp_path, ndjson(rows(ROWS)), Stopped(lambda unit: stops[unit]))
+    assert bench.pipeline().step()
+    (first,) = bench.entries()[1].sources
+
+    assert not first.complete
+    assert first.rows == first.lines > 0
+    assert len(first.unread) == 3, "parts that were not begun and touch are one range"
+    assert {file.unit for file in bench.entries()[1].files} == {first.unit}
+    kept = ids(tmp_path / "table")
+    assert len(kept) == first.rows
+
+    assert bench.again(runner=all_at(NEVER)).pipeline().step()
+    (second,) = bench.entries()[2].sources
+    assert (second.complete, second.unread) == (True, ())
+    assert second.skipped == first.lines
+    assert first.rows + second.rows == first.lines + second.lines == ROWS
+    assert ids(tmp_path / "table") == list(range(ROWS))
+    assert not bench.again().pipeline().step()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_stop_in_every_run_comes_to_the_end_and_to_every_row_once(
+    tmp_path: Path, seed: int
+) -> None:
+    """HOLES L32: each run gets further, wherever it is stopped, blank lines and a mark included."""
+    chance = random.Random(seed)
+    body = b"".join(
+        line + b"\n" * chance.choice((0, 0, 1, 3))
+        for line in ndjson(rows(ROWS // 2)).splitlines(keepends=True)
+    )
+    body = (b"\xef\xbb\xbf" if seed % 2 else b"") + b"\n" * chance.randrange(3) + body
+    body = body if seed % 3 else body.rstrip(b"\n")
+    runner = Stopped(lambda _unit: chance.choice((NOT_BEGUN, 1, 40, 90, NEVER)))
+    bench = bench_of(tmp_path, body, runner)
+    for _run in range(400):
+        before = len(bench.entries()) if (tmp_path / "table").exists() else 1
+        bench.again().pipeline().step()
+        after = bench.entries()
+        assert all(each.sources[0].lines for each in after[before:])
+        if after[-1].sources and after[-1].sources[0].complete:
+            break
+    else:
+        pytest.fail("it never comes to an end")
+    of_file = [each.sources[0] for each in bench.entries()[1:]]
+
+    assert ids(tmp_path / "table") == list(range(ROWS // 2))
+    assert sum(each.lines for each in of_file) == len(body.splitlines())
+    assert all(each.lines == each.rows + each.blank for each in of_file)
+    assert [each.skipped for each in of_file] == [
+        sum(each.lines for each in of_file[:number]) for number in range(len(of_file))
+    ]
+
+
+def test_a_plain_file_in_one_part_goes_on_at_its_byte_and_can_be_cut_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HOLES L32: its first lines are not read again, and all cores share the rest."""
+    monkeypatch.setattr(planning, "SMALLEST_UNIT", 10**9)
+    bench = bench_of(tmp_path, ndjson(rows(ROWS)), all_at(1))
+    bench.pipeline().step()
+    (first,) = bench.entries()[1].sources
+    (left,) = first.unread
+
+    assert (left.end, left.lines_before) == (first.size, first.lines)
+    assert not first.has_holes
+    monkeypatch.setattr(planning, "SMALLEST_UNIT", 4_000)
+    later = bench.again(runner=all_at(NEVER))
+    assert later.pipeline().step()
+    assert "in 5 units" in " ".join(event.sentence() for event in later.events)
+    assert ids(tmp_path / "table") == list(range(ROWS))
+
+
+def test_a_bad_line_in_one_part_keeps_the_file_out_also_where_others_stopped(
+    tmp_path: Path,
+) -> None:
+    """HOLES L32: its number is not known while a part before it is unread, so none is told."""
+    body = ndjson(rows(1_500)) + b"{oops\n" + ndjson(rows(500))
+    bench = bench_of(tmp_path, body, Stopped(lambda unit: NEVER if unit else 30))
+    bench.pipeline().step()
+    (failed,) = bench.entries()[1].sources
+
+    assert failed.failure is not None
+    assert (failed.failure.code, failed.failure.line) == ("not_json", None)
+    assert "in the table" not in failed.failure.message
+    assert (failed.lines, failed.unread) == (0, ())
+    assert ids(tmp_path / "table") == []
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["all before it read", "something before it"])
+def test_when_a_rest_fails_the_journal_says_what_is_in_the_table(
+    tmp_path: Path, begun: bool
+) -> None:
+    """HOLES L32: and counts the bad line from the start of the file, or not at all."""
+    body = ndjson(rows(1_500)) + b"{oops\n" + ndjson(rows(500, 1_500))
+    first_run = Stopped(lambda unit: (30, 30, NEVER, NOT_BEGUN, NOT_BEGUN)[unit])
+    bench = bench_of(tmp_path, body, first_run)
+    bench.pipeline().step()
+    (first,) = bench.entries()[1].sources
+    kept = ids(tmp_path / "table")
+    second_run = all_at(NEVER) if begun else Stopped(lambda unit: NEVER if unit else NOT_BEGUN)
+    bench.again(runner=second_run).pipeline().step()
+    (second,) = bench.entries()[2].sources
+
+    assert second.failure is not None
+    assert second.failure.line == (1_501 if begun else None)
+    assert (second.skipped, second.lines, second.unread) == (first.lines, 0, first.unread)
+    (a, b, c) = first.unread
+    assert second.failure.message.endswith(
+        f"; {first.lines} of its lines are in the table, all but those of bytes {a.start} to "
+        f"{a.end - 1}, {b.start} to {b.end - 1} and {c.start} to {c.end - 1}"
+    )
+    assert ids(tmp_path / "table") == kept
+    # The books know it for good: it is not read again as it is, nor as another object.
+    assert not bench.again(runner=all_at(NEVER)).pipeline().step()
+    put(tmp_path / "in", "large.ndjson", ndjson(rows(5)))
+    later = bench.again(runner=all_at(NEVER))
+    assert not later.pipeline().step()
+    assert any("has changed since" in event.sentence() for event in later.events)
+
+
+def test_a_failed_upload_of_a_rest_is_tried_again_and_says_what_is_in_the_table(
+    tmp_path: Path,
+) -> None:
+    """HOLES L32: what failed in a way that passes goes on with the same ranges."""
+
+    class Full(OpenedStores):
+        def sink(self) -> Store:
+            store = OpenedStores.sink(self)
+            store.upload = _no_space  # type: ignore[method-assign]
+            return store
+
+    def _no_space(*_given: Any, **_named: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    @dataclass
+    class FullRunner:
+        parallelism: int = 2
+
+        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+            return [run_unit(unit, work, Full(work)) for unit in units]
+
+    bench = bench_of(tmp_path, ndjson(rows(ROWS)), all_at(30))
+    bench.pipeline().step()
+    (first,) = bench.entries()[1].sources
+    bench.again(runner=FullRunner()).pipeline().step()
+    (second,) = bench.entries()[2].sources
+    assert second.failure is not None
+    assert f"{first.lines} of its lines are in the table" in second.failure.message
+    assert second.unread == first.unread
+    bench.hands.at += 4_000
+    assert bench.again(runner=all_at(NEVER)).pipeline().step()
+    assert ids(tmp_path / "table") == list(range(ROWS))
+
+
+def test_a_file_that_is_replaced_while_its_parts_stop_is_not_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HOLES L32, D17: a part that stops in good order may have read of two objects as well."""
+    original = worker.OpenedStores.source
+
+    def replaced(self: OpenedStores, name: str) -> Reader:
+        reader = original(self, name)
+        stream = reader.stream
+
+        def streaming(*given: Any, **named: Any) -> Any:
+            pieces = list(stream(*given, **named))
+            put(tmp_path / "in", "large.ndjson", ndjson(rows(ROWS, 1)))
+            yield from pieces
+
+        reader.stream = streaming  # type: ignore[method-assign]
+        return reader
+
+    bench = bench_of(tmp_path, ndjson(rows(ROWS)), all_at(1))
+    monkeypatch.setattr(worker.OpenedStores, "source", replaced)
+    bench.pipeline().step()
+    (found,) = bench.entries()[1].sources
+
+    assert found.failure is not None
+    assert found.failure.code == "object_changed"
+    assert ids(tmp_path / "table") == []
+
+
+def test_a_death_at_any_call_between_stops_leaves_every_row_once(tmp_path: Path) -> None:
+    """HOLES L32: whatever is stopped and whatever is killed, in whichever order."""
+    stops = (1, 60, NEVER)
+    died = 0
+    for number in range(1, 60, 3):
+        folder = tmp_path / str(number)
+        put(folder / "in", "large.ndjson", ndjson(rows(600)))
+        settings = pipeline_settings(folder / "in", folder / "table")
+        for stop in (*stops, *stops):
+            fate = Fate(number if stop != NEVER else 0)
+
+            def open_sink(place: Any, fate: Fate = fate) -> Store:
+                return dying(Store(place.uri, place.options, make_folder=True), fate)
+
+            try:
+                pipeline_of(settings, all_at(stop), open_sink=open_sink).step()
+            except Died:
+                died += 1
+        assert ids(folder / "table") == list(range(600)), f"died at call {number}"
+    assert died > 20
+
+
+def journaled(folder: Path, runner: Stopped) -> tuple[Bench, SourceRecord]:
+    bench = bench_of(folder, ndjson(rows(ROWS)), runner)
+    bench.pipeline().step()
+    return bench, bench.entries()[1].sources[0]
+
+
+def test_an_older_program_does_not_take_the_lines_for_the_first_ones(tmp_path: Path) -> None:
+    """HOLES L32: an entry, or a snapshot, with holes has a format that it refuses."""
+    bench, found = journaled(tmp_path / "cut", all_at(30))
+    path = min((tmp_path / "cut/table").rglob("journal/*1.json"))
+    assert found.has_holes
+    assert json.loads(path.read_bytes())["format"] == 2
+    # What follows is none of it again.
+    entry = decode_entry(path.read_bytes(), "it")
+    assert json.loads(encode(replace(entry, sources=())))["format"] == 1
+    with pytest.raises(DocumentUnreadable, match="format 3, this program reads 2"):
+        decode_entry(path.read_bytes().replace(b'"format":2', b'"format":3'), "it")
+
+    store = Store(str(bench.table), no_options())
+    history = read_history(store, "default")
+    Keeper(store=store, pipeline="default", clock=Hands().clock).keep(history)
+    kept = snapshot.read_latest(store, "default")
+    assert kept is not None
+    assert kept.format == 2
+    assert kept.unfinished[0].record == found
+    assert bench.again(runner=all_at(NEVER)).pipeline().step()
+    assert ids(bench.table) == list(range(ROWS))
+
+
+def test_a_snapshot_of_an_older_program_is_as_good_as_before(tmp_path: Path) -> None:
+    """HOLES L32: a field that it does not have is no damage."""
+    bench, _found = journaled(tmp_path, all_at(NEVER))
+    store = Store(str(bench.table), no_options())
+    Keeper(store=store, pipeline="default", clock=Hands().clock).keep(
+        read_history(store, "default")
+    )
+    (path,) = (bench.table / "_blizzard/default/journal").glob("*.snapshot.json")
+    old = json.loads(path.read_bytes())
+    del old["heir"]
+    old["check"] = ""
+    body = json.dumps(old, separators=(",", ":")).encode()
+    check = snapshot.hashlib.sha256(body).hexdigest()
+    path.write_bytes(body.replace(b'"check":""', b'"check":"%s"' % check.encode()) + b"\n")
+
+    assert snapshot.read_latest(store, "default") is not None
+    path.write_bytes(path.read_bytes().replace(b'"sequence":1', b'"sequence":2'))
+    with pytest.raises(snapshot.SnapshotBroken):
+        snapshot.read_latest(store, "default")
+
+
+def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
+    """HOLES L32: `journal N`, `status`, `--dry-run` and `journal new --from`."""
+    bench, found = journaled(tmp_path, all_at(30))
+    left = sum(one.end - one.start for one in found.unread)
+
+    assert _outcome(found).startswith(f"{found.lines} lines read; left are bytes ")
+    heir = inherited(found)
+    assert (heir.unread, heir.skipped, heir.lines) == (found.unread, found.lines, 0)
+    assert heir.has_holes
+
+    def open_reader(place: Any) -> Reader:
+        return Reader(place.uri, place.options)
+
+    told = explain(bench.settings, open_reader, parallelism=2, clock=bench.hands.clock)
+    parts = [tuple(file["bytes"]) for unit in document(told)["units"] for file in unit["files"]]
+    assert document(told)["bytes"] == left == sum(end - start for start, end in parts)
+    assert {start for start, _end in parts} >= {one.start for one in found.unread}
+    status = pipeline_status(bench.settings, open_reader, clock=bench.hands.clock, books=Books())
+    assert status.sources[0].pending_bytes == left
+
+
+def test_an_old_entry_of_a_plain_file_is_gone_on_with_by_its_lines(tmp_path: Path) -> None:
+    """HOLES L32: journals from before know lines only, and are read as before."""
+    bench, _found = journaled(tmp_path, all_at(1))
+    (path,) = (bench.table / "_blizzard/default/journal").glob("*1.json")
+    table = bench.table
+    done = _prefix(decode_entry(path.read_bytes(), "it"))
+    (table / done.files[0].filename).unlink()
+    pq.write_table(_table(done.sources[0].rows), table / done.files[0].filename)
+    path.write_bytes(encode(done))
+    assert bench.again(runner=all_at(NEVER)).pipeline().step()
+    (second,) = bench.entries()[2].sources
+    assert (second.skipped, second.rows) == (100, ROWS - 100)
+    assert ids(table) == list(range(ROWS))
+
+
+def _prefix(entry: Entry) -> Entry:
+    """Give an entry as an older program wrote it: the first hundred lines are in."""
+    (found,) = entry.sources
+    return replace(
+        entry,
+        sources=(replace(found, lines=100, rows=100, blank=0, unread=()),),
+        files=(replace(entry.files[0], record_count=100),),
+    )
+
+
+def _table(count: int) -> Any:
+    return pa.table({"id": list(range(count))})
