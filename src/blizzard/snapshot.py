@@ -18,7 +18,7 @@ from lake.storage import Reader, Store
 
 FORMAT = 1
 FORMAT_2 = 2
-"""Of a snapshot that remembers a file which was read in places (see `lake.entry`), or whose segments
+"""Of a snapshot that remembers a file which was read in places, or whose segments
 mark names that gave no row. A program that knows format 1 only would misread either."""
 CHECK = b'"check":"'
 
