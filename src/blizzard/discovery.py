@@ -8,7 +8,7 @@ from enum import StrEnum
 from blizzard.compression import Codec, codec_of
 from blizzard.flow import Known, Name, SourceFile
 from blizzard.history import Before
-from blizzard.reasons import NotTaken, Passed, Reason, Tally
+from blizzard.reasons import AMISS, NotTaken, Passed, Reason, Tally
 from blizzard.settings import Compression, OnChange, SourceSettings
 from lake.entry import Failure, SourceRecord, Stage
 from lake.errors import LakeError
@@ -26,6 +26,9 @@ TEMPORARY = (
     *("_COPYING_", ".swp", ".lock", "~"),
 )
 """How writers end the names of files that they have not finished."""
+
+LOST_AND_FOUND = "lost+found"
+"""What a file system keeps for itself; only its administrator may read it."""
 
 RETRY = Backoff(first_secs=30, limit_secs=3600)
 """How long a file rests that failed in a way that trying again can help."""
@@ -61,6 +64,8 @@ class Finding:
     """Some of those that were ingested before and are other objects now."""
     resting: int = 0
     """Files that failed before and are not read now, as the last sweep counted them."""
+    amiss: tuple[NotTaken, ...] = ()
+    """Names that cannot be read, as the last sweep counted them; a person should see to them."""
     swept: bool = True
     """Whether the whole source was listed."""
 
@@ -83,11 +88,23 @@ def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
     """Say why a name is none of the source's files; None where it is one."""
     if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
         return Reason.NOT_MATCHED
-    if any(part[:1] in ("_", ".") for part in path.split("/")):
+    if is_hidden(path):
         return Reason.HIDDEN
     if path.endswith(SUFFIXES):
         return None
     return Reason.TEMPORARY if path.endswith(TEMPORARY) else Reason.NOT_NDJSON
+
+
+def why_not_below(folder: str, source: SourceSettings) -> Reason | None:
+    """Return why no file below a folder is one of the source's; None where some may be."""
+    if source.pattern is not None and not source.pattern.may_hold(folder):
+        return Reason.NOT_MATCHED
+    return Reason.HIDDEN if is_hidden(folder) else None
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a name, or a folder of it, is somebody's bookkeeping."""
+    return any(part[:1] in ("_", ".") or part == LOST_AND_FOUND for part in path.split("/"))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,6 +192,10 @@ class Sifter:
             Passed(path=facts.path, size=facts.size, reason=reason, detail=detail, until=until)
         )
 
+    def pass_over(self, path: str, reason: Reason) -> None:
+        """Count a name of which the listing says no more, or a folder that it need not go into."""
+        self._tally.add(Passed(path=path, size=0, reason=reason))
+
     def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
         until = None if key in self.tried else next_try(known)
         failure = known.record.failure
@@ -185,18 +206,27 @@ class Sifter:
             until,
         )
 
-    def finding(self, *, late: frozenset[str], swept: bool, resting: int = 0) -> Finding:
-        """Give the outcome of the look; `resting` is what the last sweep counted."""
+    def finding(
+        self,
+        *,
+        late: frozenset[str],
+        swept: bool,
+        resting: int = 0,
+        amiss: tuple[NotTaken, ...] = (),
+    ) -> Finding:
+        """Return the outcome of the look; `resting` and `amiss` are what the last sweep counted."""
+        not_taken = self._tally.summed_up()
         return Finding(
             take=tuple(self._take.values()),
             misplaced=tuple(self._misplaced),
-            not_taken=self._tally.summed_up(),
+            not_taken=not_taken,
             passed=self._tally.named(),
             left_over=self._left_over,
             late=late,
             again=frozenset(self._again),
             changed=tuple(self._changed),
             resting=self._tally.count(Reason.RESTING, Reason.FAILED) if swept else resting,
+            amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
             swept=swept,
         )
 

@@ -37,6 +37,18 @@ class Pattern:
         start = self.start
         return f"{start[:-1]}{chr(ord(start[-1]) - 1)}{LAST}" if start else ""
 
+    def may_hold(self, folder: str) -> bool:
+        """Whether matching names may be below a folder; only where it is certain, none are."""
+        parts, wanted = folder.split("/"), self.text.split("/")
+        for depth, part in enumerate(parts):
+            if depth >= len(wanted) - 1 and "**" not in wanted[min(depth, len(wanted) - 1)]:
+                return False
+            if "**" in wanted[depth]:
+                return True
+            if _compiled(wanted[depth]).fullmatch(part) is None:
+                return False
+        return True
+
 
 def split(path: str) -> tuple[str, Pattern | None]:
     """Divide a path into the folder that is written out and the pattern below it."""

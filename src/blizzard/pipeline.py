@@ -124,6 +124,7 @@ class Pipeline:
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._keep_snapshot(journal)
         self._tell(account.listed(self.settings.name, findings))
+        self._tell(account.passed_over(self.settings.name, findings, self._told))
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
         if not files and not misplaced:
