@@ -35,6 +35,7 @@ REASONS = {
     Oddity.NAME: Reason.UNUSABLE_NAME,
     Oddity.LINK: Reason.LINK,
     Oddity.UNREADABLE: Reason.UNREADABLE,
+    Oddity.MARKER: Reason.FOLDER_MARKER,
 }
 SKIPPED = 1000
 """Names of an old folder that are passed over before the listing goes on behind it."""
@@ -260,6 +261,10 @@ class _Look:
             self.watcher.done(seen[0], facts.path, seen[1])
             return
         before = self.books(key)
+        if not facts.size and before == Before() and self.store.head(facts.path) is None:
+            # A folder called like a file, whose marker is listed without its slash.
+            self.sifter.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
+            return
         verdict = self.sifter.consider(facts, before)
         if verdict is Verdict.DONE:
             # One that is another object now is compared with what is in the table each time.

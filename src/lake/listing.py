@@ -32,6 +32,8 @@ class Oddity(StrEnum):
     """It leads to a folder, or to a file that is listed under its own name."""
     UNREADABLE = "unreadable"
     """It may not be read: what is in it is not known."""
+    MARKER = "marker"
+    """It stands for a folder of an object store, and has no content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

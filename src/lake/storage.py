@@ -261,6 +261,14 @@ class Reader:
             return
         last = ""
         for facts in self.objects(prefix, after=after or None):
+            if not facts.path:
+                continue  # The marker of the folder itself.
+            if facts.path <= last < f"{facts.path}/" and not facts.size:
+                # The library leaves the slash out by which a folder's marker ends and is sorted.
+                last = f"{facts.path}/"
+                if guide is not None:
+                    guide.passes(last, listing.Oddity.MARKER)
+                continue
             if facts.path <= last:
                 raise ListingUnordered(
                     "the store does not list objects in the order of their names",
