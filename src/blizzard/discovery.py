@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from blizzard import compression
 from blizzard.compression import Codec, codec_of
 from blizzard.flow import Known, Name, SourceFile
 from blizzard.history import Before
@@ -19,7 +20,7 @@ from lake.schema import Field
 from lake.storage import ObjectFacts
 
 RECORDS = (".ndjson", ".jsonl", ".json")
-PACKED = ("", ".gz", ".zst")
+PACKED = ("", *compression.SUFFIXES)
 SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
 TEMPORARY = (
     *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),
@@ -90,7 +91,8 @@ def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
         return Reason.NOT_MATCHED
     if is_hidden(path):
         return Reason.HIDDEN
-    if path.endswith(SUFFIXES):
+    # Whoever writes `*.log` means files that end so.
+    if path.endswith(SUFFIXES) or (source.pattern is not None and source.pattern.names_suffix):
         return None
     return Reason.TEMPORARY if path.endswith(TEMPORARY) else Reason.NOT_NDJSON
 
@@ -273,6 +275,7 @@ class Sifter:
             size=facts.size,
             etag=facts.etag,
             codec=codec_for(facts.path, source.compression),
+            by_content=source.compression is Compression.AUTO,
             partition_values=values,
             modified=facts.modified,
             skip=_read_before(known, facts) if known is not None else 0,

@@ -37,6 +37,11 @@ class Pattern:
         start = self.start
         return f"{start[:-1]}{chr(ord(start[-1]) - 1)}{LAST}" if start else ""
 
+    @property
+    def names_suffix(self) -> bool:
+        """Whether it says how the names end, as `*.log` does."""
+        return "." in WILD.split(self.text.rpartition("/")[2].replace("]", "*"))[-1]
+
     def may_hold(self, folder: str) -> bool:
         """Whether matching names may be below a folder; only where it is certain, none are."""
         parts, wanted = folder.split("/"), self.text.split("/")

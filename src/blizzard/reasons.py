@@ -49,7 +49,10 @@ IN_WORDS = {
     Reason.TEMPORARY: "named like a file that is not finished",
     Reason.HIDDEN: "its name, or a folder of it, begins with _ or .",
     Reason.NOT_MATCHED: "not meant by the pattern in source.path",
-    Reason.NOT_NDJSON: "not named like NDJSON (.ndjson, .jsonl, .json, then .gz or .zst)",
+    Reason.NOT_NDJSON: (
+        "not named like NDJSON (.ndjson, .jsonl, .json, then .gz, .zst or .bz2); to take other "
+        "names, let source.path end as they do, such as *.log"
+    ),
     Reason.FOLDER_MARKER: "marks a folder, and has no content",
     Reason.LINK: "a link to a folder, or to a file that is here by its own name; not followed",
     Reason.UNREADABLE: "may not be read (permission denied)",
