@@ -9,6 +9,7 @@ from blizzard import compression
 from blizzard.compression import Codec, codec_of
 from blizzard.flow import Known, Name, SourceFile
 from blizzard.history import Before
+from blizzard.pattern import is_hidden
 from blizzard.reasons import AMISS, NotTaken, Passed, Reason, Tally
 from blizzard.settings import Compression, OnChange, SourceSettings
 from lake.entry import Failure, SourceRecord, Stage
@@ -27,9 +28,6 @@ TEMPORARY = (
     *("_COPYING_", ".swp", ".lock", "~"),
 )
 """How writers end the names of files that they have not finished."""
-
-LOST_AND_FOUND = "lost+found"
-"""What a file system keeps for itself; only its administrator may read it."""
 
 RETRY = Backoff(first_secs=30, limit_secs=3600)
 """How long a file rests that failed in a way that trying again can help."""
@@ -102,11 +100,6 @@ def why_not_below(folder: str, source: SourceSettings) -> Reason | None:
     if source.pattern is not None and not source.pattern.may_hold(folder):
         return Reason.NOT_MATCHED
     return Reason.HIDDEN if is_hidden(folder) else None
-
-
-def is_hidden(path: str) -> bool:
-    """Whether a name, or a folder of it, is somebody's bookkeeping."""
-    return any(part[:1] in ("_", ".") or part == LOST_AND_FOUND for part in path.split("/"))
 
 
 @dataclass(slots=True, kw_only=True)

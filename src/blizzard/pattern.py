@@ -11,6 +11,8 @@ from functools import lru_cache
 from lake.listing import LAST
 
 WILD = re.compile(r"[*?\[]")
+LOST_AND_FOUND = "lost+found"
+"""What a file system keeps for itself; only its administrator may read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,11 @@ def split(path: str) -> tuple[str, Pattern | None]:
     if folder.endswith((":/", "//")) or folder == "":
         folder = path[: slash + 1]
     return folder, Pattern(path[slash + 1 :])
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a name, or a folder of it, is somebody's bookkeeping."""
+    return any(part[:1] in ("_", ".") or part == LOST_AND_FOUND for part in path.split("/"))
 
 
 @lru_cache(maxsize=64)
