@@ -1,14 +1,16 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from blizzard import compression
 from blizzard.compression import Codec, codec_of
 from blizzard.flow import Known, Name, SourceFile
 from blizzard.history import Before
-from blizzard.reasons import NotTaken, Passed, Reason, Tally
+from blizzard.pattern import is_hidden
+from blizzard.reasons import AMISS, NotTaken, Passed, Reason, Tally
 from blizzard.rests import failed
 from blizzard.settings import Compression, OnChange, SourceSettings
 from lake.entry import Failure, SourceRecord, Stage, Unread
@@ -20,7 +22,7 @@ from lake.schema import Field
 from lake.storage import ObjectFacts
 
 RECORDS = (".ndjson", ".jsonl", ".json")
-PACKED = ("", ".gz", ".zst")
+PACKED = ("", *compression.SUFFIXES)
 SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
 TEMPORARY = (
     *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),
@@ -62,6 +64,8 @@ class Finding:
     """Some of those that were ingested before and are other objects now."""
     resting: int = 0
     """Files that failed before and are not read now, as the last sweep counted them."""
+    amiss: tuple[NotTaken, ...] = ()
+    """Names that cannot be read, as the last sweep counted them; a person should see to them."""
     swept: bool = True
     """Whether the whole source was listed."""
 
@@ -78,17 +82,27 @@ class Verdict(StrEnum):
     TAKE = "take"
     WAIT = "wait"
     """It has to be looked at again."""
+    NO_FILE = "no_file"
+    """There is no such file: what was listed stands for a folder."""
 
 
 def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
     """Say why a name is none of the source's files; None where it is one."""
     if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
         return Reason.NOT_MATCHED
-    if any(part[:1] in ("_", ".") for part in path.split("/")):
+    if is_hidden(path):
         return Reason.HIDDEN
-    if path.endswith(SUFFIXES):
+    # Whoever writes `*.log` means files that end so.
+    if path.endswith(SUFFIXES) or (source.pattern is not None and source.pattern.names_suffix):
         return None
     return Reason.TEMPORARY if path.endswith(TEMPORARY) else Reason.NOT_NDJSON
+
+
+def why_not_below(folder: str, source: SourceSettings) -> Reason | None:
+    """Return why no file below a folder is one of the source's; None where some may be."""
+    if source.pattern is not None and not source.pattern.may_hold(folder):
+        return Reason.NOT_MATCHED
+    return Reason.HIDDEN if is_hidden(folder) else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,6 +121,8 @@ class Sifter:
     now: datetime
     ahead: timedelta = timedelta(0)
     """By how much our clock is known to be ahead of a store's."""
+    exists: Callable[[str], bool] = lambda _path: True
+    """Whether there is an object of this name: the marker of a folder is listed by one."""
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
@@ -176,6 +192,10 @@ class Sifter:
             Passed(path=facts.path, size=facts.size, reason=reason, detail=detail, until=until)
         )
 
+    def pass_over(self, path: str, reason: Reason) -> None:
+        """Count a name of which the listing says no more, or a folder that it need not go into."""
+        self._tally.add(Passed(path=path, size=0, reason=reason))
+
     def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
         until = None if key in self.tried else next_try(known)
         failure = known.record.failure
@@ -186,18 +206,27 @@ class Sifter:
             until,
         )
 
-    def finding(self, *, late: frozenset[str], swept: bool, resting: int = 0) -> Finding:
-        """Give the outcome of the look; `resting` is what the last sweep counted."""
+    def finding(
+        self,
+        *,
+        late: frozenset[str],
+        swept: bool,
+        resting: int = 0,
+        amiss: tuple[NotTaken, ...] = (),
+    ) -> Finding:
+        """Return the outcome of the look; `resting` and `amiss` are what the last sweep counted."""
+        not_taken = self._tally.summed_up()
         return Finding(
             take=tuple(self._take.values()),
             misplaced=tuple(self._misplaced),
-            not_taken=self._tally.summed_up(),
+            not_taken=not_taken,
             passed=self._tally.named(),
             left_over=self._left_over,
             late=late,
             again=frozenset(self._again),
             changed=tuple(self._changed),
             resting=self._tally.count(Reason.RESTING, Reason.FAILED) if swept else resting,
+            amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
             swept=swept,
         )
 
@@ -229,6 +258,9 @@ class Sifter:
             self._left_over += 1
             self.leave(Reason.BEYOND_BATCH, facts)
             return Verdict.WAIT
+        if not facts.size and not self.exists(facts.path):
+            self.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
+            return Verdict.NO_FILE
         try:
             values = partition_of(facts.path, self.template, self.partition_fields)
         except PartitionUnknown as unknown:
@@ -237,16 +269,19 @@ class Sifter:
             return Verdict.WAIT
         if is_other:
             self._again.add(key)
+        left = _left_before(known, facts) if known is not None else ()
         taken = SourceFile(
             source=source.name,
             path=facts.path,
             size=facts.size,
             etag=facts.etag,
-            codec=codec_for(facts.path, source.compression),
+            # Bytes are left of plain files only, whatever their names say.
+            codec=Codec.NONE if left else codec_for(facts.path, source.compression),
+            by_content=source.compression is Compression.AUTO and not left,
             partition_values=values,
             modified=facts.modified,
             skip=_read_before(known, facts) if known is not None else 0,
-            unread=_left_before(known, facts) if known is not None else (),
+            unread=left,
         )
         self._bytes += taken.to_read
         self._take[key] = taken

@@ -36,6 +36,8 @@ class SourceFile:
     """When the store says it was written."""
     part: ByteRange | None = None
     """The bytes to read of a large plain file that several tasks share."""
+    by_content: bool = False
+    """Whether its first bytes are asked how it is compressed; its name is only a guess then."""
     skip: int = 0
     """Lines that earlier batches have read: the first ones, unless `unread` says otherwise."""
     unread: tuple[Unread, ...] = ()

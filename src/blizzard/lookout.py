@@ -8,14 +8,22 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from blizzard.discovery import Finding, Sifter, Verdict, is_due, is_same
+from blizzard.discovery import (
+    Finding,
+    Sifter,
+    Verdict,
+    is_due,
+    is_same,
+    why_not_below,
+    why_not_ours,
+)
 from blizzard.flow import Known, Name
 from blizzard.history import Before
-from blizzard.reasons import Reason
+from blizzard.reasons import NotTaken, Reason
 from blizzard.settings import SourceSettings
 from blizzard.watch import MOST_RANGES, Range, Watch, Watcher
 from lake.errors import ListingUnordered
-from lake.listing import end_of
+from lake.listing import Guide, Oddity, end_of
 from lake.lookback import Window
 from lake.partition import Template
 from lake.schema import Field
@@ -23,6 +31,12 @@ from lake.storage import ObjectFacts, Reader
 
 MOST_HEADS = 100
 """Files that are looked at one by one because they are due; beyond that, a sweep is made."""
+REASONS = {
+    Oddity.NAME: Reason.UNUSABLE_NAME,
+    Oddity.LINK: Reason.LINK,
+    Oddity.UNREADABLE: Reason.UNREADABLE,
+    Oddity.MARKER: Reason.FOLDER_MARKER,
+}
 SKIPPED = 1000
 """Names of an old folder that are passed over before the listing goes on behind it."""
 
@@ -45,6 +59,7 @@ class Lookout:
     _watch: Watch = field(default_factory=Watch)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _resting: int = 0
+    _amiss: tuple[NotTaken, ...] = ()
     _hold_all: bool = False
     _began: datetime | None = None
     """When this one first looked: before a batch is journaled, nothing else says since when."""
@@ -91,6 +106,7 @@ class Lookout:
                 since=_widened(self.source.lookback, began, now),
                 now=now,
                 ahead=ahead,
+                exists=lambda path: store.head(path) is not None,
             ),
             watcher=Watcher(
                 late_after=now.timestamp() - self.source.late_window,
@@ -104,7 +120,7 @@ class Lookout:
                 look.over(self._sweep(store, now, look))
             else:
                 for each in ranges:
-                    look.over(self._listed(store, each))
+                    look.over(self._listed(store, each, look))
                 look.one_by_one(due)
         except ListingUnordered:
             if self._hold_all:
@@ -120,10 +136,11 @@ class Lookout:
                 now=now,
                 ahead=ahead,
             )
-        finding = look.finding(self._resting)
+        finding = look.finding(self._resting, self._amiss)
         self._watch = look.watcher.end(now.timestamp())
         self._young = look.sifter.young
         self._resting = finding.resting
+        self._amiss = finding.amiss
         self._began = began
         return finding
 
@@ -153,7 +170,7 @@ class Lookout:
         while True:
             behind = None
             skipped = 0
-            for facts in self._in_order(store, "", after):
+            for facts in self._in_order(store, "", after, look):
                 if pattern and not facts.path.startswith(pattern.start):
                     return
                 if horizon is None or horizon.holds(facts.path, now):
@@ -170,17 +187,19 @@ class Lookout:
                 return
             after = behind
 
-    def _listed(self, store: Reader, each: Range) -> Iterator[ObjectFacts]:
-        for facts in self._in_order(store, each.prefix, each.after):
+    def _listed(self, store: Reader, each: Range, look: "_Look") -> Iterator[ObjectFacts]:
+        for facts in self._in_order(store, each.prefix, each.after, look):
             if each.until is not None and facts.path > each.until:
                 return
             yield facts
 
-    def _in_order(self, store: Reader, prefix: str, after: str) -> Iterator[ObjectFacts]:
+    def _in_order(
+        self, store: Reader, prefix: str, after: str, look: "_Look"
+    ) -> Iterator[ObjectFacts]:
         if self._hold_all:
             found = store.objects(prefix, after=after or None)
             return iter(sorted(found, key=lambda facts: facts.path))
-        return store.in_order(prefix, after=after)
+        return store.in_order(prefix, after=after, guide=look.guide())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -209,13 +228,30 @@ class _Look:
             if facts is not None and self.sifter.is_ours(facts):
                 self.sifter.consider(facts, self.books(self._key(path)))
 
-    def finding(self, resting: int) -> Finding:
+    def guide(self) -> Guide:
+        """Return what the listing need not go into; whatever it leaves out is counted."""
+        source = self.lookout.source
+
+        def enters(folder: str) -> bool:
+            reason = why_not_below(folder, source)
+            if reason is not None:
+                self.sifter.pass_over(f"{folder}/", reason)
+            return reason is None
+
+        return Guide(
+            passes=lambda path, oddity: self.sifter.pass_over(path, REASONS[oddity]),
+            enters=enters,
+            lists=lambda path: why_not_ours(path, source) is None,
+        )
+
+    def finding(self, resting: int, amiss: tuple[NotTaken, ...]) -> Finding:
         """Give what came of it."""
         source = self.lookout.source.name
         return self.sifter.finding(
             late=frozenset(f"{source}:{path}" for path in self.watcher.late),
             swept=self.watcher.sweep,
             resting=resting,
+            amiss=amiss,
         )
 
     def _consider(self, facts: ObjectFacts) -> None:
@@ -227,6 +263,8 @@ class _Look:
             return
         before = self.books(key)
         verdict = self.sifter.consider(facts, before)
+        if verdict is Verdict.NO_FILE:
+            return
         if verdict is Verdict.DONE:
             # One that is another object now is compared with what is in the table each time.
             name = before.finished or Name(key=key, size=facts.size, etag=facts.etag)

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from blizzard.compression import Codec, CorruptStream, decompress
+from blizzard.compression import Codec, CorruptStream, decompress, recognised
 from blizzard.download import Downloads
 from blizzard.flow import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.grouping import NoPartition, require_partitions
@@ -136,6 +136,8 @@ class _Place:
     """The byte at which its first line starts."""
     taken: int = 0
     """The bytes of the lines that were read."""
+    is_plain: bool = True
+    """Whether bytes of the file are bytes of its lines."""
 
     def begin(self, first: int) -> None:
         self.first = first
@@ -151,7 +153,7 @@ class _Place:
 
     def rest_of(self, file: SourceFile, lines: int) -> tuple[Unread, ...] | None:
         """Say which bytes are left of a file, or of a part; None where only lines are counted."""
-        if file.codec is not Codec.NONE or (file.part is None and file.skip):
+        if not self.is_plain or (file.part is None and file.skip):
             return None
         end = file.size if file.part is None else file.part.end
         place = self.first + self.taken
@@ -295,10 +297,14 @@ class _Unit:
             pieces = self._counted(downloaded)
             if file.part is not None:
                 pieces = lines_of(pieces, file.part, place.begin)
-            pieces = decompress(pieces, file.codec)
+            codec = file.codec
+            if file.by_content:
+                pieces, codec = recognised(pieces, codec)
+            place.is_plain = codec is Codec.NONE
+            pieces = decompress(pieces, codec)
             if file.part is None and file.skip:
                 pieces = without_first_lines(pieces, file.skip)
-            elif file.codec is Codec.NONE and (file.part is None or not file.part.start):
+            elif place.is_plain and (file.part is None or not file.part.start):
                 pieces = place.noticed(pieces)
             yield from pieces
         if file.part is not None:

@@ -18,17 +18,19 @@ import obstore
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
+    InvalidPathError,
     PermissionDeniedError,
     PreconditionError,
     UnauthenticatedError,
 )
 from obstore.store import LocalStore, from_url
 
-from lake import listing, remote
+from lake import detour, listing, rawnames, remote
 from lake.errors import (
     ConfigInvalid,
     LakeError,
     ListingUnordered,
+    NameUnusable,
     ObjectChanged,
     ObjectMissing,
     StoreDenied,
@@ -247,17 +249,28 @@ class Reader:
         except (BaseError, OSError) as cause:
             raise self._translated(cause, prefix) from cause
 
-    def in_order(self, prefix: str = "", *, after: str = "") -> Iterator[ObjectFacts]:
+    def in_order(
+        self, prefix: str = "", *, after: str = "", guide: listing.Guide | None = None
+    ) -> Iterator[ObjectFacts]:
         """List every object below a prefix in the order of their paths, a page at a time.
 
         A listing that breaks off is an error, never short. Object stores list in this order; one
         that does not is a ListingUnordered. On a local disk the names of a folder are sorted.
+        Names that would fail the listing are left out where a guide is there to be told of them.
         """
         if self.local_root is not None:
-            yield from self._walk(prefix, after)
+            yield from self._walk(prefix, after, guide)
             return
         last = ""
-        for facts in self.objects(prefix, after=after or None):
+        for facts in self._past_odd_names(prefix, after, guide):
+            if not facts.path:
+                continue  # The marker of the folder itself.
+            if facts.path <= last < f"{facts.path}/" and not facts.size:
+                # The library leaves the slash out by which a folder's marker ends and is sorted.
+                last = f"{facts.path}/"
+                if guide is not None:
+                    guide.passes(last, listing.Oddity.MARKER)
+                continue
             if facts.path <= last:
                 raise ListingUnordered(
                     "the store does not list objects in the order of their names",
@@ -266,14 +279,43 @@ class Reader:
             last = facts.path
             yield facts
 
-    def _walk(self, prefix: str, after: str) -> Iterator[ObjectFacts]:
+    def _past_odd_names(
+        self, prefix: str, after: str, guide: listing.Guide | None
+    ) -> Iterator[ObjectFacts]:
+        """List every object, and go around names that cannot be used if somebody is told."""
+        way = detour.Detour(store=self, names=self._names, odd=NameUnusable)
+        last = after
+        while True:
+            try:
+                for facts in self.objects(prefix, after=last or None):
+                    yield facts
+                    last = max(last, facts.path)
+            except NameUnusable as unusable:
+                if guide is None or not rawnames.can_name(self.uri):
+                    raise
+                odd = detour.odd_name(unusable.key)
+            else:
+                return
+            yield from way.before(prefix, low=last, high=odd.path)
+            guide.passes(odd.shown, listing.Oddity.NAME)
+            # A listing begins after a name, so this one is asked for by itself.
+            found = self.head(odd.next) if odd.next > last else None
+            if found is not None:
+                yield found
+            last = odd.next
+
+    def _names(self, folder: str) -> tuple[list[str], list[str]]:
+        options = self.options.plain()
+        return rawnames.names(self.uri, folder, options=options, environment=os.environ)
+
+    def _walk(self, prefix: str, after: str, guide: listing.Guide | None) -> Iterator[ObjectFacts]:
         root = self.local_root
         if root is None:
             raise AssertionError("only a local disk is walked")
         _check_readable(root)
         try:
-            for path in listing.walk_in_order(root, prefix, after=after):
-                found = self.head(path)
+            for path in listing.walk_in_order(root, prefix, after=after, guide=guide):
+                found = self._listed(path, guide)
                 # A link to nowhere is no file. A file that is gone since its folder was read was
                 # removed: it is not there, and the names beside it are.
                 if found is not None:
@@ -284,8 +326,21 @@ class Reader:
             raise StoreUnavailable(
                 "folders vanished while they were listed", path=self.describe(prefix)
             ) from None
+        except PermissionError as cause:
+            if guide is None or not prefix:
+                raise self._translated(cause, prefix) from cause
+            guide.passes(f"{prefix}/", listing.Oddity.UNREADABLE)
         except OSError as cause:
             raise self._translated(cause, prefix) from cause
+
+    def _listed(self, path: str, guide: listing.Guide | None) -> ObjectFacts | None:
+        try:
+            return self.head(path)
+        except StoreDenied:
+            if guide is None:
+                raise
+            guide.passes(path, listing.Oddity.UNREADABLE)
+            return None
 
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""
@@ -319,6 +374,14 @@ class Reader:
         """Say what went wrong in our words; a library's text may hold URLs and secrets."""
         where = self.describe(path)
         text = str(cause)
+        if isinstance(cause, InvalidPathError) and (name := detour.name_in(text)) is not None:
+            root = self.uri.partition("://")[2].strip("/").partition("/")[2]
+            unusable = NameUnusable(
+                "the store holds an object whose name cannot be used; rename or remove it",
+                object=listing.readable(name),
+            )
+            unusable.key = name.removeprefix(f"{root}/") if root else name
+            return unusable
         if isinstance(cause, PermissionDeniedError | UnauthenticatedError):
             return StoreDenied(REFUSED, path=where)
         if isinstance(cause, FileNotFoundError):

@@ -20,7 +20,7 @@ from blizzard.commands.common import (
 )
 from blizzard.compression import Codec
 from blizzard.flow import SourceFile
-from blizzard.plan import can_be_cut, weight
+from blizzard.plan import weight
 from blizzard.reasons import IN_WORDS
 from blizzard.settings import PipelineSettings
 from blizzard.sight import Explanation, explain
@@ -200,7 +200,7 @@ def _cut_note(file: SourceFile, parts: int) -> str:
         notes.append(f"{plural(file.skip, 'line')} of it read before{where}")
     if parts > 1:
         notes.append(f"in {parts} parts")
-    elif weight(file) > LARGE and not can_be_cut(file):
+    elif weight(file) > LARGE and (file.codec is not Codec.NONE or (file.skip and not file.unread)):
         is_plain = file.codec is Codec.NONE
         why = "where its rest begins is not known" if is_plain else f"{file.codec} cannot be cut"
         notes.append(f"in one part: {why}")

@@ -150,6 +150,43 @@ def test_a_pattern_means_some_names_and_no_others(pattern, path, is_meant):
     assert finding.count(Reason.NOT_MATCHED) == (not is_meant)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*.log", "app.log"),
+        ("**/*.txt", "a/b/app.txt"),
+        ("app-*.geojsonl", "app-1.geojsonl"),
+        ("*.log.bz2", "app.log.bz2"),
+        ("*/events.log", "a/events.log"),
+        ("app-[0-9].log", "app-1.log"),
+        ("*.part", "app.part"),
+    ],
+)
+def test_a_pattern_that_names_a_suffix_means_it(pattern, path):
+    """L36."""
+    source = source_settings(pattern=Pattern(pattern))
+    assert taken(look(facts(path), source=source)) == [path]
+    assert look(facts(path)).take == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "reason"),
+    [
+        ("app-*", "app-1.log", Reason.NOT_NDJSON),
+        ("v1.5-*", "v1.5-1.log", Reason.NOT_NDJSON),
+        ("a.b/*", "a.b/1.log", Reason.NOT_NDJSON),
+        ("*.lo[g]", "1.log", Reason.NOT_NDJSON),
+        ("app-*", "app-1.ndjson.tmp", Reason.TEMPORARY),
+        ("*.log", "_app.log", Reason.HIDDEN),
+        (".*.log", ".app.log", Reason.HIDDEN),
+    ],
+)
+def test_a_pattern_that_names_no_suffix_means_ndjson(pattern, path, reason):
+    """L36."""
+    finding = look(facts(path), source=source_settings(pattern=Pattern(pattern)))
+    assert (finding.take, finding.count(reason)) == ((), 1)
+
+
 # ------------------------------------------------------------------------------ deciding
 
 
@@ -165,6 +202,7 @@ def test_a_new_file_is_taken_as_it_was_listed():
         ("a.ndjson", Compression.AUTO, Codec.NONE),
         ("a.json.gz", Compression.AUTO, Codec.GZIP),
         ("a.jsonl.zst", Compression.AUTO, Codec.ZSTD),
+        ("a.jsonl.bz2", Compression.AUTO, Codec.BZIP2),
         ("a.ndjson", Compression.GZIP, Codec.GZIP),
         ("a.ndjson.gz", Compression.NONE, Codec.NONE),
     ],
