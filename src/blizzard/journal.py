@@ -12,12 +12,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from blizzard.admission import admit
+from blizzard.admission import SourceTaken, admit
 from blizzard.fence import withdraw_stray
 from blizzard.flow import Known
-from blizzard.history import History, Lookup, read_entries, rebuild
+from blizzard.history import (
+    History,
+    Lookup,
+    entry_numbers,
+    read_entries,
+    read_receipt,
+    rebuild,
+)
 from blizzard.keeper import Keeper
 from blizzard.protocol import agree_on_protocol, require_handoff
+from blizzard.rivals import unconfirmed
 from lake import layout
 from lake.clock import Clock
 from lake.datafile import FinishedFile
@@ -173,6 +181,18 @@ class Journal:
         agree_on_protocol(self._store, self._identity.handoff)
         if self._in_doubt is not None:
             self.settle()
+        try:
+            self._admit(log_knows_pipeline)
+            if self.sequence < 0:
+                self._append("open", (), (), ())
+                # Another pipeline may have begun to read the same in this moment: whoever looks
+                # after both have written is told.
+                self._admit(log_knows_pipeline)
+        except SourceTaken:
+            self._give_way()
+            raise
+
+    def _admit(self, log_knows_pipeline: Callable[[], bool]) -> None:
         admit(
             self._store,
             pipeline=self._identity.pipeline,
@@ -180,9 +200,21 @@ class Journal:
             history=self._history,
             log_knows_pipeline=log_knows_pipeline,
         )
-        if self.sequence >= 0:
+
+    def _give_way(self) -> None:
+        """Remove entry 0 of a journal that has read nothing, so that the other goes on alone."""
+        opening = unconfirmed(self._history)
+        if opening is None:
             return
-        self._append("open", (), (), ())
+        self._guard()
+        pipeline = self._identity.pipeline
+        if (
+            read_receipt(self._store, pipeline) is None
+            and entry_numbers(self._store, pipeline) == [0]
+            and self._store.get(layout.journal_entry(pipeline, 0)) == encode(opening)
+        ):
+            self._store.delete(layout.journal_entry(pipeline, 0))
+            self._history = History()
 
     def append(
         self,
