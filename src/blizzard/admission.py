@@ -47,11 +47,11 @@ def admit(
             path=store.describe(layout.journal_folder(pipeline)),
         )
     ours = unconfirmed(history)
-    fresh = source_uris if ours is not None else _unread(source_uris, history)
+    fresh = source_uris if ours is not None else unread(source_uris, history)
     refuse_rivals(store, pipeline, fresh, ours)
 
 
-def _unread(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
+def unread(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
     """Return the sources that the journal has not read yet. Pure."""
     return {name: uri for name, uri in source_uris.items() if name not in history.source_uris}
 

@@ -110,11 +110,13 @@ class History:
 
 def learn_sources(entry: Entry, names: dict[str, str], uris: dict[str, str]) -> None:
     """Enter where an entry says that sources are: names by URI, all that were, and URIs by name."""
+    gone = entry.moved
+    if gone is not None and entry.source_uris.get(gone) != uris.get(gone):
+        # Its files are not where they were: whoever reads that folder reads others.
+        for left in [uri for uri, name in names.items() if name == gone]:
+            del names[left]
+        uris.pop(gone, None)
     for name, uri in entry.source_uris.items():
-        if name == entry.moved and uris.get(name) != uri:
-            # Its files are not where they were: whoever reads that folder reads others.
-            for left in [each for each, known_as in names.items() if known_as == name]:
-                del names[left]
         names[uri] = name
         uris[name] = uri
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from blizzard.admission import SourceTaken, admit
-from blizzard.fence import withdraw_stray
+from blizzard.admission import SourceTaken, admit, refuse_rivals, unread
+from blizzard.fence import refuse_collected, withdraw_stray
 from blizzard.flow import Known
 from blizzard.history import (
     History,
@@ -39,7 +39,6 @@ from lake.entry import (
     encode,
 )
 from lake.errors import (
-    FilesCollected,
     JournalConflict,
     JournalLost,
     LakeError,
@@ -86,6 +85,8 @@ class Journal:
         self._guard = guard
         self._in_doubt: tuple[Entry, bytes] | None = None
         self._noted = -1
+        self._unseen: Mapping[str, str] = {}
+        """Sources that are new to the journal, until the other pipelines were asked of them."""
         self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
 
     @property
@@ -181,16 +182,19 @@ class Journal:
         agree_on_protocol(self._store, self._identity.handoff)
         if self._in_doubt is not None:
             self.settle()
+        self._unseen = unread(self._identity.source_uris, self._history) or self._unseen
         try:
             self._admit(log_knows_pipeline)
-            if self.sequence < 0:
-                self._append("open", (), (), ())
-                # Another pipeline may have begun to read the same in this moment: whoever looks
-                # after both have written is told.
-                self._admit(log_knows_pipeline)
+            if self.sequence < 0 or unread(self._identity.source_uris, self._history):
+                self._append("batch" if self.sequence >= 0 else "open", (), (), ())
+            # What is about to be read is written down before it is looked again: of two pipelines
+            # that begin to read the same in one moment, one looks after both have written.
+            ours = unconfirmed(self._history)
+            refuse_rivals(self._store, self._identity.pipeline, self._unseen, ours)
         except SourceTaken:
             self._give_way()
             raise
+        self._unseen = {}
 
     def _admit(self, log_knows_pipeline: Callable[[], bool]) -> None:
         admit(
@@ -202,12 +206,14 @@ class Journal:
         )
 
     def _give_way(self) -> None:
-        """Remove entry 0 of a journal that has read nothing, so that the other goes on alone."""
-        opening = unconfirmed(self._history)
+        """Take back that sources are read of which nothing was read yet: another reads them."""
+        opening, pipeline = unconfirmed(self._history), self._identity.pipeline
         if opening is None:
+            for name in self._unseen:
+                if name in self._history.source_uris:
+                    self._append("moved", (), (), (), withdrawn=name)
             return
         self._guard()
-        pipeline = self._identity.pipeline
         if (
             read_receipt(self._store, pipeline) is None
             and entry_numbers(self._store, pipeline) == [0]
@@ -287,12 +293,15 @@ class Journal:
 
     def _append(
         self,
-        kind: Literal["open", "batch"],
+        kind: Literal["open", "batch", "moved"],
         sources: tuple[SourceRecord, ...],
         files: tuple[FinishedFile, ...],
         dlq: tuple[str, ...],
+        *,
+        withdrawn: str | None = None,
     ) -> Entry:
         identity = self._identity
+        uris = {name: uri for name, uri in identity.source_uris.items() if name != withdrawn}
         entry = Entry(
             kind=kind,
             pipeline=identity.pipeline,
@@ -302,12 +311,13 @@ class Journal:
             created=self._clock.now().isoformat(),
             previous=self._history.digest,
             handoff=identity.handoff,
-            source_uris=identity.source_uris,
+            source_uris=uris,
             table_schema=identity.table_schema,
             partition_columns=identity.partition_columns,
             sources=tuple(self.with_attempts(record) for record in sources),
             files=files,
             dlq=dlq,
+            moved=withdrawn,
         )
         return self._write(entry, encode(entry))
 
@@ -331,7 +341,7 @@ class Journal:
         while (first := self._try(entry, body)) is not None:
             self._in_doubt = None
             self._history.learn(*first)
-            self._refuse_collected(first[0], entry)
+            refuse_collected(first[0], entry)
             entry = replace(entry, sequence=self.sequence + 1, previous=self._history.digest)
             body = encode(entry)
         self._in_doubt = None
@@ -381,19 +391,3 @@ class Journal:
             "publishes nothing. Run one blizzard per pipeline",
             path=self._store.describe(path),
         )
-
-    def _refuse_collected(self, first: Entry, ours: Entry) -> None:
-        """Never name a file that a clean-up has said it deletes."""
-        taken = set(first.deleted) & {
-            *(file.filename for file in ours.files),
-            *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
-        }
-        letters = {uri.rpartition("/")[2] for uri in ours.dlq}
-        taken |= {path for path in first.deleted if path.rpartition("/")[2] in letters}
-        if taken:
-            raise FilesCollected(
-                f"blizzard gc (entry {first.sequence}) has taken {len(taken)} files of a batch "
-                "that was not journaled yet; its source files are read again. Let gc leave "
-                "younger files alone: --older-than must be longer than a batch takes",
-                file=min(taken),
-            )

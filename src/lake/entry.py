@@ -149,7 +149,10 @@ class Entry:
     heir: str | None = None
     """The pipeline that has taken this journal over; in a `closed` entry."""
     moved: str | None = None
-    """The source whose files lie at another place now; in a `moved` entry."""
+    """The source whose files lie at another place now; in a `moved` entry.
+
+    One that the entry's sources do not have was never read after all.
+    """
     follows: int = 0
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
 

@@ -3,23 +3,23 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from blizzard.history import read_history
-from blizzard.journal import Journal
+from blizzard.journal import Identity, Journal
 from blizzard.rivals import Precedence, Rival, precedence
 from blizzard.sight import explain
 from lake.entry import Entry
-from lake.errors import JournalLost, SourceContested
+from lake.errors import JournalLost, SourceContested, StoreUnavailable
 from lake.layout import journal_entry
 from lake.storage import AlreadyThere, Created, Reader, Store
 from tests.support.builders import (
     Bench,
     Hands,
-    entries,
     identity,
     ndjson,
     no_options,
@@ -145,8 +145,14 @@ def test_a_dry_run_tells_of_two_pipelines_of_which_none_has_begun(landing):
 class Actor(threading.Thread):
     """A first start that waits for its turn before each look at the others and each entry."""
 
-    def __init__(self, root: Path, name: str, hands: Hands) -> None:
+    def __init__(self, root: Path, name: str, hands: Hands, *, reads: str = "") -> None:
+        """`reads` is a folder that the pipeline has read before."""
         super().__init__(daemon=True)
+        uris = {"default": "/in" if name == "a" else "/in/sub"}
+        if reads:
+            before = identity(pipeline=name, source_uris={"before": reads})
+            journal_of(local(root), before, hands).append((), ())
+            uris["before"] = reads
         self.pipeline = name
         self.go, self.arrived = threading.Semaphore(0), threading.Semaphore(0)
         self.outcome: str = ""
@@ -159,18 +165,15 @@ class Actor(threading.Thread):
                 return super().folders(prefix)
 
             def create(self, path: str, body: bytes) -> Created | AlreadyThere:
-                if path.endswith(journal_entry(name, 0)):
+                if path in (journal_entry(name, 0), journal_entry(name, 2)):
                     gate()
                 return super().create(path, body)
 
         store = Waits(str(root), no_options(), make_folder=True)
         self.claim.take(store)
+        self.who = identity(pipeline=name, source_uris=uris)
         self.journal = Journal(
-            store,
-            identity(pipeline=name, source_uris={"default": "/in" if name == "a" else "/in/sub"}),
-            read_history(store, name),
-            hands.clock,
-            guard=self.claim.check,
+            store, self.who, read_history(store, name), hands.clock, guard=self.claim.check
         )
 
     def gate(self) -> None:
@@ -178,7 +181,7 @@ class Actor(threading.Thread):
         self.go.acquire()
 
     def run(self) -> None:
-        self.outcome = opened(self.journal.open_with)
+        self.outcome = opened(partial(self.journal.open_with, lambda: False))
         self.arrived.release()
 
     def turn(self) -> None:
@@ -188,9 +191,16 @@ class Actor(threading.Thread):
             self.arrived.acquire()
 
 
-def opened(open_with: Callable[[Callable[[], bool]], None]) -> str:
+def journal_of(store: Store, who: Identity, hands: Hands | None = None) -> Journal:
+    history = read_history(store, who.pipeline)
+    journal = Journal(store, who, history, (hands or Hands()).clock)
+    journal.open_with(lambda: False)
+    return journal
+
+
+def opened(begin: Callable[[], object]) -> str:
     try:
-        open_with(lambda: False)
+        begin()
     except SourceContested:
         return "contested"
     except JournalLost:
@@ -198,15 +208,16 @@ def opened(open_with: Callable[[Callable[[], bool]], None]) -> str:
     return "goes on"
 
 
+@pytest.mark.parametrize("reads", ["", "/before"], ids=["first starts", "b adds a source"])
 @pytest.mark.parametrize("ahead", [0, 60, -60], ids=["alike", "b's clock ahead", "b's behind"])
-def test_of_two_first_starts_at_once_one_gives_way(tmp_path, ahead):
+def test_of_two_that_begin_to_read_a_folder_at_once_one_gives_way(tmp_path, ahead, reads):
     """HOLES D19: in whatever order they look and write, and whatever their clocks say."""
     for number, mine in enumerate(combinations(range(6), 3)):
         root = tmp_path / str(number)
         drawn = iter(range(10**6))
         actors = {
             "a": Actor(root, "a", Hands(drawn=drawn)),
-            "b": Actor(root, "b", Hands(at=Hands().at + ahead, drawn=drawn)),
+            "b": Actor(root, "b", Hands(at=Hands().at + ahead, drawn=drawn), reads=reads),
         }
         for actor in actors.values():
             actor.start()
@@ -220,20 +231,48 @@ def test_of_two_first_starts_at_once_one_gives_way(tmp_path, ahead):
         found = {name: actor.outcome for name, actor in actors.items()}
         assert list(found.values()).count("goes on") <= 1, (mine, found)
         assert set(found.values()) != {"contested"}, (mine, found)
+        for name in (name for name, outcome in found.items() if outcome == "refused"):
+            known = read_history(local(root), name)
+            assert "default" not in known.source_uris, "nothing is left of its wish"
+            assert set(known.source_names) <= {"/before"}
+            actors[name].claim.give_back(keep=False)
         for name, outcome in found.items():
-            if outcome == "refused":
-                assert entries(root, name) == [], (mine, found)
-                actors[name].claim.give_back(keep=False)
-        for name, outcome in found.items():
-            if outcome == "contested":
-                again = Journal(
-                    local(root),
-                    actors[name].journal._identity,
-                    read_history(local(root), name),
-                    Hands().clock,
-                )
-                found[name] = opened(again.open_with)
+            if outcome != "goes on":
+                found[name] = opened(partial(journal_of, local(root), actors[name].who))
         assert list(found.values()).count("goes on") == 1, (mine, found)
+
+
+def test_a_source_that_is_added_is_known_to_others_before_a_file_of_it_comes(landing):
+    """HOLES D19: it may be quiet for days."""
+    (landing / "quiet").mkdir()
+    first = Bench(settings(landing, "first", f"{landing}/in"))
+    assert first.pipeline().step()
+    both = settings(landing, "first", f"{landing}/in", f"{landing}/quiet")
+    assert not replace(first, settings=both, run_id="run-2").pipeline().step()
+    with pytest.raises(JournalLost, match=r"pipeline 'first' of this table reads .*quiet"):
+        Bench(settings(landing, "second", f"{landing}/quiet")).pipeline().step()
+
+
+def test_other_pipelines_are_asked_again_where_the_first_answer_did_not_come(landing):
+    """HOLES D19: a source that is written down is not taken for one that was asked of."""
+
+    class Forgets(Store):
+        asked = 0
+
+        def folders(self, prefix: str) -> list[str]:
+            Forgets.asked += 1
+            if Forgets.asked == 2:
+                raise StoreUnavailable("no answer")
+            return super().folders(prefix)
+
+    first = Bench(settings(landing, "first", f"{landing}/in"))
+    assert first.pipeline().step()
+    both = settings(landing, "first", f"{landing}/in", f"{landing}/more")
+    pipeline = replace(first, settings=both, run_id="run-2", store=Forgets).pipeline()
+    with pytest.raises(StoreUnavailable):
+        pipeline.step()
+    assert pipeline.step()
+    assert Forgets.asked == 3
 
 
 def opening(created: str, journal: str = "j") -> Entry:
