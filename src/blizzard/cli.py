@@ -15,6 +15,7 @@ from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
 from blizzard.commands.redo import redo
+from blizzard.commands.source import source_app
 from blizzard.commands.status import status
 from blizzard.metrics import METRICS
 from blizzard.progress import Display
@@ -117,6 +118,7 @@ app.command()(status)
 app.command()(journal)
 app.command()(gc)
 app.command()(redo)
+app.add_typer(source_app, name="source")
 
 
 @app.command(name="warm")

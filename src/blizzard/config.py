@@ -40,6 +40,7 @@ from lake.entry import Handoff
 from lake.layout import PIPELINE_NAME, PROTOCOL
 from lake.lookback import Window
 from lake.partition import PARTITION_TYPES, Template
+from lake.places import place_of
 from lake.schema import Field, FieldType, Schema
 from lake.storage import local_path
 from lake.units import mebibytes
@@ -137,11 +138,11 @@ def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
 def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
     """Refuse sources of which one holds the other's files: they would be ingested twice."""
     places = [
-        (name_path, name, f"{same_place(_folder(source))}/")
+        (name_path, name, place_of(_folder(source)))
         for name_path, name, source in pipeline.named_sources()
     ]
-    for (here, name, place), (_there, other, other_place) in permutations(places, 2):
-        if other_place.startswith(place) and (place != other_place or name < other):
+    for (here, name, outer), (_there, other, inner) in permutations(places, 2):
+        if outer.holds(inner) and (not inner.holds(outer) or name < other):
             yield Fault(
                 (*path, *here, "path"),
                 f"holds the files of source {other}, so they would be ingested twice",

@@ -3,12 +3,13 @@
 `blizzard journal new` puts another journal in the place of one. Whoever looked at the old one and
 slept meanwhile could still create the entry that was next there, and so make a gap in the new one.
 A run is kept from that by its claim, which `journal new` takes. The commands that append beside a
-run have none. Both look back: an entry that does not follow the one before it is taken back.
+run have none. Both look back: an entry that does not follow the one before it is taken back. And a
+batch that goes after a clean-up names nothing that this has taken.
 """
 
 from lake import layout
 from lake.entry import Entry, digest, encode
-from lake.errors import JournalConflict
+from lake.errors import FilesCollected, JournalConflict
 from lake.storage import AlreadyThere, Store
 
 
@@ -45,3 +46,20 @@ def withdraw_stray(store: Store, entry: Entry) -> bool:
         return False
     store.delete(path)
     return True
+
+
+def refuse_collected(first: Entry, ours: Entry) -> None:
+    """Never name a file that a clean-up has said it deletes. Pure."""
+    taken = set(first.deleted) & {
+        *(file.filename for file in ours.files),
+        *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
+    }
+    letters = {uri.rpartition("/")[2] for uri in ours.dlq}
+    taken |= {path for path in first.deleted if path.rpartition("/")[2] in letters}
+    if taken:
+        raise FilesCollected(
+            f"blizzard gc (entry {first.sequence}) has taken {len(taken)} files of a batch "
+            "that was not journaled yet; its source files are read again. Let gc leave "
+            "younger files alone: --older-than must be longer than a batch takes",
+            file=min(taken),
+        )

@@ -48,7 +48,11 @@ class History:
     digest: str | None = None
     """The digest of the last entry, which the next one repeats."""
     source_names: dict[str, str] = field(default_factory=dict)
-    """Under which name each source has been read, by its URI."""
+    """Under which name each source has been read, by its URI: all that its files may lie at."""
+    source_uris: dict[str, str] = field(default_factory=dict)
+    """Where each source was read last, by its name."""
+    opening: Entry | None = None
+    """Entry 0, where it was read: of a long journal a snapshot stands for it."""
     since: dict[str, datetime] = field(default_factory=dict)
     """When each source was first read, by its name, as far as no clock contradicts it."""
     opened: datetime | None = None
@@ -60,6 +64,8 @@ class History:
     last: Entry | None = None
     awaits: int = 0
     """The last entry that a journal with inherited knowledge needs before it may go on."""
+    moving: str | None = None
+    """The source that was moved last, as far as entries since the snapshot tell."""
     heir: str | None = None
     """The pipeline that has taken this journal over."""
     unfinished: dict[str, Known] = field(default_factory=dict)
@@ -95,11 +101,12 @@ class History:
         self._heed_clock(at)
         for name, first in (entry.inherits.since if entry.inherits else {}).items():
             self.since.setdefault(name, datetime.fromisoformat(first))
-        for name, uri in entry.source_uris.items():
-            self.source_names[uri] = name
+        learn_sources(entry, self.source_names, self.source_uris)
+        for name in entry.source_uris:
             self.since.setdefault(name, at)
-        if entry.inherits is not None:
-            self.awaits = entry.inherits.entries
+        self.awaits = entry.awaits or self.awaits
+        self.moving = entry.moved or self.moving
+        self.opening = entry if entry.sequence == 0 else self.opening
         self.heir = entry.heir or self.heir
         if entry.files or self.last is None:
             self.last = entry
@@ -147,6 +154,19 @@ class History:
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
         """Give the way to ask for many names; asked in their order, it costs one pass."""
         return Lookup(self, store, pipeline)
+
+
+def learn_sources(entry: Entry, names: dict[str, str], uris: dict[str, str]) -> None:
+    """Enter where an entry says that sources are: names by URI, all that were, and URIs by name."""
+    gone = entry.moved
+    if gone is not None and entry.source_uris.get(gone) != uris.get(gone):
+        # Its files are not where they were: whoever reads that folder reads others.
+        for left in [uri for uri, name in names.items() if name == gone]:
+            del names[left]
+        uris.pop(gone, None)
+    for name, uri in entry.source_uris.items():
+        names[uri] = name
+        uris[name] = uri
 
 
 class Lookup:
@@ -265,6 +285,13 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         sequence=found.sequence,
         digest=found.digest,
         source_names=dict(found.source_names),
+        # The entry says where its sources were read; of others the name was last read where the
+        # snapshot says so last.
+        source_uris={
+            **{name: uri for uri, name in found.source_names.items()},
+            **found.source_uris,
+            **entry.source_uris,
+        },
         since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
         peak=datetime.fromisoformat(entry.created),
         last=entry if found.last == found.sequence else _read_entry(store, pipeline, found.last),

@@ -12,12 +12,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from blizzard.admission import admit
-from blizzard.fence import withdraw_stray
+from blizzard.admission import SourceTaken, admit, refuse_rivals, unread
+from blizzard.fence import refuse_collected, withdraw_stray
 from blizzard.flow import Known
-from blizzard.history import History, Lookup, read_entries, rebuild
+from blizzard.history import (
+    History,
+    Lookup,
+    entry_numbers,
+    read_entries,
+    read_receipt,
+    rebuild,
+)
 from blizzard.keeper import Keeper
 from blizzard.protocol import agree_on_protocol, require_handoff
+from blizzard.rivals import unconfirmed
 from lake import layout
 from lake.clock import Clock
 from lake.datafile import FinishedFile
@@ -31,7 +39,6 @@ from lake.entry import (
     encode,
 )
 from lake.errors import (
-    FilesCollected,
     JournalConflict,
     JournalLost,
     LakeError,
@@ -78,6 +85,8 @@ class Journal:
         self._guard = guard
         self._in_doubt: tuple[Entry, bytes] | None = None
         self._noted = -1
+        self._unseen: Mapping[str, str] = {}
+        """Sources that are new to the journal, until the other pipelines were asked of them."""
         self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
 
     @property
@@ -175,6 +184,21 @@ class Journal:
         agree_on_protocol(self._store, self._identity.handoff)
         if self._in_doubt is not None:
             self.settle()
+        self._unseen = unread(self._identity.source_uris, self._history) or self._unseen
+        try:
+            self._admit(log_knows_pipeline)
+            if self.sequence < 0 or unread(self._identity.source_uris, self._history):
+                self._append("batch" if self.sequence >= 0 else "open", (), (), ())
+            # What is about to be read is written down before it is looked again: of two pipelines
+            # that begin to read the same in one moment, one looks after both have written.
+            ours = unconfirmed(self._history)
+            refuse_rivals(self._store, self._identity.pipeline, self._unseen, ours)
+        except SourceTaken:
+            self._give_way()
+            raise
+        self._unseen = {}
+
+    def _admit(self, log_knows_pipeline: Callable[[], bool]) -> None:
         admit(
             self._store,
             pipeline=self._identity.pipeline,
@@ -182,9 +206,23 @@ class Journal:
             history=self._history,
             log_knows_pipeline=log_knows_pipeline,
         )
-        if self.sequence >= 0:
+
+    def _give_way(self) -> None:
+        """Take back that sources are read of which nothing was read yet: another reads them."""
+        opening, pipeline = unconfirmed(self._history), self._identity.pipeline
+        if opening is None:
+            for name in self._unseen:
+                if name in self._history.source_uris:
+                    self._append("moved", (), (), (), withdrawn=name)
             return
-        self._append("open", (), (), ())
+        self._guard()
+        if (
+            read_receipt(self._store, pipeline) is None
+            and entry_numbers(self._store, pipeline) == [0]
+            and self._store.get(layout.journal_entry(pipeline, 0)) == encode(opening)
+        ):
+            self._store.delete(layout.journal_entry(pipeline, 0))
+            self._history = History()
 
     def append(
         self,
@@ -257,12 +295,15 @@ class Journal:
 
     def _append(
         self,
-        kind: Literal["open", "batch"],
+        kind: Literal["open", "batch", "moved"],
         sources: tuple[SourceRecord, ...],
         files: tuple[FinishedFile, ...],
         dlq: tuple[str, ...],
+        *,
+        withdrawn: str | None = None,
     ) -> Entry:
         identity = self._identity
+        uris = {name: uri for name, uri in identity.source_uris.items() if name != withdrawn}
         entry = Entry(
             kind=kind,
             pipeline=identity.pipeline,
@@ -272,12 +313,13 @@ class Journal:
             created=self._clock.now().isoformat(),
             previous=self._history.digest,
             handoff=identity.handoff,
-            source_uris=identity.source_uris,
+            source_uris=uris,
             table_schema=identity.table_schema,
             partition_columns=identity.partition_columns,
             sources=tuple(self.with_attempts(record) for record in sources),
             files=files,
             dlq=dlq,
+            moved=withdrawn,
         )
         return self._write(entry, encode(entry))
 
@@ -301,7 +343,7 @@ class Journal:
         while (first := self._try(entry, body)) is not None:
             self._in_doubt = None
             self._history.learn(*first)
-            self._refuse_collected(first[0], entry)
+            refuse_collected(first[0], entry)
             entry = replace(entry, sequence=self.sequence + 1, previous=self._history.digest)
             body = encode(entry)
         self._in_doubt = None
@@ -351,19 +393,3 @@ class Journal:
             "publishes nothing. Run one blizzard per pipeline",
             path=self._store.describe(path),
         )
-
-    def _refuse_collected(self, first: Entry, ours: Entry) -> None:
-        """Never name a file that a clean-up has said it deletes."""
-        taken = set(first.deleted) & {
-            *(file.filename for file in ours.files),
-            *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
-        }
-        letters = {uri.rpartition("/")[2] for uri in ours.dlq}
-        taken |= {path for path in first.deleted if path.rpartition("/")[2] in letters}
-        if taken:
-            raise FilesCollected(
-                f"blizzard gc (entry {first.sequence}) has taken {len(taken)} files of a batch "
-                "that was not journaled yet; its source files are read again. Let gc leave "
-                "younger files alone: --older-than must be longer than a batch takes",
-                file=min(taken),
-            )

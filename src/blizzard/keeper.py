@@ -52,6 +52,7 @@ class Keeper:
                 digest=history.digest,
                 last=history.last.sequence,
                 source_names=history.source_names,
+                source_uris=history.source_uris,
                 since={name: at.isoformat() for name, at in history.since.items()},
                 awaits=history.awaits,
                 heir=history.heir,

@@ -67,7 +67,7 @@ def read_books(store: Reader, pipeline: str) -> Books:
                 deleted |= set(entry.deleted)
                 if folder == layout.journal_folder(pipeline):
                     last = entry
-                    awaits = entry.inherits.entries if entry.inherits is not None else awaits
+                    awaits = entry.awaits or awaits
                     digests.append(digest(body))
     if receipt is not None and receipt.digest not in digests[receipt.sequence :][:1]:
         raise JournalLost(

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from blizzard.admission import refuse_renamed_sources
-from blizzard.history import read_receipt
+from blizzard.admission import refuse_moved, refuse_other_names
+from blizzard.history import learn_sources, read_receipt
 from blizzard.journal import Identity
 from blizzard.named import entries_in
 from lake import layout
@@ -26,6 +26,9 @@ class Past:
     records: Mapping[str, tuple[SourceRecord, ...]]
     """By key, all that it knows of each source file, as inherited entries repeat it in order."""
     source_uris: Mapping[str, str]
+    """Where each source was read last, by its name."""
+    source_names: Mapping[str, str]
+    """Under which name each source has been read, by its URI."""
     since: Mapping[str, str]
     """When each source was first read, by its name."""
     heir: str | None = None
@@ -58,12 +61,8 @@ def check_past(
             f"pipeline {past.heir!r} has taken the journal of {old!r} over already",
             path=store.describe(layout.journal_folder(old)),
         )
-    refuse_renamed_sources(
-        store,
-        identity.pipeline,
-        identity.source_uris,
-        {uri: name for name, uri in past.source_uris.items()},
-    )
+    refuse_other_names(store, identity.pipeline, identity.source_uris, past.source_names)
+    refuse_moved(store, identity.pipeline, identity.source_uris, past.source_uris)
     committed = last_committed(old, past.last.journal) or 0
     if committed < past.last.sequence:
         raise JournalConflict(
@@ -103,6 +102,7 @@ def _refuse_held(store: Reader, past: Past) -> None:
 def _past(store: Reader, folder: str) -> Past:
     records: dict[str, tuple[SourceRecord, ...]] = {}
     uris: dict[str, str] = {}
+    names: dict[str, str] = {}
     since: dict[str, str] = {}
     last: tuple[Entry, str] | None = None
     heir = None
@@ -111,7 +111,7 @@ def _past(store: Reader, folder: str) -> Past:
             heir = entry.heir
             continue
         last = (entry, digest(body))
-        uris |= entry.source_uris
+        learn_sources(entry, names, uris)
         earlier = entry.inherits.since if entry.inherits is not None else {}
         since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
         for record in entry.sources:
@@ -119,7 +119,13 @@ def _past(store: Reader, folder: str) -> Past:
     if last is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
     return Past(
-        last=last[0], digest=last[1], records=records, source_uris=uris, since=since, heir=heir
+        last=last[0],
+        digest=last[1],
+        records=records,
+        source_uris=uris,
+        source_names=names,
+        since=since,
+        heir=heir,
     )
 
 

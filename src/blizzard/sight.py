@@ -5,9 +5,10 @@ Everything here is handed readers only, so it cannot write.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from blizzard import dlq
-from blizzard.admission import admit
+from blizzard.admission import admit, refuse_beside
 from blizzard.compression import FIRST_BYTES, codec_in
 from blizzard.discovery import Finding
 from blizzard.eventtime import RowPartitions, from_path, row_partitions
@@ -20,8 +21,15 @@ from blizzard.plan import plan, to_recognise
 from blizzard.protocol import require_handoff
 from blizzard.settings import PipelineSettings, SourceSettings
 from lake.clock import Clock
-from lake.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
+from lake.errors import (
+    JournalLost,
+    LakeError,
+    ObjectMissing,
+    ProtocolConflict,
+    SourceContested,
+)
 from lake.partition import table_schema
+from lake.places import written_out
 from lake.storage import Reader
 
 OpenReader = Callable[[Location], Reader]
@@ -47,10 +55,19 @@ def explain(
     parallelism: int,
     clock: Clock,
     log_knows_pipeline: Callable[[], bool] = lambda: False,
+    beside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Explanation:
-    """Say what a batch would do now. It is handed readers only, so it cannot write."""
+    """Say what a batch would do now. It is handed readers only, so it cannot write.
+
+    `beside` are the sources of other pipelines that are started with this one, on the same table.
+    """
     store = _reader(settings, open_reader)
     history, refusal = _history(settings, store, log_knows_pipeline)
+    if refusal is None and history.sequence < 0:
+        try:
+            refuse_beside(settings.name, source_uris_of(settings), beside)
+        except JournalLost as taken:
+            refusal = taken
 
     def look() -> dict[str, Finding]:
         return {
@@ -120,11 +137,11 @@ def _history(
         admit(
             store,
             pipeline=settings.name,
-            source_uris={source.name: source.uri for source in settings.sources},
+            source_uris=source_uris_of(settings),
             history=history,
             log_knows_pipeline=log_knows_pipeline,
         )
-    except (JournalLost, ProtocolConflict) as refusal:
+    except (JournalLost, ProtocolConflict, SourceContested) as refusal:
         return history, refusal
     return history, None
 
@@ -173,10 +190,15 @@ def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
         pipeline=settings.name,
         run=run_id,
         handoff=settings.sink.handoff,
-        source_uris={source.name: source.uri for source in settings.sources},
+        source_uris=source_uris_of(settings),
         table_schema=table_schema(settings.schema, template).delta(),
         partition_columns=template.keys if template else (),
     )
+
+
+def source_uris_of(settings: PipelineSettings) -> dict[str, str]:
+    """Return where the sources are, by their names, as the journal remembers it."""
+    return {source.name: written_out(source.uri) for source in settings.sources}
 
 
 def row_partitions_of(settings: PipelineSettings) -> RowPartitions | None:

@@ -49,6 +49,7 @@ class Snapshot:
     last: int
     """The last entry with files, which may have to be handed off again."""
     source_names: Mapping[str, str] = field(default_factory=dict)
+    source_uris: Mapping[str, str] = field(default_factory=dict)
     since: Mapping[str, str] = field(default_factory=dict)
     awaits: int = 0
     heir: str | None = None

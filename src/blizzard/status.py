@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from blizzard.admission import refuse_moved
 from blizzard.discovery import next_try
 from blizzard.flow import Known
 from blizzard.history import History, read_entries, read_receipt
@@ -19,6 +20,7 @@ from blizzard.writers import Machine, WriterStatus, this_machine, writer_status
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, Receipt, digest
 from lake.errors import LakeError, ObjectMissing
+from lake.places import written_out
 from lake.storage import Reader
 
 FEW = 10
@@ -298,6 +300,9 @@ def _source(
         totals=books.by_source.get(source.name, Totals()),
     )
     try:
+        if store is not None:
+            known_at = books.history.source_uris
+            refuse_moved(store, settings.name, {source.name: written_out(source.uri)}, known_at)
         found = look_at(
             settings,
             source,

@@ -121,12 +121,13 @@ class SourceRecord:
         return len(self.unread) > 1 or any(one.end < self.size for one in self.unread)
 
 
-Kind = Literal["open", "batch", "gc", "redo", "inherited", "closed"]
+Kind = Literal["open", "batch", "gc", "redo", "inherited", "closed", "moved"]
 """What an entry is: only a batch has data files.
 
 `open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
 gone, so that their source files are read again. `inherited` repeats what an earlier
-journal knew of source files. `closed` ends a journal that another pipeline has taken over.
+journal knew of source files. `closed` ends a journal that another pipeline has taken over. `moved`
+says that the files of a source lie at another place now, and which objects they are there.
 """
 
 
@@ -176,6 +177,20 @@ class Entry:
     """Where the knowledge of a journal that replaces another comes from; in entry 0."""
     heir: str | None = None
     """The pipeline that has taken this journal over; in a `closed` entry."""
+    moved: str | None = None
+    """The source whose files lie at another place now; in a `moved` entry.
+
+    One that the entry's sources do not have was never read after all.
+    """
+    follows: int = 0
+    """How many `inherited` entries go on with what a `moved` entry says, right after it."""
+
+    @property
+    def awaits(self) -> int:
+        """Number the last entry that this one needs before the journal may go on; else 0."""
+        if self.inherits is not None:
+            return self.inherits.entries
+        return self.sequence + self.follows if self.follows else 0
 
     def successor(
         self,
@@ -188,6 +203,9 @@ class Entry:
         deleted: tuple[str, ...] = (),
         redone: tuple[str, ...] = (),
         heir: str | None = None,
+        source_uris: Mapping[str, str] | None = None,
+        moved: str | None = None,
+        follows: int = 0,
     ) -> "Entry":
         """Return the entry that follows this one and says nothing but what it is given. Pure.
 
@@ -203,13 +221,15 @@ class Entry:
             created=created,
             previous=previous,
             handoff=self.handoff,
-            source_uris=self.source_uris,
+            source_uris=self.source_uris if source_uris is None else source_uris,
             table_schema=self.table_schema,
             partition_columns=self.partition_columns,
             sources=sources,
             deleted=deleted,
             redone=redone,
             heir=heir,
+            moved=moved,
+            follows=follows,
         )
 
 

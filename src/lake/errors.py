@@ -51,6 +51,20 @@ class ProtocolConflict(LakeError):
     whose = Whose.USER
 
 
+class SourceMoved(ProtocolConflict):
+    """A source is at another place than the one that its journal knows its files by."""
+
+    code = "source_moved"
+
+
+class SourceContested(LakeError):
+    """Two pipelines of a table have begun to read the same folder in the same moment."""
+
+    code = "source_contested"
+    whose = Whose.USER
+    retryable = True
+
+
 class StoreUnavailable(LakeError):
     """The store did not answer, or answered that it cannot now."""
 

@@ -12,6 +12,7 @@ from blizzard.fence import append_beside
 from blizzard.garbage import collect
 from blizzard.history import read_history
 from blizzard.journal import Journal
+from blizzard.renewal import begin_empty
 from lake.clock import Clock
 from lake.entry import Lineage, digest, encode
 from lake.errors import JournalConflict, JournalLost, StoreUnavailable
@@ -36,7 +37,7 @@ from tests.support.writers import claim, machine
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch) -> Desk:
     """A pipeline of one batch; to watch whether another run is alive takes no time."""
-    monkeypatch.setattr(command.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr("blizzard.commands.renewal.time.sleep", lambda _seconds: None)
     put(tmp_path / "in", "0.ndjson", ndjson(rows(2)))
     found = Desk(tmp_path)
     assert elsewhere(found, "run-0").pipeline().step()
@@ -187,14 +188,13 @@ def test_nothing_is_appended_to_a_journal_that_is_half_begun(desk):
 def test_while_a_journal_is_replaced_a_start_is_told_who_writes(desk, monkeypatch):
     """HOLES D26: the command is a writer like a run."""
     seen = []
-    real = command.begin_empty
 
     def begin(store, *given):
         other = elsewhere(desk, "run-8")
         with pytest.raises(JournalConflict) as told:
             replace(other, claim=claim("run-8", wait=beating)).pipeline().step()
         seen.append(str(told.value))
-        return real(store, *given)
+        return begin_empty(store, *given)
 
     def beating(_seconds: float) -> bool:
         path = desk.table / "_blizzard/default/writer.json"

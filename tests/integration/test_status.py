@@ -203,7 +203,7 @@ def test_a_source_that_cannot_be_listed_hides_nothing_else(desk):
     desk.landing.rmdir()
     done = desk.run("status")
     assert done.exit_code == 1
-    assert "source default cannot be listed: the folder does not exist" in done.stdout
+    assert "source default is not looked at: the folder does not exist" in done.stdout
     assert "in all 1 batch, 1 file, 3 rows" in done.stdout
 
 

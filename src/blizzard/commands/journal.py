@@ -218,6 +218,8 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "inherits", f"{which} (journal {lineage.journal})"
     if entry.heir is not None:
         yield "heir", f"pipeline {entry.heir} has taken this journal over"
+    if entry.moved is not None:
+        yield "moved", f"source {entry.moved} is read from {entry.source_uris[entry.moved]}"
     if entry.deleted:
         yield "deletes", plural(len(entry.deleted), "object")
 

@@ -23,9 +23,10 @@ from blizzard.flow import SourceFile
 from blizzard.plan import weight
 from blizzard.reasons import IN_WORDS
 from blizzard.settings import PipelineSettings
-from blizzard.sight import Explanation, explain
+from blizzard.sight import Explanation, explain, source_uris_of
 from lake.arguments import DONE, FAILED, USAGE, Output, complain
 from lake.clock import Clock
+from lake.config.models import same_place
 from lake.errors import LakeError, ProtocolConflict
 from lake.partition import PartitionValues
 from lake.telemetry.events import code_of
@@ -50,6 +51,12 @@ def dry_run(pipelines: tuple[PipelineSettings, ...], output: Output, log_knows: 
                 parallelism=os.cpu_count() or 1,
                 clock=Clock(),
                 log_knows_pipeline=log_knows(pipeline),
+                beside={
+                    other.name: source_uris_of(other)
+                    for other in pipelines
+                    if other is not pipeline
+                    and same_place(other.sink.table_uri) == same_place(pipeline.sink.table_uri)
+                },
             )
             explanation(found, output)
         except LakeError as error:

@@ -50,7 +50,7 @@ def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output
         if not yes:
             for name in names:
                 refuse_while_written(
-                    reader, name, machine=this_machine(), wait=time.sleep, watching=_tell_watching
+                    reader, name, machine=this_machine(), wait=time.sleep, watching=tell_watching
                 )
             _tell_ahead(settings.name, _checked(reader, settings, identity, old), output)
             return FAILED
@@ -68,7 +68,7 @@ def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output
                         identity.run,
                         machine=this_machine(),
                         clock=clock,
-                        emit=_tell_event,
+                        emit=tell_event,
                         wait=time.sleep,
                     )
                 )
@@ -166,11 +166,13 @@ def _last_committed(settings: PipelineSettings) -> LastCommitted:
     )
 
 
-def _tell_watching(writer: Writer) -> None:
+def tell_watching(writer: Writer) -> None:
+    """Print why this takes a while."""
     typer.echo(f"watching whether another blizzard is alive: {writer.who()}", err=True)
 
 
-def _tell_event(event: Event) -> None:
+def tell_event(event: Event) -> None:
+    """Print what happens on the way to a person who waits."""
     typer.echo(event.sentence(), err=True)
 
 

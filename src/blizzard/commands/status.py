@@ -221,7 +221,7 @@ def _committed(found: PipelineStatus) -> str:
 
 def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
     if one.error is not None:
-        say(to, f"  source {one.source} cannot be listed: {one.error}")
+        say(to, f"  source {one.source} is not looked at: {one.error}")
     if one.changed_files:
         say(
             to,

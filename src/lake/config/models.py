@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -23,6 +22,7 @@ from pydantic import (
 )
 
 from lake.options import StorageOptions
+from lake.places import place_of
 from lake.units import mebibytes
 
 KeyPath = tuple[str | int, ...]
@@ -79,11 +79,8 @@ def location(text: str) -> str:
 
 
 def same_place(uri: str) -> str:
-    """Give the one form in which two locations can be compared: `file:///x` and `/x` are equal."""
-    if "://" in uri and not uri.startswith("file://"):
-        return uri
-    path = unquote(urlsplit(uri).path) if uri.startswith("file://") else uri
-    return str(Path(path).absolute())
+    """Return the one form in which two locations can be compared: `file:///x` is `/x`."""
+    return str(place_of(uri))
 
 
 def plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """A start reads a snapshot and a tail; what is derived can be built again, entries cannot."""
 
 import errno
+import hashlib
+import json
 import threading
 from collections import Counter, OrderedDict
 from dataclasses import replace
@@ -45,10 +47,11 @@ def often(monkeypatch):
     monkeypatch.setattr(keeper, "EVERY_NAMES", 20)
 
 
-def opened(store: Store, *, run: str = "run-1") -> Journal:
+def opened(store: Store, *, run: str = "run-1", **given: Any) -> Journal:
     spill = keeper.Keeper(store=store, pipeline="default", clock=Clock()).spill
     history = read_history(store, "default", spill=spill)
-    journal = Journal(store, identity(run=run), history, Hands().clock, lambda _secs: None)
+    who = identity(run=run, **given)
+    journal = Journal(store, who, history, Hands().clock, lambda _secs: None)
     journal.open_with(lambda: False)
     return journal
 
@@ -73,6 +76,7 @@ def state(history: History, store: Store) -> dict[str, Any]:
         "sequence": history.sequence,
         "digest": history.digest,
         "names": history.source_names,
+        "uris": history.source_uris,
         "since": history.since,
         "last": history.last,
         "unfinished": history.unfinished,
@@ -113,6 +117,45 @@ def test_a_start_from_a_snapshot_knows_what_the_entries_say(often, batches):
     store = Bucket()
     grow(opened(store), batches)
     assert state(read_history(store, "default"), store) == from_entries(store)
+
+
+def test_where_sources_are_and_were_is_known_from_a_snapshot_too(often):
+    """HOLES L26, D19: a source that was moved, and one that is not configured any more."""
+    store = Bucket()
+    journal = opened(store, source_uris={"default": "/in", "old": "/old"})
+    grow(journal, 3)
+    last = decode_entry(store.bodies[layout.journal_entry("default", 3)], "")
+    moved = last.successor(
+        "moved",
+        previous=journal._history.digest,
+        run="r",
+        created=last.created,
+        source_uris={**last.source_uris, "default": "/moved"},
+        moved="default",
+    )
+    store.create(layout.journal_entry("default", 4), encode(moved))
+    grow(opened(store, run="run-2", source_uris={"default": "/moved"}), 20)
+    history = read_history(store, "default")
+    assert history.kept
+    assert history.source_uris == {"default": "/moved", "old": "/old"}
+    assert history.source_names == {"/moved": "default", "/old": "old"}
+    assert state(history, store) == from_entries(store)
+
+
+def test_a_snapshot_that_was_written_before_there_was_a_field_is_believed(often):
+    """Nothing on disk becomes worthless by an upgrade."""
+    store = Bucket()
+    grow(opened(store, source_uris={"default": "/in", "old": "/old"}), 25)
+    path = layout.snapshot("default", read_history(store, "default").kept)
+    document = json.loads(store.bodies[path])
+    del document["source_uris"]
+    bare = json.dumps({**document, "check": ""}, separators=(",", ":"), ensure_ascii=False)
+    document["check"] = hashlib.sha256(bare.encode()).hexdigest()
+    older = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    store.bodies[path] = older.encode() + b"\n"
+    history = read_history(store, "default")
+    assert (history.rebuilt, history.kept) == (None, document["sequence"])
+    assert state(history, store) == from_entries(store)
 
 
 def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history(often, monkeypatch):

@@ -150,6 +150,8 @@ def test_a_successor_goes_on_with_the_journal_and_repeats_nothing_that_was_done(
         redone=("0190",),
         inherits=Lineage(pipeline="old", journal="j-0", sequence=3, digest="cd", entries=1),
         heir="later",
+        moved="default",
+        follows=2,
     )
     after = full.successor("gc", previous="ef" * 32, run="run-2", created=ENTRY.created)
     assert (after.kind, after.sequence, after.previous) == ("gc", 2, "ef" * 32)

@@ -1,0 +1,362 @@
+"""A source at another place: refused until it is told whether the same files lie there."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from blizzard import renewal
+from blizzard.flow import Known, Name
+from blizzard.history import Before, read_history
+from blizzard.moving import compare, move, to_learn
+from blizzard.pattern import Pattern
+from blizzard.settings import OnChange, PipelineSettings
+from blizzard.sight import sink_location, source_location
+from blizzard.writers import this_machine
+from lake.clock import Clock
+from lake.errors import JournalLost, LakeError, SourceMoved
+from lake.storage import Reader, Store
+from penguin import inline
+from tests.support.builders import (
+    NOON,
+    Bench,
+    Hands,
+    entries,
+    facts,
+    failure,
+    ndjson,
+    no_options,
+    pipeline_settings,
+    put,
+    record,
+    rows,
+    source_settings,
+    tree,
+)
+from tests.support.commands import Desk, told
+from tests.support.processes import run
+from tests.support.writers import claim
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A pipeline that has read two files, one of them in a folder, and a bad one."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
+    put(tmp_path / "in", "sub/b.ndjson", ndjson(rows(2, 2)))
+    put(tmp_path / "in", "bad.ndjson", b"{nope\n")
+    found = Desk(tmp_path)
+    ingest(found.settings())
+    return found
+
+
+def at(desk: Desk, uri: object, name: str = "default", **given) -> PipelineSettings:
+    source = source_settings(str(uri), name=name, **given)
+    return pipeline_settings(desk.landing, desk.table, sources=(source,))
+
+
+def ingest(settings: PipelineSettings, hands: Hands | None = None) -> bool:
+    bench = Bench(settings, run_id=str(Clock().fresh_id()), hands=hands or Hands(drawn=DRAWN))
+    return bench.pipeline().step()
+
+
+DRAWN = iter(range(10**9))
+"""Ids are drawn from one counter by all runs: no two of them give files the same name."""
+
+
+def ids(desk: Desk) -> list[int]:
+    inline.committer(None, str(desk.table), no_options(), emit=lambda _event: None, clock=Clock())()
+    found = pa.table(DeltaTable(str(desk.table)).scan(columns=["id"]).read_all()).to_pylist()
+    return sorted(row["id"] for row in found)
+
+
+def moved(desk: Desk, where: str = "elsewhere") -> Path:
+    """Copy the source to another folder, as other objects, and write a configuration of it."""
+    target = desk.root / where
+    shutil.copytree(desk.landing, target)
+    return target
+
+
+def config(desk: Desk, place: object) -> Path:
+    file = desk.config()
+    file.write_text(file.read_text().replace(f'"{desk.landing}"', f'"{place}"'))
+    return file
+
+
+def told_so(desk: Desk, place: object, *more: str):
+    return desk.run("source", "set", "default", "--same-files", *more, config=config(desk, place))
+
+
+def test_a_source_at_another_place_is_refused_with_both_ways_out(desk):
+    """HOLES L26: files of equal names there would count as changed, and never be read."""
+    place = moved(desk)
+    put(place, "a.ndjson", ndjson(rows(3, 10)))
+    before = tree(desk.table)
+    with pytest.raises(SourceMoved, match="blizzard source set default --same-files") as refused:
+        ingest(at(desk, place))
+    assert "another name than 'default'" in str(refused.value)
+    assert tree(desk.table) == before
+    shown = desk.run("--dry-run", config=config(desk, place))
+    assert shown.exit_code == 2
+    assert "[source_moved]" in shown.stdout
+    assert str(refused.value) in shown.stderr
+    shown = desk.run("status", config=config(desk, place))
+    assert shown.exit_code == 1
+    assert "has been read from" in shown.stdout
+
+
+def test_the_program_refuses_it_with_exit_2(desk):
+    """HOLES L26: before it asks Spark for anything."""
+    ended = run("blizzard", "-c", config(desk, moved(desk)), "--once")
+    assert ended.code == 2, ended.err
+    assert "source set default --same-files" in ended.err
+
+
+@pytest.mark.parametrize("how", ["{}/in/", "file://{}/in", "{}/link", "in", "./link/../in"])
+def test_another_spelling_of_the_same_place_is_no_other_place(desk, monkeypatch, how):
+    """HOLES L26: and nothing is read again."""
+    monkeypatch.chdir(desk.root)
+    (desk.root / "link").symlink_to(desk.landing)
+    settings = at(desk, how.format(desk.root))
+    assert not ingest(settings)
+    put(desk.landing, "c.ndjson", ndjson(rows(1, 4)))
+    assert ingest(settings)
+    assert ids(desk) == [0, 1, 2, 3, 4]
+    assert not ingest(desk.settings())
+
+
+def test_a_relative_path_from_another_folder_is_another_place(desk, monkeypatch):
+    """HOLES L26: the journal remembers the full path."""
+    monkeypatch.chdir(desk.root)
+    assert not ingest(at(desk, "in"))
+    put(desk.root / "there/in", "a.ndjson", ndjson(rows(2, 10)))
+    monkeypatch.chdir(desk.root / "there")
+    with pytest.raises(SourceMoved):
+        ingest(at(desk, "in"))
+
+
+@pytest.mark.parametrize("on_change", OnChange)
+def test_the_same_files_at_another_place_stay_known(desk, on_change):
+    """HOLES L26: as other objects, whatever is to become of changed ones; new ones are read."""
+    place = moved(desk)
+    put(place, "c.ndjson", ndjson(rows(1, 4)))
+    shown = told_so(desk, place)
+    assert shown.exit_code == 1
+    assert "3 files with known names and sizes" in shown.stdout
+    assert "1 file with new names" in shown.stdout
+    assert "add --yes" in shown.stdout
+    with pytest.raises(SourceMoved):
+        ingest(at(desk, place))
+
+    done = told_so(desk, place, "--yes")
+    assert done.exit_code == 0, done.output
+    settings = at(desk, place, on_change=on_change)
+    assert ingest(settings)
+    assert not ingest(settings)
+    assert ids(desk) == [0, 1, 2, 3, 4]
+    assert "read from" in desk.run("journal", "2", config=config(desk, place)).stdout
+    shown = told_so(desk, place, "--yes")
+    assert (shown.exit_code, len(entries(desk.table))) == (0, 4)
+    assert "already" in shown.stdout
+    with pytest.raises(SourceMoved, match=str(place)):
+        ingest(desk.settings())
+
+
+def test_other_files_under_another_name_are_read_whatever_they_are_called(desk):
+    """HOLES L26: the second way out."""
+    put(desk.root / "elsewhere", "a.ndjson", ndjson(rows(3, 10)))
+    assert ingest(at(desk, desk.root / "elsewhere", "more"))
+    assert ids(desk) == [0, 1, 2, 3, 10, 11, 12]
+    assert not ingest(desk.settings())
+
+
+def test_a_bad_file_that_was_moved_is_still_bad_and_a_changed_one_still_changed(desk):
+    """HOLES L26: what was known of a file goes with it."""
+    place = moved(desk)
+    put(place, "a.ndjson", ndjson(rows(5)))
+    (done,) = told(told_so(desk, place, "--yes", "--output", "json"))
+    assert (done["same_files"], done["changed_files"], done["new_files"]) == (2, 1, 0)
+    assert done["before"] == str(desk.landing)
+    assert not ingest(at(desk, place))
+    put(place, "bad.ndjson", ndjson(rows(1, 4)))
+    assert ingest(at(desk, place))
+    assert ids(desk) == [0, 1, 2, 3, 4]
+
+
+def test_after_a_move_others_may_be_read_from_the_old_place(desk):
+    place = moved(desk)
+    with pytest.raises(JournalLost, match="has been read as 'default'"):
+        ingest(at(desk, desk.landing, "more"))
+    assert told_so(desk, place, "--yes").exit_code == 0
+    shutil.rmtree(desk.landing)
+    put(desk.landing, "new.ndjson", ndjson(rows(1, 4)))
+    assert ingest(at(desk, desk.landing, "more"))
+    assert ids(desk) == [0, 1, 2, 3, 4]
+
+
+# ------------------------------------------------------------------- narrower, wider
+
+
+def test_a_narrower_path_is_refused_and_the_pattern_that_is_named_reads_nothing_twice(desk):
+    """HOLES D19: a file is known by its name below the source's folder."""
+    put(desk.landing, "sub/c.ndjson", ndjson(rows(1, 4)))
+    put(desk.landing, "d.ndjson", ndjson(rows(1, 5)))
+    with pytest.raises(SourceMoved, match="keep the outer one and name it with a pattern") as told:
+        ingest(at(desk, desk.landing / "sub"))
+    pattern = str(told.value).partition("pattern: ")[2].partition(" (")[0]
+    assert pattern == f"{desk.landing}/su[b]/**"
+    assert ingest(at(desk, desk.landing, pattern=Pattern("su[b]/**")))
+    assert ids(desk) == [0, 1, 2, 3, 4]
+    assert told_so(desk, desk.landing / "sub", "--yes").exit_code == 1
+
+
+def test_a_wider_path_is_refused_and_other_folders_are_added_by_their_names(desk):
+    """HOLES D19."""
+    put(desk.root / "other", "a.ndjson", ndjson(rows(1, 4)))
+    with pytest.raises(SourceMoved, match="add each other folder under sources"):
+        ingest(at(desk, desk.root))
+    both = at(desk, desk.landing)
+    more = source_settings(str(desk.root / "other"), name="other")
+    assert ingest(replace(both, sources=(*both.sources, more)))
+    assert ids(desk) == [0, 1, 2, 3, 4]
+
+
+# ------------------------------------------------------------------- the command
+
+
+def test_arguments_that_make_no_sense_are_exit_2(desk):
+    place = moved(desk)
+    file = config(desk, place)
+    assert desk.run("source", "set", "default", config=file).exit_code == 2
+    assert desk.run("source", "set", "other", "--same-files", config=file).exit_code == 2
+
+
+def test_what_the_journal_does_not_know_cannot_have_been_moved(desk):
+    file = config(desk, moved(desk))
+    file.write_text(
+        file.read_text().replace("source: {path", "sources: {more: {path").replace(", }", "}}", 1)
+    )
+    refused = desk.run("source", "set", "more", "--same-files", "--yes", config=file)
+    assert refused.exit_code == 1
+    assert "does not know a source 'more'" in refused.stderr
+
+
+def test_nothing_is_moved_while_a_blizzard_writes_the_pipeline(desk):
+    """HOLES D26."""
+    place = moved(desk)
+    turn = claim("run-7", on=this_machine())
+    turn.take(Store(str(desk.table), no_options()))
+    for more in ((), ("--yes",)):
+        refused = told_so(desk, place, *more)
+        assert refused.exit_code == 1
+        assert "a blizzard writes pipeline default and is alive" in refused.stderr
+    assert len(entries(desk.table)) == 2
+
+
+def test_a_place_that_another_pipeline_reads_is_nobody_s_new_place(desk):
+    """HOLES D19."""
+    place = moved(desk)
+    other = replace(at(desk, place), name="other")
+    assert ingest(other)
+    refused = told_so(desk, place, "--yes")
+    assert refused.exit_code == 1
+    assert "pipeline 'other' of this table reads" in refused.stderr
+
+
+def test_a_journal_is_not_taken_over_with_a_source_at_another_place(desk):
+    """HOLES L26: the new journal would take the files there for the ones of the same names."""
+    ids(desk)
+    (desk.table / "_blizzard/default/journal/00000000000000000001.json").unlink()
+    refused = desk.run(
+        "journal", "new", "--from", "default", "--yes", config=config(desk, moved(desk))
+    )
+    assert refused.exit_code == 1
+    assert "source 'default' has been read from" in refused.stderr
+
+
+class Mortal(Store):
+    """Dies before or after its n-th entry."""
+
+    left = 10**9
+    after = False
+
+    def create(self, path, body):
+        Mortal.left -= 1
+        if Mortal.left == 0 and not Mortal.after:
+            raise KeyboardInterrupt
+        done = super().create(path, body)
+        if Mortal.left == 0:
+            raise KeyboardInterrupt
+        return done
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_any_entry_loses_and_doubles_nothing_and_the_command_finishes(
+    desk, tmp_path, monkeypatch, after
+):
+    """HOLES L26: until it is finished a start is refused, with either path."""
+    monkeypatch.setattr(renewal, "CHUNK", 1)
+    place = moved(desk)
+    settings = at(desk, place, on_change=OnChange.REINGEST)
+    whole = tmp_path / "whole"
+    shutil.copytree(desk.table, whole)
+    for number in range(1, 10):
+        shutil.rmtree(desk.table)
+        shutil.copytree(whole, desk.table)
+        Mortal.left, Mortal.after = number, after
+        store = Mortal(str(desk.table), no_options())
+        reader = Reader(str(place), no_options())
+        try:
+            move(
+                store, "default", settings.sources[0], read_history(store, "default"), reader,
+                clock=Clock(),
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        if len(entries(desk.table)) in range(3, 5):
+            for each in (settings, at(desk, desk.landing)):
+                with pytest.raises(LakeError, match="source set default --same-files"):
+                    ingest(each)
+        assert told_so(desk, place, "--yes").exit_code == 0
+        assert not ingest(settings)
+        assert ids(desk) == [0, 1, 2, 3]
+    assert number == 4, "three entries: a file each"
+
+
+def test_while_one_source_is_half_moved_no_other_is(desk, monkeypatch):
+    """HOLES L26: the second would hide what the journal has yet to learn of the first."""
+    monkeypatch.setattr(renewal, "CHUNK", 1)
+    put(desk.root / "more", "m.ndjson", ndjson(rows(1, 9)))
+    assert ingest(at(desk, desk.root / "more", "more"))
+    place = moved(desk)
+    Mortal.left, Mortal.after = 1, True
+    store = Mortal(str(desk.table), no_options())
+    with pytest.raises(KeyboardInterrupt):
+        move(
+            store, "default", at(desk, place).sources[0], read_history(store, "default"),
+            Reader(str(place), no_options()), clock=Clock(),
+        )  # fmt: skip
+    other = at(desk, desk.root / "most", "more")
+    (desk.root / "most").mkdir()
+    reader = Reader(sink_location(other).uri, no_options())
+    with pytest.raises(JournalLost, match="source set default --same-files --yes again"):
+        compare(
+            reader, "default", other.sources[0], read_history(reader, "default"),
+            Reader(source_location(other.sources[0]).uri, no_options()),
+        )  # fmt: skip
+
+
+def test_what_was_seen_last_of_a_file_counts_before_what_is_in_the_table():
+    """HOLES L26, D24: of a file with a bad later version both stay known."""
+    done = Before(finished=Name(key="default:a", size=10, etag="e1"))
+    bad = Known(record=record("a", size=7, failure=failure()), at=NOON)
+    assert to_learn(Before(), facts("a")) == to_learn(done, facts("a")) == ()
+    both = replace(done, unfinished=bad)
+    (later,) = to_learn(both, facts("a", size=7, etag="e9"))
+    assert (later.etag, later.failure) == ("e9", bad.record.failure)
+    read, kept = to_learn(both, facts("a", size=10, etag="e9"))
+    assert (read.etag, read.failure, kept.etag) == ("e9", None, "e1")
