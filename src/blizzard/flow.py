@@ -11,7 +11,7 @@ from uuid import UUID
 
 from blizzard.compression import Codec
 from blizzard.eventtime import RowPartitions
-from blizzard.line import Address
+from blizzard.line import Address, Done
 from blizzard.ranges import ByteRange
 from blizzard.settings import RollingPolicy, UploadSettings
 from lake.clock import Clock
@@ -126,6 +126,8 @@ class Effort:
     """How long each data file took to be encoded and written, by its name."""
     download_retries: int = 0
     upload_retries: int = 0
+    attempts: tuple[tuple[str, Done], ...] = ()
+    """What each attempt whose outcome counts has done in the end, by the attempt's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

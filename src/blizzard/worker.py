@@ -90,7 +90,9 @@ def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = Non
 
     with (
         tempfile.TemporaryDirectory(prefix="blizzard-") as folder,
-        Uploads(stores.sink(), work.upload, line.progress, outbox=work.outbox) as uploads,
+        Uploads(
+            stores.sink(), work.upload, line.progress, line.done, outbox=work.outbox
+        ) as uploads,
         Downloads(unit.files, open_at, ahead=work.max_concurrent_files) as downloads,
     ):
         return _Unit(unit, work, Path(folder), downloads, uploads, stores, line).run()
@@ -160,6 +162,7 @@ class _Unit:
         shared = self._new_group()
         for file, decoded in self.decoder.decode_all(self._opened()):
             self._read(file, decoded, shared)
+            self._count_finished(file, shared)
         self._write_all(shared, shared.writer.close())
         files = [file for group in self.groups for file in self._settle(group)]
         records = [record for group in self.groups for record in group.records]
@@ -172,8 +175,20 @@ class _Unit:
                 write_seconds=self.write_seconds,
                 download_retries=self.downloads.retries,
                 upload_retries=self.uploads.retries,
+                attempts=((self.line.attempt, replace(self.line.done)),),
             ),
         )
+
+    def _count_finished(self, file: SourceFile, shared: _Group) -> None:
+        """Count a source file that was read; one that has failed is in no group."""
+        for group in (shared, self.groups[-1]):
+            if group.records and group.records[-1].key == file.key:
+                record = group.records[-1]
+                whole = record.complete and file.part is None
+                self.line.done.blank += record.blank
+                self.line.done.source_files += whole
+                self.line.done.source_bytes += record.size if whole else 0
+                return
 
     def _new_group(self) -> _Group:
         group = _Group(f"{self.unit.name}.{len(self.groups)}", self._new_writer())
