@@ -40,6 +40,11 @@ class SourceFile:
     """Lines at its start that an earlier batch has read."""
 
     @property
+    def from_start(self) -> bool:
+        """Whether it is read from its first byte on, not from a later line."""
+        return not self.skip and (self.part is None or self.part.start == 0)
+
+    @property
     def key(self) -> str:
         """Name the file among all sources of the pipeline."""
         return f"{self.source}:{self.path}"
@@ -81,6 +86,15 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of one source a task takes at a time."""
+
+    max_concurrent_files: int
+    batch_size: int
+    """The most rows in one Arrow batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What all units of a batch share."""
 
@@ -92,8 +106,8 @@ class Work:
     """How a row gives its partition; None where the source path alone does."""
     rolling: RollingPolicy
     upload: UploadSettings
-    max_concurrent_files: int
-    batch_size: int
+    limits: Mapping[str, Limits]
+    """Those of each source."""
     marks: Mapping[str, str]
     """What every footer carries: the pipeline and the journal's id."""
     clock: Clock

@@ -12,7 +12,7 @@ from blizzard.attempts import Attempts
 from blizzard.batch import Portion, given_up, may_be_a_death, portion, run_units
 from blizzard.claim import Claim
 from blizzard.discovery import Finding
-from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
+from blizzard.flow import Effort, Limits, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
 from blizzard.journal import Journal
@@ -301,7 +301,6 @@ class Pipeline:
     def _work(self, journal: Journal) -> Work:
         settings = self.settings
         template = settings.sink.template
-        files = max(source.max_concurrent_files for source in settings.sources)
         upload = settings.sink.upload
         return Work(
             sources={source.name: source_location(source) for source in settings.sources},
@@ -312,8 +311,13 @@ class Pipeline:
             upload=replace(
                 upload, max_concurrent_uploads=self._share_of(upload.max_concurrent_uploads)
             ),
-            max_concurrent_files=self._share_of(files),
-            batch_size=min(source.batch_size for source in settings.sources),
+            limits={
+                source.name: Limits(
+                    max_concurrent_files=self._share_of(source.max_concurrent_files),
+                    batch_size=source.batch_size,
+                )
+                for source in settings.sources
+            },
             marks={"pipeline": settings.name, "journal": journal.id},
             clock=self.clock,
             outbox=settings.name if settings.sink.handoff is Handoff.DIRECT else None,

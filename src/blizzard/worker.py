@@ -93,7 +93,11 @@ def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = Non
         Uploads(
             stores.sink(), work.upload, line.progress, line.done, outbox=work.outbox
         ) as uploads,
-        Downloads(unit.files, open_at, ahead=work.max_concurrent_files) as downloads,
+        Downloads(
+            unit.files,
+            open_at,
+            ahead={name: limits.max_concurrent_files for name, limits in work.limits.items()},
+        ) as downloads,
     ):
         return _Unit(unit, work, Path(folder), downloads, uploads, stores, line).run()
 
@@ -154,13 +158,18 @@ class _Unit:
             file.key: f"{work.sources[file.source].uri.rstrip('/')}/{file.path}"
             for file in unit.files
         }
+        self.batch_sizes = {file.key: work.limits[file.source].batch_size for file in unit.files}
+        self.most_rows = 0
+        """The most rows in a batch of the file that is being read."""
         self.groups: list[_Group] = []
         self.failed: list[SourceRecord] = []
         self.write_seconds: dict[str, float] = {}
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
-        for file, decoded in self.decoder.decode_all(self._opened()):
+        opened = self._opened()
+        for file, decoded in self.decoder.decode_all(opened, from_start=lambda one: one.from_start):
+            self.most_rows = self.batch_sizes[file.key]
             self._read(file, decoded, shared)
             self._count_finished(file, shared)
         self._write_all(shared, shared.writer.close())
@@ -219,7 +228,7 @@ class _Unit:
             from_path=self.unit.partition_values,
             schema=schema,
             policy=work.rolling,
-            batch_size=work.batch_size,
+            batch_size_of=lambda key: self.batch_sizes[key],
             clock=work.clock,
             for_partition=for_partition,
         )
@@ -291,7 +300,7 @@ class _Unit:
             yield piece
 
     def _slices(self, decoded: Decoded) -> list[_Slice]:
-        batch, most = decoded.batch, self.work.batch_size
+        batch, most = decoded.batch, self.most_rows
         if batch.num_rows <= most:
             return [(batch, decoded.size)]
         slices = [batch.slice(start, most) for start in range(0, batch.num_rows, most)]
