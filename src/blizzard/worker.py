@@ -6,7 +6,6 @@ outgrows the budget gets output files of its own, which are forgotten if it fail
 may be in the store, but nobody will ever name it.
 """
 
-import errno
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -30,7 +29,7 @@ from blizzard.upload import Uploads
 from blizzard.writer import Repeating, RollingWriter
 from lake.datafile import FinishedFile
 from lake.entry import Failure, SourceRecord, Stage
-from lake.errors import LakeError, StoreFull
+from lake.errors import LakeError, machine_trouble
 from lake.partition import PartitionValues
 from lake.retry import may_mend
 from lake.schema import Schema
@@ -411,27 +410,20 @@ def failure_of(
 
 
 def _failure(error: Exception, stage: Stage) -> Failure:
-    match error:
-        case BadLine() | NoPartition():
+    match machine_trouble(error) or error:
+        case BadLine() | NoPartition() as bad:
             return Failure(
                 stage=Stage.PARSE,
-                code=error.code,
-                message=error.message,
-                line=error.line,
-                field=error.field,
+                code=bad.code,
+                message=bad.message,
+                line=bad.line,
+                field=bad.field,
             )
-        case CorruptStream():
-            return Failure(stage=Stage.DECOMPRESS, code=error.code, message=error.message)
-        case LakeError():
+        case CorruptStream() as corrupt:
+            return Failure(stage=Stage.DECOMPRESS, code=corrupt.code, message=corrupt.message)
+        case LakeError() as ours:
             return Failure(
-                stage=stage, code=error.code, message=error.message, retryable=may_mend(error)
-            )
-        case OSError() if error.errno == errno.ENOSPC or "No space left" in str(error):
-            return Failure(
-                stage=stage,
-                code=StoreFull.code,
-                message="no space is left on the worker's local disk; free some",
-                retryable=True,
+                stage=stage, code=ours.code, message=ours.message, retryable=may_mend(ours)
             )
         case _:
             # What a download raises is ours by now: what is not comes from reading the lines.

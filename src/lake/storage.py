@@ -51,6 +51,7 @@ SIGNS: tuple[tuple[str, type[LakeError], str], ...] = (
     ("404 Not Found", ObjectMissing, NOWHERE),
     ("Permission denied", StoreDenied, "permission denied"),
     ("No space left", StoreFull, "no space is left on the device; free some and try again"),
+    ("quota exceeded", StoreFull, "the disk quota is used up; free some space or raise the quota"),
     ("Read-only file system", StoreDenied, "the file system is read-only"),
 )
 """Trouble that only a library's text tells."""

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from blizzard import upload, worker
-from blizzard.compression import CorruptStream
+from blizzard.compression import Codec, CorruptStream, decompress
 from blizzard.flow import Limits, SourceFile, UnitOutcome, Work
 from blizzard.ndjson.lines import BLOCK_BYTES
 from blizzard.outcome import settle
@@ -382,10 +384,21 @@ def test_two_sources_with_equal_names_give_the_rows_of_both(place, tmp_path):
     [
         (StoreFull("full"), "store_full", True),
         (OSError(errno.ENOSPC, "No space left on device"), "store_full", True),
+        (OSError("IOError: [errno 28] No space left on device"), "store_full", True),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "store_full", True),
+        (OSError(errno.EMFILE, "Too many open files"), "machine_trouble", True),
+        (OSError(errno.EIO, "Input/output error"), "machine_trouble", True),
+        (OSError(errno.EROFS, "Read-only file system"), "machine_trouble", True),
+        (FileNotFoundError(errno.ENOENT, "a cleaner took the folder"), "machine_trouble", True),
+        (MemoryError(), "machine_trouble", True),
+        (pa.ArrowMemoryError("malloc of size 64 failed"), "machine_trouble", True),
+        (RuntimeError("can't start new thread"), "machine_trouble", True),
+        (RuntimeError("a fault of ours"), "internal_error", False),
         (KeyError("x"), "internal_error", False),
     ],
 )
 def test_an_error_becomes_a_failure_with_a_stable_code(error, code, retryable):
+    """HOLES L28: what the machine could not do says nothing of the file."""
     found = failure_of(error, Stage.UPLOAD)
     assert (found.stage, found.code, found.retryable) == (Stage.UPLOAD, code, retryable)
 
@@ -487,3 +500,48 @@ def test_each_source_has_batches_of_its_own_size(place, monkeypatch, tmp_path):
     )
 
     assert seen == [("default:a.ndjson", 2)] * 3 + [("two:b.ndjson", 5), ("two:b.ndjson", 1)]
+
+
+@pytest.mark.parametrize("trouble", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
+@pytest.mark.parametrize("where", ["read", "decode", "write", "clear away"])
+def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, trouble, where):
+    """HOLES L28: wherever it comes, the files are read again later."""
+
+    def fails(*_args, **_named):
+        raise trouble
+
+    doors = {
+        "read": ("blizzard.worker.Reader.stream", fails),
+        "decode": ("blizzard.ndjson.lines._pieces", fails),
+        "write": ("blizzard.worker.RollingWriter.take", fails),
+        "clear away": ("pathlib.Path.unlink", fails),
+    }
+    put(place.source, "a.ndjson", ndjson(rows(2)))
+    put(place.source, "b.ndjson", ndjson(rows(2)))
+    files = listed(place.source)
+    with monkeypatch.context() as patched:
+        patched.setattr(*doors[where])
+        outcome = place.run(files)
+
+    assert [each.failure and each.failure.retryable for each in outcome.sources] == [True, True]
+    assert {each.failure.code for each in outcome.sources if each.failure} == {"machine_trouble"}
+    assert outcome.files == ()
+
+
+def test_a_decompressor_without_memory_has_found_no_corruption(monkeypatch):
+    """HOLES L28: the library has one error for both."""
+
+    class Poor:
+        def __init__(self, **_how):
+            pass
+
+        def decompressobj(self):
+            return self
+
+        def decompress(self, _data):
+            raise zstandard.ZstdError("zstd decompress error: Allocation error : not enough memory")
+
+    body = zstandard.ZstdCompressor().compress(ndjson(rows(3)))
+    monkeypatch.setattr("blizzard.compression.zstandard.ZstdDecompressor", Poor)
+    with pytest.raises(MemoryError):
+        list(decompress([body], Codec.ZSTD))
