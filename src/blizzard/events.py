@@ -501,6 +501,32 @@ class SparkStarting(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSaid(Event):
+    """Spark, or the Java that it runs in, has printed a line that may matter."""
+
+    level: ClassVar[Level] = Level.WARN
+    line: str
+
+    def sentence(self) -> str:
+        """Repeat it, and say whose words they are."""
+        return f"spark: {self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkComplained(SparkSaid):
+    """Spark has printed an error."""
+
+    level: ClassVar[Level] = Level.ERROR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkMurmured(SparkSaid):
+    """Spark has printed what it prints at every start."""
+
+    level: ClassVar[Level] = Level.DEBUG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverNotReached(Event):
     """No unit of a job could call the driver; the work was done all the same."""
 

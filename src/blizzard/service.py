@@ -13,7 +13,14 @@ from functools import partial
 from blizzard.account import Statistics
 from blizzard.attempts import Attempts
 from blizzard.claim import Claim, renewed
-from blizzard.events import DriverNotReached, NextStartMadeFaster, SparkStarting
+from blizzard.events import (
+    DriverNotReached,
+    NextStartMadeFaster,
+    SparkComplained,
+    SparkMurmured,
+    SparkSaid,
+    SparkStarting,
+)
 from blizzard.flow import Location
 from blizzard.handoff import CommitInline, IsCommitted, Publisher, publisher_of
 from blizzard.line import Report
@@ -22,6 +29,7 @@ from blizzard.outlook import Pace
 from blizzard.pipeline import Pipeline
 from blizzard.runner import Runner
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
+from blizzard.spark.output import Severity
 from blizzard.spark.runner import SparkRunner
 from blizzard.writers import this_machine
 from lake.clock import Clock
@@ -34,6 +42,13 @@ from penguin.settings import TableSettings
 
 TableOf = Callable[[str], TableSettings | None]
 """Gives the settings of a pipeline's inline commits, None where there are none of its own."""
+
+
+SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
+    Severity.NOISE: SparkMurmured,
+    Severity.WARNING: SparkSaid,
+    Severity.ERROR: SparkComplained,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +92,7 @@ class Service:
             stop_requested=lambda: self.stop.requested,
             heard=heard,
             unreached=lambda host, port: emit(DriverNotReached(host=host, port=port)),
+            said=lambda line, severity: emit(SPARK_SAID[severity](line=line)),
         )
         results = self.run_on(runner, emit, attempts)
         runner.stop()

@@ -23,9 +23,9 @@ from blizzard.plan import can_be_cut, weight
 from blizzard.reasons import IN_WORDS
 from blizzard.settings import PipelineSettings
 from blizzard.sight import Explanation, explain
-from lake.arguments import DONE, FAILED, USAGE, Output, complain
+from lake.arguments import DONE, Output, complain, exit_code_of
 from lake.clock import Clock
-from lake.errors import LakeError, ProtocolConflict
+from lake.errors import LakeError
 from lake.partition import PartitionValues
 from lake.telemetry.events import code_of
 from lake.units import in_words
@@ -53,12 +53,11 @@ def dry_run(pipelines: tuple[PipelineSettings, ...], output: Output, log_knows: 
             explanation(found, output)
         except LakeError as error:
             complain(error, who=pipeline.name)
-            code = max(code, FAILED)
+            code = max(code, exit_code_of(error))
             continue
         if found.refusal is not None:
             complain(found.refusal, who=pipeline.name)
-            conflict = isinstance(found.refusal, ProtocolConflict)
-            code = max(code, USAGE if conflict else FAILED)
+            code = max(code, exit_code_of(found.refusal))
     return code
 
 

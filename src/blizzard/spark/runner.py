@@ -23,6 +23,7 @@ from blizzard.masters import runs_in_this_process, unreachable_driver
 from blizzard.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
 from blizzard.settings import SparkSettings
 from blizzard.spark.fit import unfit
+from blizzard.spark.output import Said, on_standard_error
 from blizzard.spark.session import (
     BIND,
     HOST,
@@ -57,12 +58,14 @@ class SparkRunner:
         stop_requested: Callable[[], bool] = lambda: False,
         heard: Callable[[Report], None] = lambda _report: None,
         unreached: Callable[[str, int], None] = lambda _host, _port: None,
+        said: Said = on_standard_error,
     ) -> None:
         self._settings = settings
         self._starting = starting
         self._stop_requested = stop_requested
         self._heard = heard
         self._unreached = unreached
+        self._said = said
         self._told_unreached = False
         self._lock = threading.Lock()
         self._jobs: dict[str, set[str]] = {}
@@ -186,7 +189,7 @@ class SparkRunner:
 
     def _new_session(self) -> SparkSession:
         try:
-            session = start(self._settings)
+            session = start(self._settings, said=self._said)
             if local_cores(self._settings) is None:
                 await_executors(lambda: executors(session))
         except TROUBLE as cause:

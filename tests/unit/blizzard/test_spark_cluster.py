@@ -219,7 +219,7 @@ def test_a_session_that_is_gone_is_given_up(report: str, stopped: bool) -> None:
 
 
 def test_a_start_that_fails_is_told_with_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_settings: SparkSettings) -> SparkSession:
+    def fails(_settings: SparkSettings, **_how: Any) -> SparkSession:
         raise Py4JError("java.lang.Exception: All masters are unresponsive! Giving up.\n\tat x.y")
 
     monkeypatch.setattr(runner_module, "start", fails)
