@@ -132,9 +132,9 @@ def test_modules_of_the_users_folder_stay_out_and_the_log_stays_whole(tmp_path: 
     for module in ("profile", "random", "numpy", "pyarrow", "lake"):
         (tmp_path / "here" / f"{module}.py").write_text("raise SystemExit('a file of the user')\n")
     program = Path(sys.executable).with_name("blizzard")
-    arguments = ["-c", config(tmp_path), "--once", "--log-format", "json", "--log-level", "debug"]
+    arguments = ["-c", str(config(tmp_path)), "--once", "--output", "json"]
     ended = subprocess.run(
-        [program, *arguments, "--output", "json"],
+        [program, *arguments, "--log-format", "json", "--log-level", "debug"],
         cwd=tmp_path / "here",
         check=False,
         capture_output=True,

@@ -150,7 +150,8 @@ def _launch(master: str, conf: Mapping[str, str], said: Said) -> None:
         listener = Listener(said)
         try:
             with listener.pipe() as handle:
-                gateway = launch_gateway(given, {"stdout": handle, "stderr": handle})
+                launch: Any = launch_gateway
+                gateway = launch(given, {"stdout": handle, "stderr": handle})
         except PySparkRuntimeError as cause:
             raise did_not_start(listener.last) from cause
         SparkContext._gateway = gateway  # noqa: SLF001

@@ -78,7 +78,7 @@ def drained_after(bench: Bench, runs: int) -> list[tuple[str, str | None]]:
             bench.again().pipeline().step()
     bench.again(runner=InProcessRunner(), store=Store).pipeline().step()
     return [
-        (record.path, record.failure and record.failure.code)
+        (record.path, record.failure.code if record.failure else None)
         for entry in bench.entries()
         for record in entry.sources
     ]
