@@ -8,6 +8,7 @@ from blizzard import events
 from blizzard.discovery import Finding
 from blizzard.eventtime import rows_without_time
 from blizzard.flow import Effort, SourceFile, WorkUnit
+from blizzard.line import Done
 from blizzard.reasons import AMISS, IN_WORDS, Reason
 from blizzard.settings import PipelineSettings
 from blizzard.sight import row_partitions_of
@@ -115,24 +116,39 @@ def journaled(
     too_late = [record.path for record in entry.sources if record.key in late]
     if too_late:
         yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
-    done = [record for record in entry.sources if record.failure is None]
+    failed = [record for record in entry.sources if record.failure is not None]
+    work = in_journal(entry, settings)
     yield events.BatchJournaled(
         pipeline=name,
         entry=entry.sequence,
-        files=len(done),
-        failed=len(entry.sources) - len(done),
-        rows=sum(record.rows for record in done),
-        parquet_files=len(entry.files),
-        bytes=sum(file.size for file in entry.files),
+        files=len(entry.sources) - len(failed),
+        failed=len(failed),
+        rows=work.rows,
+        parquet_files=work.parquet_files,
+        bytes=work.bytes_written,
         seconds=seconds,
-        files_complete=sum(record.complete for record in done),
-        blank=sum(record.blank for record in done),
-        source_bytes=sum(record.size for record in done if record.complete),
-        failed_bytes=sum(record.size for record in entry.sources if record.failure),
-        multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
+        files_complete=work.source_files,
+        blank=work.blank,
+        source_bytes=work.source_bytes,
+        failed_bytes=sum(record.size for record in failed),
+        multipart_uploads=work.multipart_uploads,
         download_retries=effort.download_retries,
         upload_retries=effort.upload_retries,
         write_seconds=tuple(effort.write_seconds.values()),
+    )
+
+
+def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
+    """Return the work that an entry stands for."""
+    done = [record for record in entry.sources if record.failure is None]
+    return Done(
+        rows=sum(record.rows for record in done),
+        blank=sum(record.blank for record in done),
+        source_files=sum(record.complete for record in done),
+        source_bytes=sum(record.size for record in done if record.complete),
+        parquet_files=len(entry.files),
+        bytes_written=sum(file.size for file in entry.files),
+        multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
     )
 
 

@@ -2,19 +2,20 @@
 
 When a job fails, something in it kills Python workers (a crash of a library, too little memory).
 The units are halved and run again, down to the single file: that one is named `worker_died`, the
-rest goes on. When the driver itself dies, the next one sees how often the batch was started, and
-takes fewer files.
+rest goes on. When the driver itself dies, the next one sees how often files of the batch were begun
+without an end, and takes fewer of them. What ends before any file is opened says nothing of files.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from blizzard.events import JobSplit, UnitsEnded
 from blizzard.flow import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.outcome import Settled, settle
 from blizzard.rests import failed, untouched
-from blizzard.runner import Runner, WorkersDied
+from blizzard.runner import Runner, RunnerDied, WorkersDied
 from lake.entry import Failure, SourceRecord, Stage, Started
+from lake.errors import JournalConflict
 from lake.telemetry.events import Emit
 
 PATIENCE = 2
@@ -29,7 +30,7 @@ class Portion:
 
     take: tuple[SourceFile, ...]
     died: tuple[SourceFile, ...] = ()
-    note: Started
+    note: Started = field(default_factory=Started)
 
 
 def portion(files: tuple[SourceFile, ...], before: Started) -> Portion:
@@ -48,6 +49,15 @@ def portion(files: tuple[SourceFile, ...], before: Started) -> Portion:
         take=take,
         note=Started(starts=starts, alone=alone, alone_starts=tries if alone is not None else 0),
     )
+
+
+def may_be_a_death(error: BaseException) -> bool:
+    """Whether a batch that ended like this may have been ended by one of its files.
+
+    A process that lives to see an error has not died with the batch: its store may be full, its
+    cluster gone. What another blizzard writes down is not touched.
+    """
+    return not isinstance(error, Exception) or isinstance(error, RunnerDied | JournalConflict)
 
 
 def run_units(units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit) -> Settled:

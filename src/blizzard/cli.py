@@ -22,12 +22,12 @@ from blizzard.progress import Display
 from blizzard.service import Service, TableOf, asks_the_log, open_reader
 from blizzard.settings import BlizzardSettings, SinkSettings
 from blizzard.sight import dead_letter_queue
+from blizzard.spark.archive import require_java
 from blizzard.spark.warm import NotMade, warm
 from blizzard.switch import set_handoff
 from lake.arguments import (
     DONE,
     FAILED,
-    USAGE,
     Files,
     Folders,
     Least,
@@ -35,13 +35,14 @@ from lake.arguments import (
     Output,
     Shape,
     complain,
+    exit_code_of,
     program,
     usage_is_checked,
     version_option,
 )
 from lake.config.models import same_place
 from lake.entry import Handoff
-from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
+from lake.errors import LakeError
 from lake.polling import Stop, stop_on_signals
 from lake.storage import Store
 from lake.telemetry.events import Emit, SettingNotActedOn, shared
@@ -99,6 +100,7 @@ def run(
             seconds=time.time,
         ) as told,
     ):
+        require_java(os.environ)
         table_of = _tables_for_inline(settings, files, folders)
         code = _run(settings, told, once=once, output=output, table_of=table_of)
     raise typer.Exit(code)
@@ -226,9 +228,7 @@ def _run(
         output,
     )
     errors = [each.error for each in results if each.error is not None]
-    if any(isinstance(error, ProtocolConflict | ConfigInvalid) for error in errors):
-        return USAGE
-    return FAILED if errors else DONE
+    return max((exit_code_of(error) for error in errors), default=DONE)
 
 
 def _tables_for_inline(

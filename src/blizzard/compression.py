@@ -215,6 +215,8 @@ def _zstd_frame(source: _Source, magic: bytes) -> Iterator[bytes]:
         try:
             piece = frame.decompress(data)
         except zstandard.ZstdError as cause:
+            if "memory" in str(cause):  # The library has one error for all.
+                raise MemoryError(str(cause)) from cause
             raise _corrupt(f"corrupt zstd data: {cause}", source.offset) from cause
         if piece:
             yield piece

@@ -8,10 +8,11 @@ import queue
 import random
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 from types import TracebackType
 from typing import Self
 
@@ -34,8 +35,9 @@ OpenAt = Callable[[SourceFile, int], Iterator[bytes]]
 class Downloads:
     """Reads files ahead, in their order; each file's pieces come out in order.
 
-    At most `ahead` files are downloaded at a time. A large one goes through a queue; small ones go
-    in bundles, one after the other, as handing each to a thread would cost more than reading it.
+    `ahead` says for each source how many files of it are downloaded at a time; of all sources
+    together there are no more than the most of these. A large file goes through a queue; small ones
+    go in bundles, one after the other, as handing each to a thread would cost more than reading it.
     The next large file or bundle begins when the reader is done with one, so that small files do
     not pile up either.
     """
@@ -45,10 +47,12 @@ class Downloads:
         files: Sequence[SourceFile],
         open_at: OpenAt,
         *,
-        ahead: int,
+        ahead: Mapping[str, int],
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        threads = max(1, min(ahead, len(files)))
+        by_source = [(name, list(some)) for name, some in groupby(files, key=_source)]
+        self._ahead = {name: max(1, ahead[name]) for name, _some in by_source}
+        threads = min(max(self._ahead.values(), default=1), max(1, len(files)))
         self._open_at = open_at
         self._pause = pause
         self.retries = 0
@@ -57,10 +61,16 @@ class Downloads:
         self._over = threading.Event()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="download")
         self._room = PIECES_IN_FLIGHT // threads
-        self._waiting = deque(bundles(files, threads))
+        self._threads = threads
+        self._waiting = deque(
+            bundle
+            for name, some in by_source
+            for bundle in bundles(some, min(self._ahead[name], threads))
+        )
+        self._running: Counter[str] = Counter()
+        """How many downloads of each source have begun that the reader is not done with."""
         self._begun: dict[str, _Lane | _Bundle] = {}
-        for _ in range(threads):
-            self._begin_next()
+        self._begin()
 
     def pieces(self, file: SourceFile) -> Generator[bytes]:
         """Give the bytes of a file; an error of its download is raised here, in its place.
@@ -73,7 +83,8 @@ class Downloads:
             yield from found.pieces(file)
         finally:
             if found.let_go(file):
-                self._begin_next()
+                self._running[file.source] -= 1
+                self._begin()
 
     def __enter__(self) -> Self:
         return self
@@ -90,15 +101,22 @@ class Downloads:
             found.abandon()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _begin_next(self) -> None:
-        if not self._waiting:
-            return
-        match self._waiting.popleft():
+    def _begin(self) -> None:
+        """Begin what may run; the reader wants files in their order, so that none overtakes."""
+        while self._waiting and self._running.total() < self._threads:
+            source = self._waiting[0][0].source
+            if self._running[source] >= self._ahead[source]:
+                return
+            self._running[source] += 1
+            self._begin_one(self._waiting.popleft())
+
+    def _begin_one(self, files: list[SourceFile]) -> None:
+        match files:
             case [file]:
                 lane = _Lane(self._room)
                 self._begun[file.key] = lane
                 self._pool.submit(self._fetch, file, lane)
-            case files:
+            case _:
                 bundle = _Bundle(files, self._pool.submit(self._fetch_all, files))
                 self._begun.update(dict.fromkeys((file.key for file in files), bundle))
 
@@ -139,6 +157,10 @@ class Downloads:
                 self._pause(BACKOFF.wait(attempt, random.random))
             else:
                 return
+
+
+def _source(file: SourceFile) -> str:
+    return file.source
 
 
 def bundles(files: Sequence[SourceFile], threads: int) -> Iterator[list[SourceFile]]:

@@ -1,6 +1,6 @@
 """What happens in blizzard, told as events."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
@@ -102,6 +102,82 @@ class BatchProgress(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDone(Event):
+    """Running units have finished something more: source files read, data files uploaded."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    rows: int = 0
+    blank: int = 0
+    source_files: int = 0
+    source_bytes: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    multipart_uploads: int = 0
+    write_seconds: Sequence[float] = ()
+
+    def sentence(self) -> str:
+        """Say how much."""
+        return (
+            f"{self.pipeline}: {self.source_files} more source files read, {self.rows} rows in "
+            f"{self.parquet_files} more Parquet files ({in_words(self.bytes_written)})"
+        )
+
+    def facts(self) -> dict[str, object]:
+        """Give the fields; of many durations, their sum."""
+        return {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it now; should it never come into the journal, it is counted as discarded, too."""
+        labels = {"pipeline": self.pipeline}
+        ingested = {**labels, "outcome": "ingested"}
+        yield Count("blizzard_source_files_total", self.source_files, ingested)
+        yield Count("blizzard_source_bytes_total", self.source_bytes, ingested)
+        yield Count("blizzard_records_total", self.rows, ingested)
+        yield Count("blizzard_records_total", self.blank, {**labels, "outcome": "blank"})
+        yield Count("blizzard_bytes_written_total", self.bytes_written, labels)
+        yield Count("blizzard_parquet_files_written_total", self.parquet_files, labels)
+        yield Count("blizzard_multipart_uploads_total", self.multipart_uploads, labels)
+        for seconds in self.write_seconds:
+            yield Observe("blizzard_parquet_write_duration_seconds", seconds, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDiscarded(Event):
+    """Work that was counted as done did not come into the journal."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    pipeline: str
+    rows: int = 0
+    blank: int = 0
+    source_files: int = 0
+    source_bytes: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    multipart_uploads: int = 0
+
+    def sentence(self) -> str:
+        """Say how much."""
+        return (
+            f"{self.pipeline}: discarded, as it is not in the journal: {self.rows} rows of "
+            f"{self.source_files} source files in {self.parquet_files} Parquet files "
+            f"({in_words(self.bytes_written)})"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it: what was done, less this, is what the journal says."""
+        labels = {"pipeline": self.pipeline}
+        ingested = {**labels, "outcome": "ingested"}
+        yield Count("blizzard_source_files_discarded_total", self.source_files, labels)
+        yield Count("blizzard_source_bytes_discarded_total", self.source_bytes, labels)
+        yield Count("blizzard_records_discarded_total", self.rows, ingested)
+        yield Count("blizzard_records_discarded_total", self.blank, {**labels, "outcome": "blank"})
+        yield Count("blizzard_bytes_discarded_total", self.bytes_written, labels)
+        yield Count("blizzard_parquet_files_discarded_total", self.parquet_files, labels)
+        yield Count("blizzard_multipart_uploads_discarded_total", self.multipart_uploads, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitsEnded(Event):
     """No unit of the batch runs any more, however that came."""
 
@@ -141,18 +217,11 @@ class BatchJournaled(Event):
         return {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
 
     def measures(self) -> Iterable[Measure]:
-        """Count what was read and written: now it has happened, and it happens once."""
+        """Count what failed and how long it took; what was done has been counted as it was done."""
         labels = {"pipeline": self.pipeline}
-        ingested, failed = ({**labels, "outcome": outcome} for outcome in ("ingested", "failed"))
-        yield Count("blizzard_source_files_total", self.files_complete, ingested)
+        failed = {**labels, "outcome": "failed"}
         yield Count("blizzard_source_files_total", self.failed, failed)
-        yield Count("blizzard_source_bytes_total", self.source_bytes, ingested)
         yield Count("blizzard_source_bytes_total", self.failed_bytes, failed)
-        yield Count("blizzard_records_total", self.rows, ingested)
-        yield Count("blizzard_records_total", self.blank, {**labels, "outcome": "blank"})
-        yield Count("blizzard_bytes_written_total", self.bytes, labels)
-        yield Count("blizzard_parquet_files_written_total", self.parquet_files, labels)
-        yield Count("blizzard_multipart_uploads_total", self.multipart_uploads, labels)
         for stage, times in (
             (Retried.DOWNLOAD, self.download_retries),
             (Retried.UPLOAD, self.upload_retries),
@@ -160,8 +229,6 @@ class BatchJournaled(Event):
             yield Count("blizzard_retries_total", times, {**labels, "stage": stage.value})
         yield Observe("blizzard_batch_duration_seconds", self.seconds, labels)
         yield Reading("blizzard_journal_entry", self.entry, labels)
-        for seconds in self.write_seconds:
-            yield Observe("blizzard_parquet_write_duration_seconds", seconds, labels)
 
     def sentence(self) -> str:
         """Say what the batch gave."""
@@ -455,6 +522,32 @@ class SparkStarting(Event):
     def sentence(self) -> str:
         """Say where Spark runs."""
         return f"starting Spark on {self.master}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSaid(Event):
+    """Spark, or the Java that it runs in, has printed a line that may matter."""
+
+    level: ClassVar[Level] = Level.WARN
+    line: str
+
+    def sentence(self) -> str:
+        """Repeat it, and say whose words they are."""
+        return f"spark: {self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkComplained(SparkSaid):
+    """Spark has printed an error."""
+
+    level: ClassVar[Level] = Level.ERROR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkMurmured(SparkSaid):
+    """Spark has printed what it prints at every start."""
+
+    level: ClassVar[Level] = Level.DEBUG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from blizzard.compression import Codec
 from blizzard.eventtime import RowPartitions
-from blizzard.line import Address
+from blizzard.line import Address, Done
 from blizzard.ranges import ByteRange
 from blizzard.settings import RollingPolicy, UploadSettings
 from lake.clock import Clock
@@ -43,6 +43,11 @@ class SourceFile:
     unread: tuple[Unread, ...] = ()
     """The bytes of a plain file that earlier batches have left; nothing where that is all of it,
     or where the first lines are to be skipped."""
+
+    @property
+    def from_start(self) -> bool:
+        """Whether it is read from its first byte on, not from a later line."""
+        return not self.skip if self.part is None else self.part.start == 0
 
     @property
     def key(self) -> str:
@@ -93,6 +98,15 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of one source a task takes at a time."""
+
+    max_concurrent_files: int
+    batch_size: int
+    """The most rows in one Arrow batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What all units of a batch share."""
 
@@ -104,8 +118,8 @@ class Work:
     """How a row gives its partition; None where the source path alone does."""
     rolling: RollingPolicy
     upload: UploadSettings
-    max_concurrent_files: int
-    batch_size: int
+    limits: Mapping[str, Limits]
+    """Those of each source."""
     marks: Mapping[str, str]
     """What every footer carries: the pipeline and the journal's id."""
     clock: Clock
@@ -138,6 +152,8 @@ class Effort:
     """How long each data file took to be encoded and written, by its name."""
     download_retries: int = 0
     upload_retries: int = 0
+    attempts: tuple[tuple[str, Done], ...] = ()
+    """What each attempt whose outcome counts has done in the end, by the attempt's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

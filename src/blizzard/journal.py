@@ -85,6 +85,9 @@ class Journal:
         self._guard = guard
         self._in_doubt: tuple[Entry, bytes] | None = None
         self._noted = -1
+        """The batch whose start this process has written down."""
+        self._note_left = -1
+        """The batch of which there is a note, be it this process's or an earlier one's."""
         self._unseen: Mapping[str, str] = {}
         """Sources that are new to the journal, until the other pipelines were asked of them."""
         self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
@@ -252,17 +255,20 @@ class Journal:
         """Say how often the next batch was started by processes that died with it."""
         path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
         body = self._store.get(path)
-        return Started() if body is None else decode_started(body, path)
+        if body is None:
+            return Started()
+        self._note_left = self.sequence + 1
+        return decode_started(body, path)
 
     def note_start(self, note: Started) -> None:
-        """Write down that the next batch is being started, once in a process."""
+        """Write down that files of the next batch are about to be read, once in a process."""
         if self._noted != self.sequence + 1:
             path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
             self._store.replace(path, encode(note))
-            self._noted = self.sequence + 1
+            self._noted = self._note_left = self.sequence + 1
 
     def forget_start(self) -> None:
-        """Take this process's start of the next batch back: it has not died with it, but stopped.
+        """Take this process's start of the next batch back: it has not died with it.
 
         A start that stays counted makes later ones take fewer files, and loses nothing by itself.
         """
@@ -276,7 +282,12 @@ class Journal:
                 alone_starts=max(0, found.alone_starts - 1),
             )
             path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
-            self._store.replace(path, encode(note))
+            if note.starts:
+                self._store.replace(path, encode(note))
+            else:
+                # Deleting takes no room: a full disk may be why the batch came to nothing.
+                self._store.delete(path)
+                self._note_left = -1
             self._noted = -1
 
     def settle(self) -> Entry | None:
@@ -348,11 +359,11 @@ class Journal:
             body = encode(entry)
         self._in_doubt = None
         self._history.learn(entry, body)
-        if self._noted >= 0:
+        if self._note_left >= 0:
             # The note has served. One that stays behind is never read again.
             with contextlib.suppress(LakeError):
-                self._store.delete(layout.batch_started(entry.pipeline, self._noted))
-            self._noted = -1
+                self._store.delete(layout.batch_started(entry.pipeline, self._note_left))
+        self._noted = self._note_left = -1
         return entry
 
     def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:

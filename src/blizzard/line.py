@@ -56,12 +56,72 @@ class Progress:
         )
 
 
+@dataclass(slots=True, kw_only=True)
+class Done:
+    """Work that one attempt at a unit has finished; it never becomes less."""
+
+    rows: int = 0
+    """Rows in data files that are uploaded."""
+    blank: int = 0
+    source_files: int = 0
+    """Source files that were read to their end; one that several tasks share is not among them."""
+    source_bytes: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    multipart_uploads: int = 0
+    write_seconds: list[float] = field(default_factory=list)
+    """How long each uploaded data file took to be encoded and written."""
+
+    def __add__(self, other: "Done") -> "Done":
+        return Done(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name)
+                for each in fields(self)
+            }
+        )
+
+    def since(self, before: "Done") -> "Done":
+        """Return what was done since an earlier report of the same attempt."""
+        numbers = {
+            each.name: max(0, getattr(self, each.name) - getattr(before, each.name))
+            for each in fields(self)
+            if each.name != "write_seconds"
+        }
+        return Done(**numbers, write_seconds=self.write_seconds[len(before.write_seconds) :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What one attempt at a unit says of itself; a later report holds all of an earlier one."""
+
+    unit: str
+    """The pipeline and the unit, as `pipeline/unit`."""
+    job: str = ""
+    """The job that the attempt belongs to; one of an earlier job may still be running."""
+    attempt: str = ""
+    progress: Progress = field(default_factory=Progress)
+    done: Done = field(default_factory=Done)
+
+    @property
+    def pipeline(self) -> str:
+        """Return the name of the pipeline."""
+        return self.unit.partition("/")[0]
+
+
 class Line(Protocol):
     """A unit's end of the line."""
 
     @property
+    def attempt(self) -> str:
+        """Return the name of this attempt at the unit; no other attempt has it."""
+
+    @property
     def progress(self) -> Progress:
         """Hold what is told to the driver; the unit keeps it up to date."""
+
+    @property
+    def done(self) -> Done:
+        """Hold what is finished; the unit adds to it."""
 
     @property
     def stop_soon(self) -> bool:
@@ -72,7 +132,9 @@ class Line(Protocol):
 class Silence:
     """A line to nobody."""
 
+    attempt: str = ""
     progress: Progress = field(default_factory=Progress)
+    done: Done = field(default_factory=Done)
     stop_soon: bool = False
 
 
@@ -91,10 +153,20 @@ class Caller:
     `reached` says whether the driver has answered at all.
     """
 
-    def __init__(self, address: Address | None, unit: str) -> None:
+    def __init__(
+        self,
+        address: Address | None,
+        unit: str,
+        *,
+        job: str = "",
+        fresh_name: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
         self.progress = Progress()
+        self.done = Done()
+        self.attempt = fresh_name()
         self._address = address
         self._unit = unit
+        self._job = job
         self.reached = False
         self._stop_soon = threading.Event()
         self._answered = threading.Event()
@@ -142,7 +214,15 @@ class Caller:
         self._answered.set()
 
     def _say(self, connection: Connection) -> None:
-        connection.send((self._unit, self.progress))
+        connection.send(
+            Report(
+                unit=self._unit,
+                job=self._job,
+                attempt=self.attempt,
+                progress=self.progress,
+                done=self.done,
+            )
+        )
         stop = connection.recv()
         self.reached = True
         if stop:
@@ -173,7 +253,7 @@ class Switchboard:
         bind: str | None = None,
         port: int = 0,
         stop_requested: Callable[[], bool],
-        heard: Callable[[str, Progress], None],
+        heard: Callable[[Report], None],
     ) -> None:
         token = secrets.token_bytes(32)
         # The listener lets everybody in and each caller is asked for the word in a thread of its
@@ -213,6 +293,5 @@ class Switchboard:
             deliver_challenge(connection, self.address.token)
             answer_challenge(connection, self.address.token)
             while True:
-                unit, progress = connection.recv()
-                self._heard(unit, progress)
+                self._heard(connection.recv())
                 connection.send(self._stop_requested())

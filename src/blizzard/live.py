@@ -4,7 +4,7 @@ import threading
 from dataclasses import asdict, dataclass, field
 
 from blizzard.events import BatchProgress, BatchStarted, UnitsEnded
-from blizzard.line import Progress
+from blizzard.line import Progress, Report
 from lake.telemetry.events import Emit, Event
 
 
@@ -22,20 +22,20 @@ class Running:
         self._lock = threading.Lock()
         self._batches: dict[str, _Batch] = {}
 
-    def heard(self, unit: str, progress: Progress) -> None:
-        """Take in what a unit (`pipeline/unit`) has done; it replaces what it said before.
+    def heard(self, report: Report) -> None:
+        """Take in what a unit has done; it replaces what it said before.
 
         So a unit that Spark runs again starts anew, and one that speaks late is not heard.
         """
-        pipeline = unit.partition("/")[0]
+        unit, progress = report.unit, report.progress
         with self._lock:
-            batch = self._batches.get(pipeline)
+            batch = self._batches.get(report.pipeline)
             if batch is None:
                 return
             batch.total = batch.total + progress - batch.units.get(unit, Progress())
             batch.units[unit] = progress
             # Told under the lock, so that the zeros of a batch's end come last.
-            self._tell(pipeline, batch.total)
+            self._tell(report.pipeline, batch.total)
 
     def emit(self, event: Event) -> None:
         """Learn that a batch begins or ends."""

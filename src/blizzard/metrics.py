@@ -19,10 +19,15 @@ def _seconds(name: str, text: str, *more: str, buckets: tuple[float, ...]) -> Sp
 
 
 METRICS = (
-    _counter("blizzard_bytes_written_total", "Bytes of journaled Parquet files."),
-    _counter("blizzard_parquet_files_written_total", "Journaled Parquet files."),
+    _counter("blizzard_bytes_written_total", "Bytes of Parquet files that were written."),
+    _counter("blizzard_bytes_discarded_total", "Of those bytes, the ones not journaled."),
+    _counter("blizzard_parquet_files_written_total", "Parquet files that were written."),
+    _counter("blizzard_parquet_files_discarded_total", "Of those files, the ones not journaled."),
     _counter("blizzard_staging_file_written_total", "Parquet files handed off, in every mode."),
-    _counter("blizzard_multipart_uploads_total", "Journaled files that were uploaded in parts."),
+    _counter("blizzard_multipart_uploads_total", "Parquet files that were uploaded in parts."),
+    _counter(
+        "blizzard_multipart_uploads_discarded_total", "Of those files, the ones not journaled."
+    ),
     _gauge("blizzard_active_uploads", "Files that are being uploaded."),
     _gauge("blizzard_active_multipart_parts", "Parts that are being uploaded, at most."),
     _seconds(
@@ -30,9 +35,12 @@ METRICS = (
         "Time to encode and write one Parquet file, without its upload.",
         buckets=QUICK,
     ),
-    _counter("blizzard_source_files_total", "Source files in the journal.", "outcome"),
-    _counter("blizzard_source_bytes_total", "Bytes of source files in the journal.", "outcome"),
-    _counter("blizzard_records_total", "Lines of source files in the journal.", "outcome"),
+    _counter("blizzard_source_files_total", "Source files that were read or failed.", "outcome"),
+    _counter("blizzard_source_files_discarded_total", "Files read and not journaled as read."),
+    _counter("blizzard_source_bytes_total", "Bytes of those source files.", "outcome"),
+    _counter("blizzard_source_bytes_discarded_total", "Bytes read and not journaled as read."),
+    _counter("blizzard_records_total", "Lines of source files that were read.", "outcome"),
+    _counter("blizzard_records_discarded_total", "Of those lines, not journaled.", "outcome"),
     _counter("blizzard_source_file_failures_total", "Source files that failed.", "stage", "code"),
     _counter("blizzard_retries_total", "Calls of a store that were made again.", "stage"),
     _counter("blizzard_values_dropped_total", "Values of fields that the schema does not declare."),

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from blizzard import account, dlq, events
 from blizzard.account import Statistics
-from blizzard.batch import given_up, portion, run_units
+from blizzard.attempts import Attempts
+from blizzard.batch import Portion, given_up, may_be_a_death, portion, run_units
 from blizzard.claim import Claim
 from blizzard.discovery import Finding
-from blizzard.flow import Effort, Location, SourceFile, Work, WorkUnit
+from blizzard.flow import Effort, Limits, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import Publisher
 from blizzard.history import read_history
 from blizzard.journal import Journal
@@ -33,7 +34,7 @@ from blizzard.sight import (
 )
 from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
-from lake.entry import Entry, Handoff, SourceRecord
+from lake.entry import Entry, Handoff, SourceRecord, Started
 from lake.errors import JournalConflict, LakeError, ObjectChanged, Whose
 from lake.storage import Store
 from lake.telemetry.events import Emit, Event, code_of
@@ -75,6 +76,8 @@ class Pipeline:
     """How often the sources are looked at; None for what `once` asks for."""
     total_concurrency: int | None = None
     """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
+    attempts: Attempts | None = None
+    """What running units report; None where they cannot."""
     statistics: Statistics = field(default_factory=Statistics)
     _sink: Store | None = None
     _journal: Journal | None = None
@@ -90,8 +93,10 @@ class Pipeline:
     _started: float = 0.0
     _effort: Effort = field(default_factory=Effort)
     _outlook: Outlook = field(init=False)
+    _attempts: Attempts = field(init=False)
 
     def __post_init__(self) -> None:
+        self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._outlook = Outlook(
             self.settings,
             self.open_source,
@@ -138,7 +143,8 @@ class Pipeline:
         journal.check_protocol()
         self._check_commits(journal)
         self._started = self.clock.seconds()
-        files, died = self._portion(journal, files)
+        part = portion(files, journal.started_before()) if files else Portion(take=())
+        files, died = part.take, tuple(given_up(file, DRIVER_DIED) for file in part.died)
         units = self._plan(files) if files else ()
         self._tell(account.started(self.settings.name, journal.sequence + 1, files, units))
         failed_before = misplaced + died
@@ -146,16 +152,23 @@ class Pipeline:
             journal, frozenset(self._tried), running=files, failed=failed_before
         )
         try:
-            return self._run(journal, units, failed_before)
-        except BaseException:
+            return self._run(journal, units, failed_before, part.note)
+        except BaseException as error:
             self._outlook.drop_ahead()
+            if not may_be_a_death(error):
+                journal.forget_start()
             raise
 
     def _run(
-        self, journal: Journal, units: tuple[WorkUnit, ...], failed_before: tuple[SourceRecord, ...]
+        self,
+        journal: Journal,
+        units: tuple[WorkUnit, ...],
+        failed_before: tuple[SourceRecord, ...],
+        note: Started,
     ) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
-        with self._timed(events.Step.RUN):
+        attempts = self._attempts
+        with self._timed(events.Step.RUN), attempts.running(lambda: journal.note_start(note)):
             settled = run_units(units, self._work(journal), self.runner, self.emit)
         self._effort = settled.effort
         if not settled.sources and not failed_before:
@@ -273,16 +286,6 @@ class Pipeline:
     def _tell_rebuilt(self, why: str) -> None:
         self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
 
-    def _portion(
-        self, journal: Journal, files: tuple[SourceFile, ...]
-    ) -> tuple[tuple[SourceFile, ...], tuple[SourceRecord, ...]]:
-        """Take all files or, where earlier processes died with this batch, fewer of them."""
-        if not files:
-            return (), ()
-        part = portion(files, journal.started_before())
-        journal.note_start(part.note)
-        return part.take, tuple(given_up(file, DRIVER_DIED) for file in part.died)
-
     def _is_time(self, findings: Mapping[str, Finding], files: tuple[SourceFile, ...]) -> bool:
         """Say whether the waiting files make a batch now; with `once`, they always do."""
         now = self.clock.now()
@@ -306,7 +309,6 @@ class Pipeline:
     def _work(self, journal: Journal) -> Work:
         settings = self.settings
         template = settings.sink.template
-        files = max(source.max_concurrent_files for source in settings.sources)
         upload = settings.sink.upload
         return Work(
             sources={source.name: source_location(source) for source in settings.sources},
@@ -317,8 +319,13 @@ class Pipeline:
             upload=replace(
                 upload, max_concurrent_uploads=self._share_of(upload.max_concurrent_uploads)
             ),
-            max_concurrent_files=self._share_of(files),
-            batch_size=min(source.batch_size for source in settings.sources),
+            limits={
+                source.name: Limits(
+                    max_concurrent_files=self._share_of(source.max_concurrent_files),
+                    batch_size=source.batch_size,
+                )
+                for source in settings.sources
+            },
             marks={"pipeline": settings.name, "journal": journal.id},
             clock=self.clock,
             outbox=settings.name if settings.sink.handoff is Handoff.DIRECT else None,
@@ -425,6 +432,7 @@ class Pipeline:
         self.emit(events.StageFinished(pipeline=self.settings.name, stage=stage, seconds=seconds))
 
     def _tell_end(self, entry: Entry) -> None:
+        self._attempts.settle(self._effort.attempts, account.in_journal(entry, self.settings))
         self._tell(
             account.journaled(
                 entry,

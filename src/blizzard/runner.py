@@ -23,6 +23,13 @@ class RunFailed(LakeError):
     retryable = True
 
 
+class RunnerDied(RunFailed):
+    """What runs the units died on this very machine while they ran; one of them may have done it.
+
+    It has the code of its kind: what to do about it is the same.
+    """
+
+
 class ExecutorsUnfit(LakeError):
     """No executor can run a unit: it lacks this package, or has another Python than the driver."""
 

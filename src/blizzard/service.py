@@ -5,21 +5,31 @@ thread, a journal and a claim of its own, so the trouble of one is none of anoth
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
 from blizzard.account import Statistics
+from blizzard.attempts import Attempts
 from blizzard.claim import Claim, renewed
-from blizzard.events import DriverNotReached, NextStartMadeFaster, SparkStarting
+from blizzard.events import (
+    DriverNotReached,
+    NextStartMadeFaster,
+    SparkComplained,
+    SparkMurmured,
+    SparkSaid,
+    SparkStarting,
+)
 from blizzard.flow import Location
 from blizzard.handoff import CommitInline, FollowEntry, IsCommitted, Publisher
+from blizzard.line import Report
 from blizzard.live import Running
 from blizzard.outlook import Pace
 from blizzard.pipeline import Pipeline
 from blizzard.runner import Runner
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
+from blizzard.spark.output import Severity
 from blizzard.spark.runner import SparkRunner
 from blizzard.writers import this_machine
 from lake.clock import Clock
@@ -32,6 +42,13 @@ from penguin.settings import TableSettings
 
 TableOf = Callable[[str], TableSettings | None]
 """Gives the settings of a pipeline's inline commits, None where there are none of its own."""
+
+
+SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
+    Severity.NOISE: SparkMurmured,
+    Severity.WARNING: SparkSaid,
+    Severity.ERROR: SparkComplained,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,25 +76,37 @@ class Service:
         """Run all pipelines until they are done or stopped; however one ends, the others go on."""
         running = Running(self.emit)
         emit = shared(self.emit, running.emit)
+        attempts = {
+            each.name: Attempts(each.name, emit, units_report=True)
+            for each in self.settings.pipelines
+        }
+
+        def heard(report: Report) -> None:
+            running.heard(report)
+            attempts[report.pipeline].heard(report)
+
         spark = self.settings.spark
         runner = SparkRunner(
             spark,
             starting=lambda: emit(SparkStarting(master=spark.master)),
             stop_requested=lambda: self.stop.requested,
-            heard=running.heard,
+            heard=heard,
             unreached=lambda host, port: emit(DriverNotReached(host=host, port=port)),
+            said=lambda line, severity: emit(SPARK_SAID[severity](line=line)),
         )
-        results = self.run_on(runner, emit)
+        results = self.run_on(runner, emit, attempts)
         runner.stop()
         if self.once and runner.make_next_start_faster():
             emit(NextStartMadeFaster())
         return results
 
-    def run_on(self, runner: Runner, emit: Emit) -> list[Result]:
+    def run_on(
+        self, runner: Runner, emit: Emit, attempts: Mapping[str, Attempts] | None = None
+    ) -> list[Result]:
         """Run all pipelines on a runner that somebody else starts and stops."""
         run_id = str(self.clock.fresh_id())
         pipelines = {
-            each.name: self._pipeline(each, runner, emit, run_id)
+            each.name: self._pipeline(each, runner, emit, run_id, (attempts or {}).get(each.name))
             for each in self.settings.pipelines
         }
         errors = run_together(
@@ -108,7 +137,12 @@ class Service:
         return Pace(drain=self.once, jitter=self.settings.poll_jitter, chance=self.chance)
 
     def _pipeline(
-        self, settings: PipelineSettings, runner: Runner, emit: Emit, run_id: str
+        self,
+        settings: PipelineSettings,
+        runner: Runner,
+        emit: Emit,
+        run_id: str,
+        attempts: Attempts | None = None,
     ) -> Pipeline:
         return Pipeline(
             settings=settings,
@@ -135,6 +169,7 @@ class Service:
             pause=self.stop.wait,
             pace=self._pace(),
             total_concurrency=self.settings.total_concurrency,
+            attempts=attempts,
         )
 
     def _publisher(self, settings: PipelineSettings, emit: Emit) -> Publisher:

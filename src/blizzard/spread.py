@@ -8,7 +8,7 @@ bound on open files; the one that got no row for longest is finished to make roo
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class SpreadWriter:
         from_path: PartitionValues,
         schema: pa.Schema,
         policy: RollingPolicy,
-        batch_size: int,
+        batch_size_of: Callable[[str], int],
         clock: Clock,
         for_partition: ForPartition,
     ) -> None:
@@ -60,7 +60,7 @@ class SpreadWriter:
         self._schema = schema
         self._batch_cost = batch_cost(schema)
         self._policy = policy
-        self._batch_size = batch_size
+        self._batch_size_of = batch_size_of
         self._clock = clock
         self._for_partition = for_partition
         self._staged: list[pa.RecordBatch] = []
@@ -131,10 +131,11 @@ class SpreadWriter:
         self._look_at(staged)
         rows = sum(batch.num_rows for batch in staged)
         self._kept += size
+        most = self._batch_size_of(self._source)
         for key, batches in grouped(staged, self._by, self._schema.names):
             for batch in batches:
-                for start in range(0, batch.num_rows, self._batch_size):
-                    some = batch.slice(start, self._batch_size)
+                for start in range(0, batch.num_rows, most):
+                    some = batch.slice(start, most)
                     yield from self._take(key, some, size * some.num_rows // rows)
 
     def _look_at(self, staged: list[pa.RecordBatch]) -> None:

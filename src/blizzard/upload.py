@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from blizzard.flow import ClosedFile
-from blizzard.line import Progress
+from blizzard.line import Done, Progress
 from blizzard.settings import UploadSettings
 from lake.datafile import FinishedFile
 from lake.errors import LakeError, StoreUnavailable, panic_as_error
@@ -29,6 +29,7 @@ class Uploads:
         store: Store,
         settings: UploadSettings,
         progress: Progress | None = None,
+        done: Done | None = None,
         *,
         outbox: str | None = None,
         pause: Callable[[float], None] = time.sleep,
@@ -36,6 +37,7 @@ class Uploads:
         self._store = store
         self._settings = settings
         self._progress = progress or Progress()
+        self._done = done or Done()
         self.retries = 0
         """How often an upload was tried again."""
         self._lock = threading.Lock()
@@ -94,6 +96,7 @@ class Uploads:
         with self._lock:
             self._progress.parquet_files += 1
             self._progress.bytes_written += file.size
+            self._count(file)
         file.path.unlink()
         return FinishedFile(
             filename=name,
@@ -106,6 +109,13 @@ class Uploads:
             statistics=file.statistics,
             modification_time=int(facts.modified.timestamp() * 1000),
         )
+
+    def _count(self, file: ClosedFile) -> None:
+        self._done.rows += file.rows
+        self._done.parquet_files += 1
+        self._done.bytes_written += file.size
+        self._done.multipart_uploads += self._settings.in_parts(file.size)
+        self._done.write_seconds.append(file.seconds)
 
     def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
         """Upload a file, and try again where that can help."""

@@ -6,7 +6,6 @@ outgrows the budget gets output files of its own, which are forgotten if it fail
 may be in the store, but nobody will ever name it.
 """
 
-import errno
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -32,7 +31,7 @@ from blizzard.upload import Uploads
 from blizzard.writer import Repeating, RollingWriter
 from lake.datafile import FinishedFile
 from lake.entry import Failure, SourceRecord, Stage, Unread
-from lake.errors import LakeError, StoreFull
+from lake.errors import LakeError, machine_trouble
 from lake.partition import PartitionValues
 from lake.retry import may_mend
 from lake.schema import Schema
@@ -92,8 +91,14 @@ def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = Non
 
     with (
         tempfile.TemporaryDirectory(prefix="blizzard-") as folder,
-        Uploads(stores.sink(), work.upload, line.progress, outbox=work.outbox) as uploads,
-        Downloads(unit.files, open_at, ahead=work.max_concurrent_files) as downloads,
+        Uploads(
+            stores.sink(), work.upload, line.progress, line.done, outbox=work.outbox
+        ) as uploads,
+        Downloads(
+            unit.files,
+            open_at,
+            ahead={name: limits.max_concurrent_files for name, limits in work.limits.items()},
+        ) as downloads,
     ):
         return _Unit(unit, work, Path(folder), downloads, uploads, stores, line).run()
 
@@ -186,14 +191,21 @@ class _Unit:
             file.key: f"{work.sources[file.source].uri.rstrip('/')}/{file.path}"
             for file in unit.files
         }
+        self.batch_sizes = {file.key: work.limits[file.source].batch_size for file in unit.files}
+        self.most_rows = 0
+        """The most rows in a batch of the file that is being read."""
         self.groups: list[_Group] = []
         self.failed: list[SourceRecord] = []
         self.write_seconds: dict[str, float] = {}
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
-        for (file, place), decoded in self.decoder.decode_all(self._opened()):
+        for (file, place), decoded in self.decoder.decode_all(
+            self._opened(), from_start=lambda one: one[0].from_start
+        ):
+            self.most_rows = self.batch_sizes[file.key]
             self._read(file, place, decoded, shared)
+            self._count_finished(file, shared)
         self._write_all(shared, shared.writer.close())
         files = [file for group in self.groups for file in self._settle(group)]
         records = [record for group in self.groups for record in group.records]
@@ -206,8 +218,20 @@ class _Unit:
                 write_seconds=self.write_seconds,
                 download_retries=self.downloads.retries,
                 upload_retries=self.uploads.retries,
+                attempts=((self.line.attempt, replace(self.line.done)),),
             ),
         )
+
+    def _count_finished(self, file: SourceFile, shared: _Group) -> None:
+        """Count a source file that was read; one that has failed is in no group."""
+        for group in (shared, self.groups[-1]):
+            if group.records and group.records[-1].key == file.key:
+                record = group.records[-1]
+                whole = record.complete and file.part is None
+                self.line.done.blank += record.blank
+                self.line.done.source_files += whole
+                self.line.done.source_bytes += record.size if whole else 0
+                return
 
     def _new_group(self) -> _Group:
         group = _Group(f"{self.unit.name}.{len(self.groups)}", self._new_writer())
@@ -238,7 +262,7 @@ class _Unit:
             from_path=self.unit.partition_values,
             schema=schema,
             policy=work.rolling,
-            batch_size=work.batch_size,
+            batch_size_of=lambda key: self.batch_sizes[key],
             clock=work.clock,
             for_partition=for_partition,
         )
@@ -321,7 +345,7 @@ class _Unit:
             yield piece
 
     def _slices(self, decoded: Decoded) -> list[_Slice]:
-        batch, most = decoded.batch, self.work.batch_size
+        batch, most = decoded.batch, self.most_rows
         if batch.num_rows <= most:
             return [(batch, decoded.size)]
         slices = [batch.slice(start, most) for start in range(0, batch.num_rows, most)]
@@ -373,10 +397,8 @@ class _Unit:
             self.write_seconds.update(zip(names, group.seconds, strict=True))
             return files
         failure = failure_of(group.broken, stage=Stage.UPLOAD)
-        files = {file.key: file for file in self.unit.files}
-        self.failed.extend(
-            failed(untouched(files[record.key]), failure) for record in group.records
-        )
+        read = {file.key: file for file in self.unit.files}
+        self.failed.extend(failed(untouched(read[record.key]), failure) for record in group.records)
         group.records.clear()
         return []
 
@@ -418,27 +440,20 @@ def failure_of(
 
 
 def _failure(error: Exception, stage: Stage) -> Failure:
-    match error:
-        case BadLine() | NoPartition():
+    match machine_trouble(error) or error:
+        case BadLine() | NoPartition() as bad:
             return Failure(
                 stage=Stage.PARSE,
-                code=error.code,
-                message=error.message,
-                line=error.line,
-                field=error.field,
+                code=bad.code,
+                message=bad.message,
+                line=bad.line,
+                field=bad.field,
             )
-        case CorruptStream():
-            return Failure(stage=Stage.DECOMPRESS, code=error.code, message=error.message)
-        case LakeError():
+        case CorruptStream() as corrupt:
+            return Failure(stage=Stage.DECOMPRESS, code=corrupt.code, message=corrupt.message)
+        case LakeError() as ours:
             return Failure(
-                stage=stage, code=error.code, message=error.message, retryable=may_mend(error)
-            )
-        case OSError() if error.errno == errno.ENOSPC or "No space left" in str(error):
-            return Failure(
-                stage=stage,
-                code=StoreFull.code,
-                message="no space is left on the worker's local disk; free some",
-                retryable=True,
+                stage=stage, code=ours.code, message=ours.message, retryable=may_mend(ours)
             )
         case _:
             # What a download raises is ours by now: what is not comes from reading the lines.

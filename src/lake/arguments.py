@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lake.errors import ConfigInvalid, LakeError
+from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
 from lake.telemetry.logs import LogFormat, LogLevel
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -62,6 +62,11 @@ def complain(error: LakeError, who: str = "") -> None:
     faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error}"]
     for fault in faults:
         sys.stderr.write(f"error: {fault}\n")
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code for an error: 2 where the configuration is what must be changed."""
+    return USAGE if isinstance(error, ConfigInvalid | ProtocolConflict) else FAILED
 
 
 @contextmanager

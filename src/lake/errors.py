@@ -4,6 +4,9 @@ The `code` is stable: it stands in the journal, in logs and in documentation, so
 search for it. Facts travel as fields and are shown after the message.
 """
 
+import errno
+import os
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import ClassVar
 
@@ -163,6 +166,55 @@ class LibraryPanicked(LakeError):
     code = "library_panicked"
     whose = Whose.INTERNAL
     retryable = True
+
+
+class MachineTrouble(LakeError):
+    """The machine could not do what it was asked: memory, file handles, threads, its own disk."""
+
+    code = "machine_trouble"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+_FULL = "no space is left on the machine's own disk; free some, or point TMPDIR to a larger one"
+_OUT_OF_MEMORY = (
+    "there was not enough memory; give the process more, or let it do less at a time: fewer cores "
+    "in spark.master, a smaller row_group_size_bytes"
+)
+_WAYS_OUT: Mapping[int, tuple[type[LakeError], str]] = {
+    errno.ENOSPC: (StoreFull, _FULL),
+    errno.EDQUOT: (StoreFull, "the disk quota is used up; free some space or raise the quota"),
+    errno.EMFILE: (
+        MachineTrouble,
+        "too many open files; raise the limit (ulimit -n)",
+    ),
+    errno.ENFILE: (MachineTrouble, "the whole machine has too many open files; raise fs.file-max"),
+    errno.EIO: (MachineTrouble, "the machine's own disk gave an I/O error; see the kernel's log"),
+    errno.EROFS: (MachineTrouble, "the file system is read-only; remount it, or set TMPDIR"),
+    errno.ENOMEM: (MachineTrouble, _OUT_OF_MEMORY),
+}
+_NO_THREAD = "can't start new thread"
+
+
+def machine_trouble(error: BaseException) -> LakeError | None:
+    """Return trouble of the machine itself as one of our errors; None for any other error.
+
+    It says nothing of the file that was being read or written, and passes or can be mended: what
+    failed of it may be tried again. Trouble of a store is ours already when it comes here.
+    """
+    if isinstance(error, LakeError):
+        return None
+    if isinstance(error, MemoryError):
+        return MachineTrouble(_OUT_OF_MEMORY)
+    if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
+        return MachineTrouble("no more threads can be started; raise the limit (ulimit -u)")
+    if not isinstance(error, OSError):
+        return None
+    for number, (kind, message) in _WAYS_OUT.items():
+        # Libraries raise errors that have the system's words and not its number.
+        if error.errno == number or os.strerror(number) in str(error):
+            return kind(message)
+    return MachineTrouble(f"the operating system refused: {error.strerror or error}")
 
 
 def panic_as_error(error: BaseException) -> BaseException:

@@ -6,11 +6,14 @@ takes over: it is the one that a person sees in the log and that a stop can inte
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
+from urllib.parse import urlsplit
 
 from lake.errors import ConfigInvalid
+from lake.options import StorageOptions
 
 RETRY: Mapping[str, Any] = {
     "max_retries": 4,
@@ -48,6 +51,62 @@ CLIENT_OPTIONS = frozenset(
 
 PREFIXES = ("aws_", "azure_", "google_")
 
+KNOWN = (
+    *sorted(CLIENT_OPTIONS),
+    "access_key_id",
+    "account_key",
+    "account_name",
+    "application_credentials",
+    "authority_id",
+    "bucket_name",
+    "checksum_algorithm",
+    "client_id",
+    "client_secret",
+    "conditional_put",
+    "container_name",
+    "copy_if_not_exists",
+    "default_region",
+    "disable_tagging",
+    "endpoint",
+    "endpoint_url",
+    "express",
+    "federated_token_file",
+    "imdsv1_fallback",
+    "metadata_endpoint",
+    "msi_endpoint",
+    "object_id",
+    "profile",
+    "region",
+    "request_payer",
+    "s3_express",
+    "sas_key",
+    "sas_token",
+    "secret_access_key",
+    "server_side_encryption",
+    "service_account",
+    "service_account_key",
+    "service_account_path",
+    "session_token",
+    "skip_signature",
+    "sse_bucket_key_enabled",
+    "sse_kms_key_id",
+    "storage_account_key",
+    "storage_account_name",
+    "storage_sas_token",
+    "tenant_id",
+    "token",
+    "unsigned_payload",
+    "use_azure_cli",
+    "use_emulator",
+    "virtual_hosted_style_request",
+)
+"""Options that may have been meant, without the prefix of a store."""
+
+CREDENTIALS_OF_THE_MACHINE = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
+"""Where a client asks for credentials when nobody has given it any."""
+
+NO_URL = "is no URL; write http:// or https://, then the host, then the port if it has one"
+
 
 def split(
     options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
@@ -72,6 +131,9 @@ def split(
             client[bare] = value
         else:
             store[key] = value
+    for key, value in _endpoints(options, environment or {}):
+        if not _leads_somewhere(value):
+            raise ConfigInvalid([f"{uri}: storage_options: {key}: {NO_URL}"])
     plain = [key for key, value in store.items() if "endpoint" in key and _is_plain(value)]
     if plain and client["allow_http"].lower() != "true":
         fault = (
@@ -79,6 +141,54 @@ def split(
         )
         raise ConfigInvalid([f"{uri}: storage_options: {fault}"])
     return store, client
+
+
+def fault_of(
+    options: Mapping[str, str], said: str, opens: Callable[[Mapping[str, str]], object]
+) -> str:
+    """Return which option keeps a store from being opened, as it was written, and what to do.
+
+    A library names no option whose value it cannot read: it is the one without which the store
+    could be opened. Empty where no single option is to blame.
+    """
+    if unknown := _UNKNOWN.search(said):
+        name = next((each for each in options if each.lower() == unknown[1].lower()), unknown[1])
+        near = get_close_matches(_bare(name.lower()), KNOWN, n=1, cutoff=0.75)
+        return f"{name}: unknown option" + (
+            f"; did you mean {_like(name, near[0])}?" if near else ""
+        )
+    for name in options:
+        try:
+            opens({other: value for other, value in options.items() if other != name})
+        except Exception:  # noqa: BLE001, S112 - it is another option, or not this one alone
+            continue
+        return f"{name}: its value cannot be used"
+    return ""
+
+
+def explained(text: str, options: StorageOptions) -> str:
+    """Return what a client's error comes down to, without secrets, and what to do about it."""
+    return options.redact(in_words(text)) + _way_out(text, options)
+
+
+def _way_out(text: str, options: StorageOptions) -> str:
+    """Return where a store was looked for that gave no answer, and what may be wrong with it."""
+    asked = _ASKED.search(_ARROW.sub(": ", text))
+    if asked is None or _STATUS.search(_ARROW.sub(": ", text)):
+        return ""
+    where = _LOGIN.sub(r"\1", asked[1])
+    if any(place in where for place in CREDENTIALS_OF_THE_MACHINE):
+        return (
+            f"; it was asked at {where} for the credentials of this machine, as there are none in "
+            "storage_options or in the environment: set them, or give the machine a role"
+        )
+    keys = [name for name in options.plain() if "endpoint" in name.lower()]
+    if keys:
+        return (
+            f"; it was asked at {where}, as {keys[0]} in storage_options says: check that address, "
+            "and that the store is up"
+        )
+    return f"; it was asked at {where}: check the network, or set an endpoint in storage_options"
 
 
 def for_delta(options: Mapping[str, str]) -> dict[str, str]:
@@ -127,6 +237,41 @@ _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([A-Za-z]{3,60})</Code>")
 _LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
 _QUERY = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s?]*)\?[^\s)]*", re.IGNORECASE)
+
+
+_UNKNOWN = re.compile(r"Configuration key: '([^']+)' is not valid")
+_ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+)")
+
+
+def _endpoints(
+    options: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Give every address that is given for a store; one in the options wins over one outside."""
+    given = [(name, value) for name, value in options.items() if "endpoint" in name.lower()]
+    yield from given
+    if not given:
+        names = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+        yield from ((name, environment[name]) for name in names if environment.get(name))
+
+
+def _leads_somewhere(url: str) -> bool:
+    """Whether a URL has a host that can be asked; a client that is given another panics."""
+    try:
+        parts = urlsplit(url)
+        _port = parts.port
+    except ValueError:
+        return False
+    return (
+        parts.scheme.lower() in ("http", "https")
+        and bool(parts.hostname)
+        and not re.search(r"[\s<>\"{}|\\^`]", url)
+    )
+
+
+def _like(written: str, bare: str) -> str:
+    """Write an option as the one that it was taken for: with its prefix, in its case."""
+    prefix = next((each for each in PREFIXES if written.lower().startswith(each)), "")
+    return f"{prefix}{bare}".upper() if written.isupper() else f"{prefix}{bare}"
 
 
 def _bare(key: str) -> str:

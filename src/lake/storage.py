@@ -7,7 +7,7 @@ folder, before it counts as done: obstore renames, but does not sync.
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,6 +53,7 @@ SIGNS: tuple[tuple[str, type[LakeError], str], ...] = (
     ("404 Not Found", ObjectMissing, NOWHERE),
     ("Permission denied", StoreDenied, "permission denied"),
     ("No space left", StoreFull, "no space is left on the device; free some and try again"),
+    ("quota exceeded", StoreFull, "the disk quota is used up; free some space or raise the quota"),
     ("Read-only file system", StoreDenied, "the file system is read-only"),
 )
 """Trouble that only a library's text tells."""
@@ -519,14 +520,21 @@ def _open(uri: str, root: Path | None, options: StorageOptions, *, make_folder: 
 
 def _open_remote(uri: str, options: StorageOptions) -> Any:  # noqa: ANN401 - obstore's stores share no public type
     """Open a store without asking it anything: what fails here is the configuration's fault."""
-    config: Any
-    client: Any
-    retry: Any = remote.RETRY
-    config, client = remote.split(options.plain(), uri=uri, environment=os.environ)
-    try:
+
+    def opened(given: Mapping[str, str]) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+        config: Any
+        client: Any
+        retry: Any = remote.RETRY
+        config, client = remote.split(given, uri=uri, environment=os.environ)
         return from_url(uri, config=config or None, client_options=client, retry_config=retry)
+
+    try:
+        return opened(options.plain())
     except (BaseError, ValueError) as cause:
-        raise ConfigInvalid([f"{uri}: storage_options: {_harmless(cause, options)}"]) from cause
+        words = _harmless(cause, options)
+        fault = remote.fault_of(options.plain(), str(cause), opened)
+        told = f"{fault} ({words})" if fault else words
+        raise ConfigInvalid([f"{uri}: storage_options: {told}"]) from cause
 
 
 def _check_readable(folder: Path) -> None:
@@ -566,4 +574,4 @@ def _facts(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta is 
 
 def _harmless(cause: Exception, options: StorageOptions) -> str:
     """Say what a library's error comes down to, without what may be secret in it."""
-    return options.redact(remote.in_words(str(cause)))
+    return remote.explained(str(cause), options)

@@ -11,19 +11,19 @@ import typer
 from lake.arguments import (
     DONE,
     FAILED,
-    USAGE,
     Files,
     Folders,
     Least,
     LineShape,
     Output,
     Shape,
+    exit_code_of,
     program,
     usage_is_checked,
     version_option,
 )
 from lake.clock import Clock
-from lake.errors import LakeError, ProtocolConflict
+from lake.errors import LakeError
 from lake.polling import Stop, run_step, run_together, stop_on_signals
 from lake.telemetry.events import Emit, SettingNotActedOn, shared
 from lake.telemetry.health import Part, PartKind
@@ -228,9 +228,7 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
         ],
         output,
     )
-    if any(isinstance(error, ProtocolConflict) for error in errors.values()):
-        return USAGE
-    return FAILED if errors else DONE
+    return max((exit_code_of(error) for error in errors.values()), default=DONE)
 
 
 def _explain(settings: PenguinSettings, output: Output) -> int:
@@ -238,6 +236,7 @@ def _explain(settings: PenguinSettings, output: Output) -> int:
     from penguin.pipeline import explain, open_reader  # noqa: PLC0415
 
     rows: list[dict[str, Any]] = []
+    code = DONE
     for table in settings.tables:
         row = show.explanation_row(table.name, table.table_uri, None)
         try:
@@ -246,9 +245,10 @@ def _explain(settings: PenguinSettings, output: Output) -> int:
             row = show.explanation_row(table.name, table.table_uri, found)
         except LakeError as error:
             row["error"] = _sentence(error)
+            code = max(code, exit_code_of(error))
         rows.append(row)
     show.explanations(rows, output)
-    return FAILED if any(row["error"] or row["stopped"] for row in rows) else DONE
+    return max(code, FAILED if any(row["stopped"] for row in rows) else DONE)
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:

@@ -520,7 +520,7 @@ def _translated(store: Reader, *, unreadable: bool = False) -> Iterator[None]:
 def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoReturn:
     if unreadable and isinstance(cause, TableNotFoundError):
         raise _NoTable("there is no table", table=store.uri) from cause
-    text = store.options.redact(remote.in_words(str(cause) or type(cause).__name__))
+    text = remote.explained(str(cause) or type(cause).__name__, store.options)
     if isinstance(cause, PermissionError) or any(sign in str(cause) for sign in REFUSALS):
         raise StoreDenied("the Delta log: permission denied", table=store.uri) from cause
     if "No space left" in str(cause):

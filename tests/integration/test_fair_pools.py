@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.flow import Work, WorkUnit
-from blizzard.line import Progress
+from blizzard.line import Report
 from blizzard.settings import SparkSettings
 from blizzard.spark.runner import POOL, SparkRunner
 from tests.support.builders import listed, ndjson, put, rows, unit, work
@@ -33,10 +33,10 @@ def test_a_small_job_ends_before_the_tasks_of_a_large_one_have_all_begun(tmp_pat
     begun: set[str] = set()
     two_begun, small_is_done = threading.Event(), threading.Event()
 
-    def heard(name: str, _progress: Progress) -> None:
-        if not name.startswith("large/"):
+    def heard(report: Report) -> None:
+        if report.pipeline != "large":
             return
-        begun.add(name)
+        begun.add(report.unit)
         if len(begun) >= CORES:
             two_begun.set()
         # A unit waits some seconds for its answer before it begins: so large units are slow.

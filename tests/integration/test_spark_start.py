@@ -1,5 +1,6 @@
 """Starts of Spark profit from what an earlier one kept, and never suffer from it."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -118,3 +119,31 @@ def test_a_spark_that_died_is_started_again_by_the_next_batch(tmp_path: Path) ->
     )
 
     assert ended.stdout == "Spark is gone; it is started again\n3 rows\n", ended.stderr
+
+
+def test_modules_of_the_users_folder_stay_out_and_the_log_stays_whole(tmp_path: Path) -> None:
+    """HOLES W27, W40: workers do not import what lies where they are started.
+
+    Every line on standard error is one of the log, in its format, the JVM's own lines among them.
+    """
+    landing = Landing(tmp_path / "landing")
+    landing.land("events.ndjson", 10)
+    (tmp_path / "here").mkdir()
+    for module in ("profile", "random", "numpy", "pyarrow", "lake"):
+        (tmp_path / "here" / f"{module}.py").write_text("raise SystemExit('a file of the user')\n")
+    program = Path(sys.executable).with_name("blizzard")
+    arguments = ["-c", str(config(tmp_path)), "--once", "--output", "json"]
+    ended = subprocess.run(
+        [program, *arguments, "--log-format", "json", "--log-level", "debug"],
+        cwd=tmp_path / "here",
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["records_processed"] == 10
+    events = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert "SparkMurmured" in {each["event"] for each in events}, "the JVM always says something"
+    done = [each for each in events if each["event"] == "BatchJournaled"]
+    assert [each["rows"] for each in done] == [10]

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from blizzard.claim import Claim
 from blizzard.compression import Codec as SourceCodec
-from blizzard.flow import ClosedFile, Known, Location, SourceFile, Work, WorkUnit
+from blizzard.flow import ClosedFile, Known, Limits, Location, SourceFile, Work, WorkUnit
 from blizzard.handoff import LeaveToPenguin, Publisher
 from blizzard.journal import Identity
 from blizzard.pipeline import Pipeline
@@ -187,14 +187,17 @@ def identity(*, run: str = "run-1", handoff: Handoff = Handoff.JOURNAL, **given:
 
 
 def work(source: Path, sink: Path, **given: Any) -> Work:
+    limits = Limits(
+        max_concurrent_files=given.pop("max_concurrent_files", 4),
+        batch_size=given.pop("batch_size", 8192),
+    )
     usual: dict[str, Any] = {
         "sources": {"default": Location(uri=str(source), options=no_options())},
         "sink": Location(uri=str(sink), options=no_options()),
         "file_schema": ID_AND_NAME,
         "rolling": RollingPolicy(),
         "upload": UploadSettings(),
-        "max_concurrent_files": 4,
-        "batch_size": 8192,
+        "limits": dict.fromkeys(given.get("sources", {"default": None}), limits),
         "marks": {"pipeline": "default", "journal": "j-1"},
         "clock": Clock(),
     }

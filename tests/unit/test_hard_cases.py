@@ -157,7 +157,7 @@ def test_many_small_files_are_not_all_held_in_memory_when_the_reader_stalls():
                 beyond.set()
         yield b"x"
 
-    with Downloads(files, open_file, ahead=ahead):
+    with Downloads(files, open_file, ahead={"default": ahead}):
         assert not beyond.wait(1.0)
     assert made
 

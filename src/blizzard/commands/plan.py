@@ -24,10 +24,10 @@ from blizzard.plan import weight
 from blizzard.reasons import IN_WORDS
 from blizzard.settings import PipelineSettings
 from blizzard.sight import Explanation, explain, source_uris_of
-from lake.arguments import DONE, FAILED, USAGE, Output, complain
+from lake.arguments import DONE, Output, complain, exit_code_of
 from lake.clock import Clock
 from lake.config.models import same_place
-from lake.errors import LakeError, ProtocolConflict
+from lake.errors import LakeError
 from lake.partition import PartitionValues
 from lake.telemetry.events import code_of
 from lake.units import in_words
@@ -61,12 +61,11 @@ def dry_run(pipelines: tuple[PipelineSettings, ...], output: Output, log_knows: 
             explanation(found, output)
         except LakeError as error:
             complain(error, who=pipeline.name)
-            code = max(code, FAILED)
+            code = max(code, exit_code_of(error))
             continue
         if found.refusal is not None:
             complain(found.refusal, who=pipeline.name)
-            conflict = isinstance(found.refusal, ProtocolConflict)
-            code = max(code, USAGE if conflict else FAILED)
+            code = max(code, exit_code_of(found.refusal))
     return code
 
 

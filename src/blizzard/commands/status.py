@@ -25,7 +25,7 @@ from blizzard.reasons import IN_WORDS as WHY
 from blizzard.settings import PipelineSettings
 from blizzard.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
 from blizzard.writers import Life
-from lake.arguments import DONE, FAILED, Files, Folders, Output, Shape
+from lake.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
 from lake.clock import Clock
 from lake.errors import LakeError, StoreUnavailable
 from lake.telemetry.events import code_of
@@ -81,11 +81,11 @@ class Look:
             try:
                 found = self._look(settings)
             except LakeError as trouble:
-                code = FAILED
+                code = max(code, exit_code_of(trouble))
                 _print_error(settings, trouble, output)
                 continue
             if not found.receipt_fits or any(one.error for one in found.sources):
-                code = FAILED
+                code = max(code, FAILED)
             if output is Output.JSON:
                 print_line(document(found))
             else:

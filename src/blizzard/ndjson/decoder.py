@@ -4,7 +4,7 @@ One meaning, several paths. The exact path defines what a line means. A fast pat
 time and gives an answer only where it is the exact one; any other block is read line by line.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -51,15 +51,19 @@ class Decoder:
         self._max_line_bytes = max_line_bytes
         self._max_lines = max(1, MAX_CELLS // len(schema.fields))
 
-    def decode(self, chunks: Iterable[bytes]) -> Iterator[Decoded]:
+    def decode(self, chunks: Iterable[bytes], *, from_start: bool = True) -> Iterator[Decoded]:
         """Give the rows of a file in order, about 1 MiB of lines at a time.
 
-        The first bad line raises `BadLine`, after the batches of the blocks before it.
+        The first bad line raises `BadLine`, after the batches of the blocks before it. Chunks that
+        begin with a later line of the file are not `from_start`: a mark there is no mark.
         """
-        return self._read(self._blocks(chunks))
+        return self._read(self._blocks(chunks, from_start))
 
     def decode_all(
-        self, files: Iterable[tuple[Key, Generator[bytes]]]
+        self,
+        files: Iterable[tuple[Key, Generator[bytes]]],
+        *,
+        from_start: Callable[[Key], bool] = lambda _key: True,
     ) -> Iterator[tuple[Key, Iterator[Decoded]]]:
         """Give the rows of many files, each as `decode` would; short ones are read together.
 
@@ -69,7 +73,7 @@ class Decoder:
         short = _Short[Key]()
         for key, chunks in files:
             with closing(chunks):
-                first, rest = _first(self._blocks(chunks))
+                first, rest = _first(self._blocks(chunks, from_start(key)))
                 if rest is None:
                     short.add(key, first)
                 if rest is not None or short.is_enough(self._max_lines):
@@ -79,8 +83,13 @@ class Decoder:
                     yield key, self._read(chain(first, rest))
         yield from self._together(short.files)
 
-    def _blocks(self, chunks: Iterable[bytes]) -> Iterator[Block]:
-        return blocks(chunks, max_line_bytes=self._max_line_bytes, max_lines=self._max_lines)
+    def _blocks(self, chunks: Iterable[bytes], from_start: bool) -> Iterator[Block]:
+        return blocks(
+            chunks,
+            max_line_bytes=self._max_line_bytes,
+            max_lines=self._max_lines,
+            from_start=from_start,
+        )
 
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()

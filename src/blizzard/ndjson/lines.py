@@ -65,18 +65,23 @@ class Decoded:
 
 
 def blocks(
-    chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES, max_lines: int = BLOCK_BYTES
+    chunks: Iterable[bytes],
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    max_lines: int = BLOCK_BYTES,
+    from_start: bool = True,
 ) -> Iterator[Block]:
     """Cut a file at line ends into blocks of about 1 MiB; hold no more than one line beyond that.
 
     `max_lines` keeps a block of very short lines from becoming a batch of very many cells. A byte
-    order mark is skipped at the start of the file and nowhere else.
+    order mark is skipped at the start of the file and nowhere else: not where the chunks begin
+    further on, so that a line means the same however the file is cut.
     """
     parts: list[bytes | memoryview] = []
     held = 0  # bytes in parts
     unfinished = 0  # those of them that belong to a line without an end so far
     next_line = 1
-    for piece in _pieces(_without_mark(chunks)):
+    for piece in _pieces(_without_mark(chunks) if from_start else chunks):
         parts.append(piece)
         held += len(piece)
         newline = piece.rfind(b"\n")

@@ -147,12 +147,18 @@ def timestamp(value: JsonValue) -> int:
 
 
 def binary(value: JsonValue) -> bytes:
-    """Take bytes written in base64 with padding."""
+    """Take bytes written in base64 with padding, if these bytes are written in just this way.
+
+    Decoders let too much padding pass, and bits after the last byte: what they drop is lost.
+    """
     text = _text(value, "a string in base64")
     try:
-        return base64.b64decode(text, validate=True)
+        taken = base64.b64decode(text, validate=True)
     except ValueError:
-        raise Refused("wrong_type", "a string in base64 with padding") from None
+        taken = None
+    if taken is None or base64.b64encode(taken) != text.encode():
+        raise Refused("wrong_type", "a string in base64 with padding, no more and no less")
+    return taken
 
 
 TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {

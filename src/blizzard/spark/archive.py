@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lake.errors import ConfigInvalid
+
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """The JVM only schedules, rows never enter it: quick to start beats fast in the long run."""
 
@@ -75,6 +77,19 @@ def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
     return None if ":" in str(path) or not path.is_absolute() else Archive(path=path)
 
 
+def require_java(environ: Mapping[str, str]) -> None:
+    """Raise a fault of the configuration where Spark's own scripts would find no Java."""
+    if _java(environ) is not None:
+        return
+    if home := environ.get("JAVA_HOME"):
+        raise ConfigInvalid(
+            [f"JAVA_HOME: there is no bin/java in {home}; set it to that of a Java 17 or newer"]
+        )
+    raise ConfigInvalid(
+        ["Spark needs Java, and there is none: install Java 17 or newer, or set JAVA_HOME"]
+    )
+
+
 def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> str:
     """Give the driver's JVM options: ours, less what the user's contradict, then the user's."""
     ours = list(JAVA)
@@ -112,7 +127,7 @@ def make_in_background() -> None:
     """
     with contextlib.suppress(OSError):
         process = subprocess.Popen(
-            [sys.executable, "-m", "blizzard", "warm"],
+            [sys.executable, "-P", "-m", "blizzard", "warm"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

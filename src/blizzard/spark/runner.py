@@ -6,6 +6,7 @@ result. Units travel in the function that is mapped over `spark.range`, so no RD
 """
 
 import pickle
+import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.line import Caller, Progress, Switchboard
-from blizzard.masters import unreachable_driver
-from blizzard.runner import ExecutorsUnfit, RunFailed, WorkersDied
+from blizzard.line import Caller, Report, Switchboard
+from blizzard.masters import runs_in_this_process, unreachable_driver
+from blizzard.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
 from blizzard.settings import SparkSettings
 from blizzard.spark.fit import unfit
+from blizzard.spark.output import Said, on_standard_error
 from blizzard.spark.session import (
     BIND,
     HOST,
@@ -54,16 +56,20 @@ class SparkRunner:
         *,
         starting: Callable[[], None] = lambda: None,
         stop_requested: Callable[[], bool] = lambda: False,
-        heard: Callable[[str, Progress], None] = lambda _unit, _progress: None,
+        heard: Callable[[Report], None] = lambda _report: None,
         unreached: Callable[[str, int], None] = lambda _host, _port: None,
+        said: Said = on_standard_error,
     ) -> None:
         self._settings = settings
         self._starting = starting
         self._stop_requested = stop_requested
         self._heard = heard
         self._unreached = unreached
+        self._said = said
         self._told_unreached = False
         self._lock = threading.Lock()
+        self._jobs: dict[str, set[str]] = {}
+        """The units of each running job that have reported, which is before they read anything."""
         self._session: SparkSession | None = None
         self._switchboard: Switchboard | None = None
 
@@ -88,19 +94,38 @@ class SparkRunner:
         session, switchboard = self._started()
         count = len(units)
         work = replace(work, line=switchboard.address)
+        job = secrets.token_hex(8)
+        begun = self._jobs[job] = set()
         try:
             # A property of this Python thread and of the JVM thread that belongs to it.
             session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
             answers = (
                 session.range(0, count, 1, count)
-                .mapInArrow(task(tuple(units), work), ANSWER)
+                .mapInArrow(task(tuple(units), work, job), ANSWER)
                 .collect()
             )
         except TROUBLE as cause:
-            raise self._explained(cause, count, session) from cause
+            raise self._explained(cause, count, session, begun=bool(begun)) from cause
+        finally:
+            del self._jobs[job]
         self._notice_silence([row.reached for row in answers], switchboard)
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
+
+    def _report(self, report: Report) -> None:
+        """Pass a report on; an attempt of a job that is over may go on for a while, unheard."""
+        begun = self._jobs.get(report.job)
+        if begun is not None:
+            begun.add(report.unit)
+            self._heard(report)
+
+    def _workers_can_work(self, session: SparkSession) -> bool:
+        """Whether Python workers come up at all: one that does nothing is started."""
+        try:
+            session.range(0, 1, 1, 1).mapInArrow(_nothing, "id bigint").collect()
+        except TROUBLE:
+            return False
+        return True
 
     def _notice_silence(self, reached: Sequence[bool], switchboard: Switchboard) -> None:
         """Tell, once, that no unit of a job could call; a single one may have been too quick."""
@@ -108,13 +133,24 @@ class SparkRunner:
             self._told_unreached = True
             self._unreached(switchboard.address.host, switchboard.address.port)
 
-    def _explained(self, cause: BaseException, count: int, session: SparkSession) -> LakeError:
-        """Tell a job whose workers died from one that Spark could not run at all."""
+    def _explained(
+        self, cause: BaseException, count: int, session: SparkSession, *, begun: bool = False
+    ) -> LakeError:
+        """Tell a job whose workers died from one that Spark could not run at all.
+
+        `begun` says that a unit of it has reported. Where none has, its workers may have died of
+        something else than a file: then one without any file dies, too.
+        """
         text = str(cause)
         if why := unfit(text):
             return ExecutorsUnfit(why)
         if any(sign in text for sign in WORKER_IS_DEAD):
-            return WorkersDied(f"the Python workers of a job of {count} units died")
+            if begun or self._workers_can_work(session):
+                return WorkersDied(f"the Python workers of a job of {count} units died")
+            return RunFailed(
+                "Spark's Python workers die before they read anything: see what Spark says of "
+                "them in the log above, and whether the machine has memory left"
+            )
         if any(sign in text for sign in CONTEXT_IS_GONE) or is_gone(session):
             # The JVM is gone, or its context is: the next batch starts a new one, once for all
             # the pipelines that notice it.
@@ -122,7 +158,9 @@ class SparkRunner:
                 if self._session is session:
                     self._session = None
                     forget(session)
-            return RunFailed("Spark is gone; it is started again")
+            gone = "Spark is gone; it is started again"
+            here = runs_in_this_process(self._settings.master)
+            return RunnerDied(gone) if begun and here else RunFailed(gone)
         return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
 
     def stop(self) -> None:
@@ -151,7 +189,7 @@ class SparkRunner:
 
     def _new_session(self) -> SparkSession:
         try:
-            session = start(self._settings)
+            session = start(self._settings, said=self._said)
             if local_cores(self._settings) is None:
                 await_executors(lambda: executors(session))
         except TROUBLE as cause:
@@ -169,7 +207,7 @@ class SparkRunner:
         port = self._settings.line_port
         try:
             return Switchboard(
-                host, bind=bind, port=port, stop_requested=self._stop_requested, heard=self._heard
+                host, bind=bind, port=port, stop_requested=self._stop_requested, heard=self._report
             )
         except OSError as cause:
             raise RunFailed(
@@ -185,8 +223,12 @@ def _reason(text: str) -> str:
     return (telling or lines or ["no reason given"])[-1 if telling else 0][:300]
 
 
+def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
 def task(
-    units: tuple[WorkUnit, ...], work: Work
+    units: tuple[WorkUnit, ...], work: Work, job: str = ""
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Give the function that a Python worker of Spark runs.
 
@@ -202,7 +244,8 @@ def task(
         for batch in batches:
             for index in batch.column(0).to_numpy().tolist():
                 unit: WorkUnit = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
-                with Caller(work.line, f"{work.marks['pipeline']}/{unit.name}") as line:
+                name = f"{work.marks['pipeline']}/{unit.name}"
+                with Caller(work.line, name, job=job) as line:
                     outcome = run_unit(unit, work, stores, line)
                 yield pa.RecordBatch.from_arrays(
                     [

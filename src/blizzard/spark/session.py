@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from blizzard.masters import runs_in_this_process, stays_on_this_machine, unreachable_driver
@@ -29,8 +30,10 @@ from blizzard.spark.archive import (
     make_in_background,
     mark_used,
     may_share,
+    require_java,
 )
 from blizzard.spark.fit import DRIVERS_PYTHON, own_python
+from blizzard.spark.output import Listener, Said, on_standard_error
 from lake.errors import ConfigInvalid
 
 QUIET = """
@@ -61,14 +64,20 @@ USERS_JAVA = "spark.driver.extraJavaOptions"
 WAIT_FOR_EXECUTORS_SECS = 30.0
 NO_MORE_COME_SECS = 1.0
 
+TELLING = re.compile(r"\b(Error|Exception)\b|error", re.IGNORECASE)
+
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(,\d+)?\])?")
 
 
-def start(settings: SparkSettings, *, archive_to: Path | None = None) -> SparkSession:
+def start(
+    settings: SparkSettings, *, archive_to: Path | None = None, said: Said = on_standard_error
+) -> SparkSession:
     """Start Spark with settings that suit many small Python tasks; the user's conf wins.
 
-    With `archive_to` the JVM writes the classes it has loaded there when it ends.
+    With `archive_to` the JVM writes the classes it has loaded there when it ends. Whatever it
+    prints is `said`.
     """
+    require_java(os.environ)
     os.environ["PYSPARK_PYTHON"] = executors_python(settings, os.environ)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # Spark's scripts start a Python and a JVM of their own to find these out.
@@ -84,6 +93,9 @@ def start(settings: SparkSettings, *, archive_to: Path | None = None) -> SparkSe
         "spark.python.daemon.module": "blizzard.spark.daemon",
         "spark.sql.artifact.isolation.enabled": "false",
         f"spark.executorEnv.{DRIVERS_PYTHON}": own_python(),
+        # The folder that a worker is started in is not searched for modules: a file there that is
+        # called like one, `profile.py` or `random.py`, would take its place.
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
         **settings.conf,
     }
     if settings.most_tasks is not None:
@@ -96,27 +108,66 @@ def start(settings: SparkSettings, *, archive_to: Path | None = None) -> SparkSe
     if fault := unreachable_driver(settings.master, conf.get(HOST, "")):
         raise ConfigInvalid([fault])
     if archive_to is not None:
-        return _started(capped_master(settings), conf | {USERS_JAVA: _writing(archive_to)}, None)
+        conf |= {USERS_JAVA: _writing(archive_to)}
+        return _started(capped_master(settings), conf, None, said)
     archive = own_archive()
     if archive is None or not archive.there:
-        return _started(capped_master(settings), conf, None)
+        return _started(capped_master(settings), conf, None, said)
     mark_used(archive)
     try:
-        return _started(capped_master(settings), conf, archive)
+        return _started(capped_master(settings), conf, archive, said)
     except PySparkRuntimeError:
         # The JVM ended before it answered. If it was not the archive, the next try says what.
         distrust(archive)
-        return _started(capped_master(settings), conf, None)
+        return _started(capped_master(settings), conf, None, said)
 
 
-def _started(master: str, conf: Mapping[str, str], archive: Archive | None) -> SparkSession:
+def _started(
+    master: str, conf: Mapping[str, str], archive: Archive | None, said: Said
+) -> SparkSession:
     options = java_options(
         users=conf.get(USERS_JAVA, ""), archive=archive, log_settings=_log_settings()
     )
+    all_of_it = {**conf, USERS_JAVA: options}
+    _launch(master, all_of_it, said)
     builder = SparkSession.builder.master(master)
-    for key, value in (*conf.items(), (USERS_JAVA, options)):
+    for key, value in all_of_it.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _launch(master: str, conf: Mapping[str, str], said: Said) -> None:
+    """Start the JVM, unless one runs, with its output in our hands; Spark itself would let it go.
+
+    Where it ends before it answers, its own last words say why.
+    """
+    with SparkContext._lock:  # noqa: SLF001 - pyspark has no other way to be given a gateway
+        if SparkContext._gateway:  # noqa: SLF001
+            return
+        given = SparkConf().setMaster(master)
+        for key, value in conf.items():
+            given.set(key, value)
+        listener = Listener(said)
+        try:
+            with listener.pipe() as handle:
+                launch: Any = launch_gateway
+                gateway = launch(given, {"stdout": handle, "stderr": handle})
+        except PySparkRuntimeError as cause:
+            raise did_not_start(listener.last) from cause
+        SparkContext._gateway = gateway  # noqa: SLF001
+        SparkContext._jvm = gateway.jvm  # noqa: SLF001
+
+
+def did_not_start(last: tuple[str, ...]) -> Exception:
+    """Return the error of a JVM that ended before it answered, told by its last lines."""
+    for line in last:
+        if "UnsupportedClassVersionError" in line:
+            return ConfigInvalid(
+                ["Spark needs Java 17 or newer, and an older one was found; set JAVA_HOME to one"]
+            )
+    telling = [line for line in last if TELLING.search(line)] or list(last)
+    reason = telling[0] if telling else "it said nothing"
+    return PySparkRuntimeError(f"Java ended before Spark was up: {reason}")
 
 
 def is_gone(session: SparkSession) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import ClassVar
 
-from lake.errors import LakeError
+from lake.errors import LakeError, machine_trouble
 from lake.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
 from lake.telemetry.measures import Count, Measure
 
@@ -170,4 +170,5 @@ class StopRequested(Event):
 
 def code_of(error: BaseException) -> str:
     """Give the stable code of an error, ours or not."""
-    return error.code if isinstance(error, LakeError) else "internal_error"
+    ours = error if isinstance(error, LakeError) else machine_trouble(error)
+    return "internal_error" if ours is None else ours.code

@@ -59,7 +59,7 @@ def test_it_is_made_in_the_background_when_nobody_else_wants_the_cores(monkeypat
     popen = subprocess.Popen
 
     def begin(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
-        assert command[1:] == ["-m", "blizzard", "warm"]
+        assert command[1:] == ["-P", "-m", "blizzard", "warm"]
         assert "preexec_fn" not in given
         given["stdin"] = subprocess.PIPE
         begun.append(popen([command[0], "-c", "input()"], **given))

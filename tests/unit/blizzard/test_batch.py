@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from blizzard.attempts import Attempts
 from blizzard.events import JobSplit
 from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.runner import RunFailed, WorkersDied
+from blizzard.line import Report
+from blizzard.runner import RunFailed, RunnerDied, WorkersDied
+from lake.errors import LakeError, StoreDenied
+from lake.storage import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 
@@ -65,6 +69,122 @@ def test_a_run_that_fails_for_a_reason_of_its_own_names_no_file(tmp_path: Path) 
 
     assert len(bench.entries()) == 1
     assert bench.again(runner=InProcessRunner()).pipeline().step()
+
+
+def drained_after(bench: Bench, runs: int) -> list[tuple[str, str | None]]:
+    """Let processes come to nothing, one after the other, then one that works; give what it did."""
+    for _ in range(runs):
+        with pytest.raises((SystemExit, LakeError)):
+            bench.again().pipeline().step()
+    bench.again(runner=InProcessRunner(), store=Store).pipeline().step()
+    return [
+        (record.path, record.failure.code if record.failure else None)
+        for entry in bench.entries()
+        for record in entry.sources
+    ]
+
+
+def test_a_spark_that_is_down_for_many_runs_is_no_death_of_a_file(tmp_path: Path) -> None:
+    """HOLES L25: the process lives and says why; whoever starts it once an hour loses nothing."""
+
+    class Down:
+        parallelism = 2
+
+        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+            raise RunFailed("Spark did not start on spark://nowhere:7077")
+
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=Down())
+
+    assert drained_after(bench, 12) == [("a.ndjson", None)]
+
+
+@dataclass
+class KilledInTheRun:
+    """The process is killed while Spark starts or, if a unit has reported, while it reads."""
+
+    attempts: list[Attempts]
+    reports: bool
+    parallelism: int = 2
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        if self.reports:
+            self.attempts[-1].heard(Report(unit=f"default/{units[0].name}"))
+        raise SystemExit("killed")
+
+
+@pytest.mark.parametrize("reports", [False, True])
+def test_a_start_counts_from_the_first_report_of_a_unit_on(tmp_path: Path, reports: bool) -> None:
+    """HOLES L25: who is killed while Spark starts, or waits for executors, died of no file."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
+    made: list[Attempts] = []
+    bench = Bench(
+        pipeline_settings(tmp_path / "in", tmp_path / "table"),
+        runner=KilledInTheRun(made, reports),
+    )
+    for _ in range(12):
+        made.append(Attempts("default", lambda _event: None, units_report=True))
+        pipeline = bench.again().pipeline()
+        pipeline._attempts = made[-1]
+        try:
+            pipeline.step()
+        except SystemExit:
+            continue
+    bench.again(runner=InProcessRunner()).pipeline().step()
+    (record,) = (record for entry in bench.entries() for record in entry.sources)
+
+    assert (record.failure and record.failure.code) == ("worker_died" if reports else None)
+
+
+class TakesNoEntry(Store):
+    """A table whose journal cannot be written to."""
+
+    def create(self, path: str, body: bytes) -> Created | AlreadyThere:
+        if path.endswith("1.json"):
+            raise StoreDenied("access was refused", path=path)
+        return super().create(path, body)
+
+
+def test_a_journal_that_cannot_be_written_is_no_death_of_a_file(tmp_path: Path) -> None:
+    """HOLES L25: the batch came to nothing, and the process lived to tell it."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), store=TakesNoEntry)
+
+    assert drained_after(bench, 12) == [("a.ndjson", None)]
+
+
+def test_what_runs_the_units_and_dies_with_them_counts(tmp_path: Path) -> None:
+    """W19: a file that takes Spark's own process down must not stop a pipeline for ever."""
+
+    class TakesSparkDown:
+        parallelism = 2
+
+        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+            raise RunnerDied("Spark is gone; it is started again")
+
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=TakesSparkDown())
+
+    assert drained_after(bench, 5) == [("a.ndjson", "worker_died")]
+
+
+def test_no_note_of_a_start_stays_behind_an_entry(tmp_path: Path) -> None:
+    """Be it this process's note or that of one that died."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
+    made: list[Attempts] = [Attempts("default", lambda _event: None, units_report=True)]
+    bench = Bench(
+        pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=KilledInTheRun(made, True)
+    )
+    pipeline = bench.pipeline()
+    pipeline._attempts = made[0]
+    with pytest.raises(SystemExit):
+        pipeline.step()
+    assert list(bench.table.rglob("*.started.json"))
+    silent = bench.again(runner=InProcessRunner()).pipeline()
+    silent._attempts = Attempts("default", lambda _event: None, units_report=True)
+    silent.step()
+
+    assert not list(bench.table.rglob("*.started.json"))
 
 
 def survives(bench: Bench) -> bool:

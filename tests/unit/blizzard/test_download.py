@@ -40,7 +40,7 @@ def test_pieces_come_in_order_file_by_file():
     def open_file(file: SourceFile, _place: int) -> Iterator[bytes]:
         return (f"{file.path}/{piece}".encode() for piece in range(7))
 
-    with Downloads(listed, open_file, ahead=4) as downloads:
+    with Downloads(listed, open_file, ahead={"default": 4}) as downloads:
         for file in listed:
             found = list(downloads.pieces(file))
             assert found == [f"{file.path}/{piece}".encode() for piece in range(7)]
@@ -57,7 +57,7 @@ def test_an_error_is_raised_in_its_place_and_the_other_files_go_on():
             raise StoreDenied("access was refused")
         yield b"second"
 
-    with Downloads(listed, open_file, ahead=3) as downloads:
+    with Downloads(listed, open_file, ahead={"default": 3}) as downloads:
         assert list(downloads.pieces(listed[0])) == [b"first", b"second"]
         broken = downloads.pieces(listed[1])
         assert next(broken) == b"first"
@@ -74,7 +74,7 @@ def test_an_error_on_opening_is_raised_where_the_file_is_read():
         raise ObjectMissing("gone")
 
     with (
-        Downloads([file], open_file, ahead=1) as downloads,
+        Downloads([file], open_file, ahead={"default": 1}) as downloads,
         pytest.raises(ObjectMissing, match="gone"),
     ):
         list(downloads.pieces(file))
@@ -84,7 +84,7 @@ def test_an_error_on_opening_is_raised_where_the_file_is_read():
 def test_two_hundred_files_come_through_three_threads():
     listed = files(200)
     with Downloads(
-        listed, lambda file, _place: iter([file.path.encode()] * 30), ahead=3
+        listed, lambda file, _place: iter([file.path.encode()] * 30), ahead={"default": 3}
     ) as downloads:
         counted = [len(list(downloads.pieces(file))) for file in listed]
     assert counted == [30] * 200
@@ -109,10 +109,27 @@ def test_no_more_files_are_open_at_once_than_allowed(ahead):
             with lock:
                 now["open"] -= 1
 
-    with Downloads(listed, open_file, ahead=ahead) as downloads:
+    with Downloads(listed, open_file, ahead={"default": ahead}) as downloads:
         for file in listed:
             list(downloads.pieces(file))
     assert 1 <= most <= ahead
+
+
+@pytest.mark.parametrize("limits", [{"a": 1, "b": 5}, {"a": 5, "b": 1}, {"a": 2, "b": 2}])
+def test_each_source_has_as_many_downloads_at_a_time_as_it_may(limits):
+    """HOLES W32: a source that bears one reader is not read by as many as another bears."""
+    listed = [
+        source_file(f"{number}.ndjson", source=name, size=BUNDLE_BYTES)
+        for name in limits
+        for number in range(8)
+    ]
+    seen: list[dict[str, int]] = []
+    with Downloads(listed, lambda _file, _place: iter([b"x"]), ahead=limits) as downloads:
+        for file in listed:
+            seen.append(+downloads._running)
+            assert list(downloads.pieces(file)) == [b"x"]
+    assert {name: max(each.get(name, 0) for each in seen) for name in limits} == limits
+    assert max(sum(each.values()) for each in seen) == max(limits.values())
 
 
 def test_a_reader_that_stalls_stops_the_download_of_a_large_file():
@@ -131,7 +148,7 @@ def test_a_reader_that_stalls_stops_the_download_of_a_large_file():
                 beyond.set()
             yield b"x"
 
-    with Downloads([file], open_file, ahead=1):
+    with Downloads([file], open_file, ahead={"default": 1}):
         assert at_the_limit.wait(LONG)
         # The queue is full and one piece is in the thread's hand; another would come at once.
         assert not beyond.wait(0.2)
@@ -153,7 +170,7 @@ def test_leaving_a_file_early_lets_its_download_go():
         finally:
             let_go.set()
 
-    with Downloads(listed, open_file, ahead=1) as downloads:
+    with Downloads(listed, open_file, ahead={"default": 1}) as downloads:
         pieces = downloads.pieces(listed[0])
         next(pieces)
         pieces.close()
@@ -170,7 +187,7 @@ def test_leaving_with_an_error_ends_every_download():
             yield b"endless"
 
     def work() -> None:
-        with Downloads(listed, open_file, ahead=8) as downloads:
+        with Downloads(listed, open_file, ahead={"default": 8}) as downloads:
             next(downloads.pieces(listed[0]))
             raise RuntimeError("worker")
 
@@ -190,7 +207,7 @@ def test_a_connection_that_breaks_is_gone_on_with_from_the_byte_where_it_broke()
         if place < 60:
             raise StoreUnavailable("the connection was reset")
 
-    with Downloads([file], open_at, ahead=1, pause=waits.append) as downloads:
+    with Downloads([file], open_at, ahead={"default": 1}, pause=waits.append) as downloads:
         assert b"".join(downloads.pieces(file)) == body
     assert len(waits) == 2
 
@@ -203,7 +220,7 @@ def test_a_connection_that_breaks_every_time_is_given_up():
         raise StoreUnavailable("no answer")
 
     with (
-        Downloads([file], open_at, ahead=1, pause=waits.append) as downloads,
+        Downloads([file], open_at, ahead={"default": 1}, pause=waits.append) as downloads,
         pytest.raises(StoreUnavailable),
     ):
         list(downloads.pieces(file))
@@ -219,7 +236,7 @@ def test_many_small_files_do_not_pile_up_behind_a_stalled_reader():
         yield b"x"
 
     listed = files(1000)
-    with Downloads(listed, open_at, ahead=3) as downloads:
+    with Downloads(listed, open_at, ahead={"default": 3}) as downloads:
         list(downloads.pieces(listed[0]))
         next(downloads.pieces(listed[1]))
     assert len(begun) <= 3 * MOST_IN_A_BUNDLE
@@ -258,7 +275,7 @@ def test_an_error_in_a_bundle_is_raised_for_its_file_alone():
             raise StoreDenied("access was refused")
         yield file.path.encode()
 
-    with Downloads(listed, open_file, ahead=1) as downloads:
+    with Downloads(listed, open_file, ahead={"default": 1}) as downloads:
         for file in listed:
             if file is listed[7]:
                 with pytest.raises(StoreDenied, match="refused"):
@@ -285,7 +302,7 @@ def test_the_end_does_not_wait_for_the_rest_of_a_bundle(monkeypatch: pytest.Monk
         yield b"x"
 
     monkeypatch.setattr(download, "ThreadPoolExecutor", Pool)
-    with Downloads(listed, open_file, ahead=1):
+    with Downloads(listed, open_file, ahead={"default": 1}):
         assert second.wait(LONG)
 
     assert begun == [file.path for file in listed[:2]]

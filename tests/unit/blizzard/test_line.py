@@ -10,7 +10,7 @@ from multiprocessing.connection import Client, Connection, answer_challenge
 import pytest
 
 from blizzard import line as line_module
-from blizzard.line import Address, Caller, Progress, Switchboard
+from blizzard.line import Address, Caller, Progress, Report, Switchboard
 from tests.support.ports import reserved_port
 
 
@@ -25,8 +25,8 @@ def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
     told = threading.Event()
     stop = threading.Event()
 
-    def hear(unit: str, progress: Progress) -> None:
-        heard[unit] = progress
+    def hear(report: Report) -> None:
+        heard[report.unit] = report.progress
         told.set()
 
     switchboard = Switchboard("127.0.0.1", stop_requested=stop.is_set, heard=hear)
@@ -74,7 +74,7 @@ def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
 def test_a_caller_without_the_word_is_not_let_in_and_harms_nobody(token: bytes) -> None:
     heard: list[str] = []
     switchboard = Switchboard(
-        "127.0.0.1", stop_requested=lambda: True, heard=lambda unit, _progress: heard.append(unit)
+        "127.0.0.1", stop_requested=lambda: True, heard=lambda report: heard.append(report.unit)
     )
     stranger = Address(switchboard.address.host, switchboard.address.port, token)
     with Caller(stranger, "stranger") as line:

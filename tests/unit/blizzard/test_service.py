@@ -186,7 +186,7 @@ def test_the_total_concurrency_reaches_every_task_of_every_pipeline(tmp_path: Pa
 
     assert len(Inside.told) == 2
     for work in Inside.told:
-        assert work.max_concurrent_files == 3
+        assert work.limits["default"].max_concurrent_files == 3
         assert work.upload.max_concurrent_uploads == 3
 
 

@@ -85,6 +85,7 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     made = Builder()
     monkeypatch.setattr(session, "SparkSession", type("Session", (), {"builder": made}))
     monkeypatch.setattr(session, "own_archive", lambda: None)
+    monkeypatch.setattr(session, "_launch", lambda *_: None)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_LAUNCHER_OPTS"):
         # What is set while the test runs is unset after it.
         monkeypatch.setenv(name, "as it was")
@@ -110,6 +111,15 @@ def test_the_users_java_options_are_added_to_ours(builder):
 def test_workers_are_forked_with_their_imports_done(builder):
     session.start(SparkSettings())
     assert builder.conf["spark.python.daemon.module"] == "blizzard.spark.daemon"
+
+
+def test_workers_do_not_search_the_folder_they_are_started_in(builder):
+    """HOLES W27: on this machine and on a cluster; who knows better may say so."""
+    key = "spark.executorEnv.PYTHONSAFEPATH"
+    session.start(SparkSettings(master="spark://h:7077"))
+    assert builder.conf[key] == "1"
+    session.start(SparkSettings(conf={key: ""}))
+    assert builder.conf[key] == ""
 
 
 @pytest.mark.parametrize(("users", "made"), [("", [True, False]), ("-Xshare:off", [False, False])])

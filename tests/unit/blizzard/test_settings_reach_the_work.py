@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.flow import Limits, UnitOutcome, Work, WorkUnit
 from blizzard.settings import (
     Codec,
     PipelineSettings,
@@ -47,11 +47,17 @@ def told(root: Path, settings: PipelineSettings) -> Work:
 
 
 def test_the_settings_of_a_source_reach_the_executors(tmp_path: Path) -> None:
-    source = source_settings(tmp_path / "in", max_concurrent_files=3, batch_size=2)
-    settings = replace(pipeline_settings(tmp_path / "in", tmp_path / "table"), sources=(source,))
+    """HOLES W32: each source has its own."""
+    (tmp_path / "other").mkdir()
+    one = source_settings(tmp_path / "in", max_concurrent_files=3, batch_size=2)
+    two = source_settings(tmp_path / "other", name="two", max_concurrent_files=9, batch_size=7)
+    settings = replace(pipeline_settings(tmp_path / "in", tmp_path / "table"), sources=(one, two))
     work = told(tmp_path, settings)
 
-    assert (work.max_concurrent_files, work.batch_size) == (3, 2)
+    assert work.limits == {
+        "default": Limits(max_concurrent_files=3, batch_size=2),
+        "two": Limits(max_concurrent_files=9, batch_size=7),
+    }
 
 
 def test_the_settings_of_the_sink_reach_the_executors(tmp_path: Path) -> None:
@@ -74,9 +80,10 @@ def test_the_total_concurrency_is_shared_out_among_the_tasks(tmp_path: Path) -> 
     assert pipeline.step()
     (work,) = runner.told
 
-    assert work.max_concurrent_files == 3
+    limit = work.limits["default"].max_concurrent_files
+    assert limit == 3
     assert work.upload == UPLOAD, "two uploads a task are fewer than its share"
-    assert 3 * max(work.max_concurrent_files, work.upload.max_concurrent_uploads) <= 10
+    assert 3 * max(limit, work.upload.max_concurrent_uploads) <= 10
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from blizzard.config import load
-from blizzard.line import Address, Switchboard
-from blizzard.runner import ExecutorsUnfit, RunFailed, WorkersDied
+from blizzard.line import Address, Report, Switchboard
+from blizzard.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
 from blizzard.settings import SparkSettings
 from blizzard.spark import runner as runner_module
 from blizzard.spark import session
@@ -72,21 +72,34 @@ class Living:
 
     sparkContext: Any  # noqa: N815 - Spark's name
 
-    def __init__(self, *, stopped: bool = False) -> None:
+    def __init__(self, *, stopped: bool = False, workers_come_up: bool = True) -> None:
         self.ended = False
+        self.workers_come_up = workers_come_up
         is_stopped = SimpleNamespace(isStopped=lambda: stopped)
         self.sparkContext = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: is_stopped))
 
     def stop(self) -> None:
         self.ended = True
 
+    def range(self, *_numbers: int) -> "Living":
+        return self
 
-def explained(report: str, living: Living | None = None) -> tuple[LakeError, bool]:
+    def mapInArrow(self, *_how: Any) -> "Living":  # noqa: N802 - Spark's name
+        return self
+
+    def collect(self) -> None:
+        if not self.workers_come_up:
+            raise Py4JError(DEAD)
+
+
+def explained(
+    report: str, living: Living | None = None, *, master: str = "spark://h:7077", begun: bool = True
+) -> tuple[LakeError, bool]:
     """Give what a report is taken for, and whether the session was given up for it."""
     living = living or Living()
-    one, running = runner(), cast(SparkSession, living)
+    one, running = runner(master), cast(SparkSession, living)
     one._session = running
-    error = one._explained(Py4JError(report), 3, running)
+    error = one._explained(Py4JError(report), 3, running, begun=begun)
     assert living.ended == (one._session is None)
     return error, living.ended
 
@@ -133,6 +146,54 @@ def test_other_trouble_is_not_taken_for_unfit_executors() -> None:
     assert isinstance(explained(DEAD)[0], WorkersDied)
 
 
+@pytest.mark.parametrize(
+    ("begun", "workers_come_up", "kind"),
+    [
+        (True, False, WorkersDied),
+        (False, True, WorkersDied),
+        (False, False, RunFailed),
+    ],
+)
+def test_workers_that_die_before_any_file_is_read_died_of_none(
+    begun: bool, workers_come_up: bool, kind: type[LakeError]
+) -> None:
+    """HOLES L25: where no unit has reported, a worker without any file says who is to blame."""
+    error, given_up = explained(DEAD, Living(workers_come_up=workers_come_up), begun=begun)
+
+    assert type(error) is kind
+    assert not given_up
+
+
+@pytest.mark.parametrize(
+    ("master", "begun", "kind"),
+    [
+        ("local[2,4]", True, RunnerDied),
+        ("local[2,4]", False, RunFailed),
+        ("spark://h:7077", True, RunFailed),
+    ],
+)
+def test_only_a_spark_that_reads_files_itself_can_have_died_of_one(
+    master: str, begun: bool, kind: type[LakeError]
+) -> None:
+    """HOLES L25: the driver of a cluster reads none."""
+    gone = "Job 0 cancelled because SparkContext was shut down"
+
+    assert type(explained(gone, master=master, begun=begun)[0]) is kind
+
+
+def test_reports_of_a_job_that_is_over_are_not_passed_on() -> None:
+    """HOLES W33: an attempt that Spark gave up goes on for a while, in the next batch's time."""
+    passed: list[str] = []
+    one = runner()
+    one._heard = lambda report: passed.append(report.job)
+    one._jobs = {"now": set()}
+    one._report(Report(unit="p/0", job="before"))
+    one._report(Report(unit="p/0", job="now"))
+
+    assert passed == ["now"]
+    assert one._jobs == {"now": {"p/0"}}
+
+
 def test_a_job_that_failed_does_not_cost_other_pipelines_their_session() -> None:
     """Every stack trace of Spark names its context."""
     error, given_up = explained(REPORT.format(what="java.lang.OutOfMemoryError: Java heap space"))
@@ -158,7 +219,7 @@ def test_a_session_that_is_gone_is_given_up(report: str, stopped: bool) -> None:
 
 
 def test_a_start_that_fails_is_told_with_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_settings: SparkSettings) -> SparkSession:
+    def fails(_settings: SparkSettings, **_how: Any) -> SparkSession:
         raise Py4JError("java.lang.Exception: All masters are unresponsive! Giving up.\n\tat x.y")
 
     monkeypatch.setattr(runner_module, "start", fails)

@@ -54,7 +54,7 @@ def writer(
         from_path={"tenant": "t"},
         schema=FILE,
         policy=policy,
-        batch_size=100,
+        batch_size_of=lambda _key: 100,
         clock=clock,
         for_partition=for_partition,
     )

@@ -12,7 +12,7 @@ from blizzard import plan as planning
 from blizzard import worker
 from blizzard.batch import PATIENCE, PATIENCE_ALONE
 from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.line import Progress
+from blizzard.line import Done, Progress
 from blizzard.ndjson import decoder
 from blizzard.ranges import cut
 from blizzard.worker import OpenedStores, run_unit
@@ -35,6 +35,8 @@ class StopAfter:
 
     records: int
     progress: Progress = field(default_factory=Progress)
+    done: Done = field(default_factory=Done)
+    attempt: str = ""
 
     @property
     def stop_soon(self) -> bool:

@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from blizzard import upload, worker
-from blizzard.compression import CorruptStream
-from blizzard.flow import SourceFile, UnitOutcome, Work
+from blizzard.compression import Codec, CorruptStream, decompress
+from blizzard.flow import Limits, SourceFile, UnitOutcome, Work
 from blizzard.ndjson.lines import BLOCK_BYTES
+from blizzard.outcome import settle
+from blizzard.ranges import cut
 from blizzard.settings import RollingPolicy
 from blizzard.worker import OpenedStores, failure_of, run_unit
 from blizzard.writer import RollingWriter
@@ -366,9 +370,9 @@ def test_two_sources_with_equal_names_give_the_rows_of_both(place, tmp_path):
     other = tmp_path / "other"
     put(place.source, "a.ndjson", ndjson(rows(2)))
     put(other, "a.ndjson", ndjson(rows(2, 10)))
-    shared = builders.work(place.source, place.table)
+    here = builders.work(place.source, place.table).sources["default"]
     there = builders.work(other, other).sources["default"]
-    shared = replace(shared, sources={"x": shared.sources["default"], "y": there})
+    shared = builders.work(place.source, place.table, sources={"x": here, "y": there})
     files = listed(place.source, source="x") + listed(other, source="y")
     outcome = run_unit(unit(files), shared, OpenedStores(shared))
     assert sorted(place.ids(outcome)) == [0, 1, 10, 11]
@@ -380,10 +384,21 @@ def test_two_sources_with_equal_names_give_the_rows_of_both(place, tmp_path):
     [
         (StoreFull("full"), "store_full", True),
         (OSError(errno.ENOSPC, "No space left on device"), "store_full", True),
+        (OSError("IOError: [errno 28] No space left on device"), "store_full", True),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "store_full", True),
+        (OSError(errno.EMFILE, "Too many open files"), "machine_trouble", True),
+        (OSError(errno.EIO, "Input/output error"), "machine_trouble", True),
+        (OSError(errno.EROFS, "Read-only file system"), "machine_trouble", True),
+        (FileNotFoundError(errno.ENOENT, "a cleaner took the folder"), "machine_trouble", True),
+        (MemoryError(), "machine_trouble", True),
+        (pa.ArrowMemoryError("malloc of size 64 failed"), "machine_trouble", True),
+        (RuntimeError("can't start new thread"), "machine_trouble", True),
+        (RuntimeError("a fault of ours"), "internal_error", False),
         (KeyError("x"), "internal_error", False),
     ],
 )
 def test_an_error_becomes_a_failure_with_a_stable_code(error, code, retryable):
+    """HOLES L28: what the machine could not do says nothing of the file."""
     found = failure_of(error, Stage.UPLOAD)
     assert (found.stage, found.code, found.retryable) == (Stage.UPLOAD, code, retryable)
 
@@ -415,3 +430,118 @@ def test_the_books_of_a_failed_file_are_empty():
     )
     assert isinstance(found, SourceRecord)
     assert (found.lines, found.rows, found.blank) == (0, 0, 0)
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+def outcome_of(place: Place, files: list[SourceFile]) -> tuple[str | None, int | None]:
+    """Give why a file, or one of its parts, failed and at which line; its rows if it did not."""
+    units = [unit([file], name=str(number)) for number, file in enumerate(files)]
+    shared = builders.work(place.source, place.table)
+    outcomes = [run_unit(each, shared, OpenedStores(shared)) for each in units]
+    (record,) = settle(units, outcomes).sources
+    return (record.failure.code, record.failure.line) if record.failure else (None, record.rows)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4])
+def test_a_mark_in_the_middle_of_a_file_is_refused_however_it_is_cut(place, parts):
+    """HOLES W45: only the very first bytes of a file can be a byte order mark."""
+    line = b'{"id": 1, "name": "xxxxxxxxxxxxxxx"}\n'
+    put(place.source, "a.ndjson", line * 2 + MARK + line + line[: -len(MARK) - 1] + b"\n")
+    (file,) = listed(place.source)
+    cuts = [replace(file, part=part) for part in cut(file.size, parts)]
+
+    assert outcome_of(place, cuts if parts > 1 else [file]) == ("not_json", 3)
+
+
+def test_a_mark_after_the_lines_that_were_read_before_is_refused(place):
+    """HOLES W45: a file that is gone on with means what it means as a whole."""
+    put(place.source, "a.ndjson", b'{"id": 1}\n' + MARK + b'{"id": 2}\n')
+    (file,) = listed(place.source)
+
+    assert outcome_of(place, [replace(file, skip=1)]) == ("not_json", 2)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_mark_at_the_start_of_a_file_is_skipped_however_it_is_cut(place, parts):
+    """HOLES W45."""
+    put(place.source, "a.ndjson", MARK + b'{"id": 1}\n{"id": 2}\n')
+    (file,) = listed(place.source)
+    cuts = [replace(file, part=part) for part in cut(file.size, parts)]
+
+    assert outcome_of(place, cuts) == (None, 2)
+
+
+def test_each_source_has_batches_of_its_own_size(place, monkeypatch, tmp_path):
+    """HOLES W32: the smallest does not hold for all."""
+    seen: list[tuple[str, int]] = []
+    write = RollingWriter.write
+
+    def watched(self, batch, source, size=None):
+        seen.append((source, batch.num_rows))
+        return write(self, batch, source, size)
+
+    monkeypatch.setattr(RollingWriter, "write", watched)
+    other = tmp_path / "other"
+    put(place.source, "a.ndjson", ndjson(rows(6)))
+    put(other, "b.ndjson", ndjson(rows(6)))
+    shared = builders.work(place.source, place.table)
+    shared = replace(
+        shared,
+        sources={**shared.sources, "two": replace(shared.sources["default"], uri=str(other))},
+        limits={
+            "default": Limits(max_concurrent_files=1, batch_size=2),
+            "two": Limits(max_concurrent_files=1, batch_size=5),
+        },
+    )
+    run_unit(
+        unit([*listed(place.source), *listed(other, source="two")]), shared, OpenedStores(shared)
+    )
+
+    assert seen == [("default:a.ndjson", 2)] * 3 + [("two:b.ndjson", 5), ("two:b.ndjson", 1)]
+
+
+@pytest.mark.parametrize("trouble", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
+@pytest.mark.parametrize("where", ["read", "decode", "write", "clear away"])
+def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, trouble, where):
+    """HOLES L28: wherever it comes, the files are read again later."""
+
+    def fails(*_args, **_named):
+        raise trouble
+
+    doors = {
+        "read": ("blizzard.worker.Reader.stream", fails),
+        "decode": ("blizzard.ndjson.lines._pieces", fails),
+        "write": ("blizzard.worker.RollingWriter.take", fails),
+        "clear away": ("pathlib.Path.unlink", fails),
+    }
+    put(place.source, "a.ndjson", ndjson(rows(2)))
+    put(place.source, "b.ndjson", ndjson(rows(2)))
+    files = listed(place.source)
+    with monkeypatch.context() as patched:
+        patched.setattr(*doors[where])
+        outcome = place.run(files)
+
+    assert [each.failure and each.failure.retryable for each in outcome.sources] == [True, True]
+    assert {each.failure.code for each in outcome.sources if each.failure} == {"machine_trouble"}
+    assert outcome.files == ()
+
+
+def test_a_decompressor_without_memory_has_found_no_corruption(monkeypatch):
+    """HOLES L28: the library has one error for both."""
+
+    class Poor:
+        def __init__(self, **_how):
+            pass
+
+        def decompressobj(self):
+            return self
+
+        def decompress(self, _data):
+            raise zstandard.ZstdError("zstd decompress error: Allocation error : not enough memory")
+
+    body = zstandard.ZstdCompressor().compress(ndjson(rows(3)))
+    monkeypatch.setattr("blizzard.compression.zstandard.ZstdDecompressor", Poor)
+    with pytest.raises(MemoryError):
+        list(decompress([body], Codec.ZSTD))

@@ -5,12 +5,16 @@ import socket
 from typing import Any
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from blizzard.cli import app as blizzard
 from lake import remote
 from lake.errors import ConfigInvalid
 from lake.options import StorageOptions
-from lake.remote import RETRY, TIMEOUTS, for_delta, in_words, split, without_urls
+from lake.remote import RETRY, TIMEOUTS, explained, for_delta, in_words, split, without_urls
 from lake.storage import Reader
+from penguin.cli import app as penguin
 
 KEY = (
     "-----BEGIN PRIVATE KEY-----\n"
@@ -185,6 +189,87 @@ def test_no_answer_is_told_as_such():
     assert in_words(f"{text}HTTP error: operation timed out\n\nDebug") == (
         "the store gave no answer: operation timed out"
     )
+
+
+NO_ANSWER = "Generic S3 error: Error performing GET {url} in 5s - HTTP error: error sending request"
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "says"),
+    [
+        (
+            "http://minio:9000/b/x?sig=canary",
+            {"AWS_ENDPOINT": "http://minio:9000"},
+            "it was asked at http://minio:9000, as AWS_ENDPOINT in storage_options says",
+        ),
+        ("http://me:canary@minio/b", {"endpoint": "http://me:canary@minio"}, "at http://minio, as"),
+        ("https://s3.eu-1.amazonaws.com/b", {}, "at https://s3.eu-1.amazonaws.com: check the"),
+        ("http://169.254.169.254/latest/api/token", {}, "for the credentials of this machine"),
+    ],
+)
+def test_a_store_that_is_not_reached_is_named_with_the_option_that_leads_there(url, options, says):
+    """HOLES W41: and never with what may be secret in a URL."""
+    told = explained(NO_ANSWER.format(url=url), StorageOptions(options))
+    assert told.startswith("the store gave no answer: error sending request; ")
+    assert says in told
+    assert "canary" not in told
+
+
+def test_a_store_that_has_answered_was_reached():
+    text = "Error performing GET http://h/b in 1s - Server returned non-2xx status code: 503 Busy"
+    assert explained(text, StorageOptions({})) == "the store answered 503 Busy"
+
+
+@pytest.mark.parametrize("value", ["localhost:9000", "minio", "not a url", "http://", "ftp://h"])
+@pytest.mark.parametrize("outside", [True, False])
+def test_an_endpoint_that_is_no_url_is_a_fault_of_the_configuration(value, outside, monkeypatch):
+    """HOLES W41: the client panics where it is given one."""
+    if outside:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", value)
+    with pytest.raises(ConfigInvalid, match=r"AWS_ENDPOINT.*: is no URL; write http://"):
+        Reader("s3://b", StorageOptions({} if outside else {"AWS_ENDPOINT": value}))
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "says"),
+    [
+        ("s3://b", {"AWS_REGOIN": "x"}, "AWS_REGOIN: unknown option; did you mean AWS_REGION\\?"),
+        ("s3://b", {"endpont": "http://h"}, "endpont: unknown option; did you mean endpoint\\?"),
+        ("s3://b", {"AWS_QWERTZ": "x"}, "AWS_QWERTZ: unknown option \\("),
+        (
+            "s3://b",
+            {"AWS_REGION": "eu", "AWS_SKIP_SIGNATURE": "perhaps"},
+            "AWS_SKIP_SIGNATURE: its",
+        ),
+        ("s3://b", {"AWS_REGION": "eu", "Timeout": "soon"}, "Timeout: its value cannot be used"),
+    ],
+)
+def test_the_option_that_is_wrong_is_named_as_it_was_written(uri, options, says):
+    """HOLES W41: a library names it in another spelling, or not at all."""
+    with pytest.raises(ConfigInvalid, match=says):
+        Reader(uri, StorageOptions(options))
+
+
+@pytest.mark.parametrize("app", [blizzard, penguin])
+@pytest.mark.parametrize("how", ["--once", "--dry-run"])
+@pytest.mark.parametrize("options", [{"AWS_REGOIN": "x"}, {"AWS_ENDPOINT": "localhost:9000"}])
+def test_both_programs_end_with_2_where_options_cannot_be_used(app, how, options, tmp_path):
+    """HOLES W41: at once, however they were started, and the option is named."""
+    place = {"storage_options": options}
+    file = tmp_path / "lake.yaml"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "source": {"path": "s3://b/in", **place},
+                "sink": {"path": "s3://b/table", **place},
+                "schema": {"fields": [{"name": "id", "type": "int64"}]},
+                "tables": {"one": {"table_uri": "s3://b/table", **place}},
+            }
+        )
+    )
+    answer = CliRunner().invoke(app, ["-c", str(file), how])
+    assert answer.exit_code == 2, answer.output
+    assert next(iter(options)) in answer.output
 
 
 @pytest.mark.parametrize(("text", "said"), [("", "no reason given"), ("a\nb", "a")])

@@ -1,0 +1,145 @@
+"""What Spark's JVM prints becomes part of our log, and says why it did not start."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkRuntimeError
+from typer.testing import CliRunner
+
+from blizzard.cli import app
+from blizzard.service import SPARK_SAID
+from blizzard.spark.output import Listener, Severity, graded, on_standard_error
+from blizzard.spark.session import QUIET, did_not_start
+from lake.errors import ConfigInvalid
+from lake.telemetry.events import Level
+from tests.unit.blizzard.test_settings_are_obeyed import written
+
+NOISE, WARNING, ERROR = Severity.NOISE, Severity.WARNING, Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "words", "severity"),
+    [
+        (
+            "WARNING: Using incubator modules: jdk.incubator.vector",
+            ERROR,
+            "WARNING: Using incubator modules: jdk.incubator.vector",
+            NOISE,
+        ),
+        (
+            'Setting default log level to "WARN".',
+            ERROR,
+            'Setting default log level to "WARN".',
+            NOISE,
+        ),
+        (
+            "2026-11-16 10:36:44 WARN  spark: Lost task 0.0 in stage 0.0",
+            NOISE,
+            "Lost task 0.0 in stage 0.0",
+            WARNING,
+        ),
+        ("2026-11-16 10:36:44 ERROR spark: gone", NOISE, "gone", ERROR),
+        ("26/11/16 10:36:44 WARN Utils: a host", NOISE, "Utils: a host", WARNING),
+        ("26/11/16 10:36:44 INFO Utils: a host", ERROR, "Utils: a host", NOISE),
+        ("\tat org.apache.spark.Nowhere", ERROR, "\tat org.apache.spark.Nowhere", ERROR),
+        ("Caused by: java.lang.Error: x", WARNING, "Caused by: java.lang.Error: x", WARNING),
+        ("Exception in thread main: x", NOISE, "Exception in thread main: x", ERROR),
+        ("# A fatal error has been detected", NOISE, "# A fatal error has been detected", ERROR),
+        ("Segmentation fault", NOISE, "Segmentation fault", WARNING),
+        ("INFORMATION is no level", NOISE, "INFORMATION is no level", WARNING),
+    ],
+)
+def test_a_line_of_the_jvm_matters_as_much_as_it_says(
+    line: str, before: Severity, words: str, severity: Severity
+) -> None:
+    """HOLES W40: errors are kept, what is printed at each start is told to who asks for it."""
+    assert graded(line, before) == (words, severity)
+
+
+def test_our_own_settings_of_sparks_log_are_understood() -> None:
+    """The pattern that the JVM is given, and the one that is looked for."""
+    pattern = QUIET.partition("appender.stderr.layout.pattern = ")[2].partition("\n")[0]
+    line = pattern.replace("%d{yyyy-MM-dd HH:mm:ss}", "2026-11-16 10:36:44")
+    line = line.replace("%-5p", "WARN ").replace("%m", "a word").partition("%n")[0]
+
+    assert graded(line, ERROR) == ("a word", WARNING)
+
+
+def test_every_line_comes_through_the_pipe_and_blank_ones_do_not() -> None:
+    """HOLES W40: also one without an end, and bytes that are no text."""
+    heard: list[tuple[str, Severity]] = []
+    listener = Listener(lambda line, severity: heard.append((line, severity)))
+    with listener.pipe() as handle:
+        subprocess.run(
+            ["sh", "-c", r"printf 'one\n\n  \n'; printf 'Error: two \377\n three' >&2"],
+            stdout=handle,
+            stderr=handle,
+            check=True,
+        )
+
+    assert listener.last == ("one", "Error: two �", " three")
+    assert heard == [("one", WARNING), ("Error: two �", ERROR), (" three", ERROR)]
+
+
+def test_each_severity_has_its_level_in_the_log() -> None:
+    """HOLES W40."""
+    levels = {severity: SPARK_SAID[severity].level for severity in Severity}
+
+    assert levels == {NOISE: Level.DEBUG, WARNING: Level.WARN, ERROR: Level.ERROR}
+    assert SPARK_SAID[ERROR](line="it broke").sentence() == "spark: it broke"
+
+
+def test_without_a_log_what_may_matter_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    on_standard_error("noise", NOISE)
+    on_standard_error("trouble", WARNING)
+
+    assert capsys.readouterr().err == "trouble\n"
+
+
+@pytest.mark.parametrize(
+    ("last", "says"),
+    [
+        (
+            ("Picked up _JAVA_OPTIONS: -Xmx9", "Invalid maximum heap size: -Xmx9", "Error: no VM"),
+            "no VM",
+        ),
+        (("only this",), "only this"),
+        ((), "it said nothing"),
+    ],
+)
+def test_a_jvm_that_ends_before_it_answers_is_told_by_its_own_words(
+    last: tuple[str, ...], says: str
+) -> None:
+    """HOLES W41: not by those of a library that waited for it."""
+    error = did_not_start(last)
+
+    assert isinstance(error, PySparkRuntimeError)
+    assert says in str(error)
+
+
+def test_a_java_that_is_too_old_is_a_fault_of_the_configuration() -> None:
+    """HOLES W41."""
+    error = did_not_start(("java.lang.UnsupportedClassVersionError: class file version 61.0",))
+
+    assert isinstance(error, ConfigInvalid)
+    assert "Java 17 or newer" in str(error)
+
+
+@pytest.mark.parametrize("home", [None, "/nowhere/jdk"])
+def test_a_missing_java_ends_the_program_with_2_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str | None
+) -> None:
+    """HOLES W41: and not in the fifth attempt at a batch, days later."""
+    file = written(tmp_path)
+    (tmp_path / "in" / "a.ndjson").write_text('{"id": 1}\n')
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("JAVA_HOME", home)
+    answer = CliRunner().invoke(app, ["-c", file, "--once"])
+
+    assert answer.exit_code == 2
+    assert "Java 17 or newer" in answer.stderr
+    assert "JAVA_HOME" in answer.stderr
+    assert not (tmp_path / "table").exists()
