@@ -274,6 +274,7 @@ def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
         schema=_schema(_checked(pipeline.schema_)),
         max_failures=pipeline.error_handling.max_failures or None,
         dlq_path=pipeline.error_handling.dlq_path,
+        show_values=pipeline.error_handling.show_values,
     )
 
 

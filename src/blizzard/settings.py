@@ -141,6 +141,8 @@ class PipelineSettings:
     """The failed file that stops the pipeline; None where failures never stop it."""
     dlq_path: str | None = None
     """The dead letter queue; None where it is below the table directory."""
+    show_values: bool = False
+    """Whether messages of failures may quote what stands in a line."""
 
     @property
     def poll_interval(self) -> float:

@@ -283,6 +283,7 @@ class ErrorHandling(Section):
     max_failures: CountOrZero = 0
     dlq_path: Location | None = None
     on_bad_record: Literal["fail", "quarantine"] = "fail"
+    show_values: Flag = False
 
 
 class Pipeline(Section):
