@@ -89,7 +89,8 @@ def run(
         usage_is_checked(),
         observed(
             emit,
-            address=settings.metrics_address if settings.metrics_enabled else None,
+            address=settings.metrics_address,
+            key=settings.metrics_key,
             specs=METRICS + PENGUIN_METRICS,
             parts={
                 Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter

@@ -9,7 +9,6 @@ from typing import TypeVar
 from blizzard import eventtime, reach
 from blizzard.pattern import Pattern, split
 from blizzard.settings import (
-    METRICS_ADDRESS,
     BlizzardSettings,
     Codec,
     Commit,
@@ -22,6 +21,7 @@ from blizzard.settings import (
     SparkSettings,
     UploadSettings,
 )
+from lake.config.addresses import metrics_address
 from lake.config.loader import Fault, load_document, not_acted_on, not_available
 from lake.config.models import (
     DeclaredField,
@@ -73,6 +73,7 @@ def load(
     """Read a configuration; ConfigInvalid carries every fault of it."""
     document = load_document(files, folders, environment, _check)
     pipelines = tuple(_pipeline(name, found) for _, name, found in document.named_pipelines())
+    metrics = metrics_address(document, "blizzard")
     tables = {same_place(table.table_uri): name for name, table in document.tables.items()}
     return BlizzardSettings(
         pipelines=pipelines,
@@ -90,8 +91,8 @@ def load(
             for pipeline in pipelines
             if same_place(pipeline.sink.table_uri) in tables
         },
-        metrics_enabled=document.metrics.enabled,
-        metrics_address=document.metrics.address or METRICS_ADDRESS,
+        metrics_address=metrics.address if document.metrics.enabled else None,
+        metrics_key=metrics.key,
         warnings=tuple(warnings(document)),
     )
 

@@ -15,8 +15,6 @@ from lake.partition import Template
 from lake.schema import Schema
 from lake.units import mebibytes
 
-METRICS_ADDRESS = "127.0.0.1:9090"
-
 
 class Compression(StrEnum):
     """How source files are compressed; AUTO goes by the file itself."""
@@ -181,7 +179,9 @@ class BlizzardSettings:
     """The most downloads, and the most uploads, at a time in all running tasks together."""
     poll_jitter: float = 0.0
     """Each look at a source comes up to so many seconds later, by chance."""
-    metrics_enabled: bool = False
-    metrics_address: str = METRICS_ADDRESS
+    metrics_address: str | None = None
+    """Where metrics are served; None where they are not."""
+    metrics_key: str = "metrics.address"
+    """The key that says where, or that would say otherwise."""
     warnings: tuple[str, ...] = ()
     """One line for each key that is present and not acted on yet."""

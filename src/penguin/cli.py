@@ -73,7 +73,8 @@ def run(
         usage_is_checked(),
         observed(
             emit,
-            address=settings.metrics_address if settings.metrics_enabled else None,
+            address=settings.metrics_address,
+            key=settings.metrics_key,
             specs=METRICS,
             parts={
                 Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables

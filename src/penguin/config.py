@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lake.config.addresses import metrics_address
 from lake.config.loader import Fault, load_document, not_acted_on
 from lake.config.models import Document, Table, storage_options, template_keys
 from lake.lookback import Window
-from penguin.settings import METRICS_ADDRESS, DiscoverBy, Evolution, PenguinSettings, TableSettings
+from penguin.settings import DiscoverBy, Evolution, PenguinSettings, TableSettings
 
 NOT_YET: Mapping[str, str] = {}
 """Keys that are read and do nothing so far, with what happens instead."""
@@ -28,10 +29,11 @@ def load(
 ) -> PenguinSettings:
     """Read a configuration; ConfigInvalid carries every fault of it."""
     document = load_document(files, folders, environment, _check)
+    metrics = metrics_address(document, "penguin")
     return PenguinSettings(
         tables=tuple(_settings(name, table) for name, table in document.tables.items()),
-        metrics_enabled=document.metrics.enabled,
-        metrics_address=document.metrics.address or METRICS_ADDRESS,
+        metrics_address=metrics.address if document.metrics.enabled else None,
+        metrics_key=metrics.key,
         warnings=tuple(warnings(document)),
     )
 

@@ -15,6 +15,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from lake.config.addresses import address_faults
 from lake.config.interpolate import interpolate
 from lake.config.models import Document, KeyPath, Pipeline, Section, Sink, same_place
 from lake.errors import ConfigInvalid
@@ -375,6 +376,7 @@ def _check_sections(document: Document) -> Iterator[Fault]:
             "stands beside a pipeline at the top of the document; move that one below pipelines",
             near=(),
         )
+    yield from (Fault(path, message) for path, message in address_faults(document))
     sinks: dict[str, tuple[KeyPath, Sink]] = {}
     times: dict[str, set[str | None]] = {}
     for path, _, pipeline in document.named_pipelines():

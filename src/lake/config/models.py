@@ -335,10 +335,12 @@ class Spark(Section):
 
 
 class Metrics(Section):
-    """Where metrics are served; each program has an address of its own."""
+    """Where metrics are served; `lake.config.addresses` knows which address is whose."""
 
     enabled: Flag = False
     address: Address | None = None
+    blizzard_address: Address | None = None
+    penguin_address: Address | None = None
 
 
 class Document(Section):
