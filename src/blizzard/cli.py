@@ -19,7 +19,7 @@ from blizzard.commands.status import status
 from blizzard.metrics import METRICS
 from blizzard.progress import Display
 from blizzard.service import Service, TableOf, asks_the_log, open_reader
-from blizzard.settings import BlizzardSettings, SinkSettings
+from blizzard.settings import BlizzardSettings, Commit, SinkSettings
 from blizzard.sight import dead_letter_queue
 from blizzard.spark.warm import NotMade, warm
 from blizzard.switch import set_handoff
@@ -96,6 +96,7 @@ def run(
                 Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
                 for each in settings.pipelines
             },
+            beside=_tables_committed_inline(settings),
             seconds=time.time,
         ) as told,
     ):
@@ -228,6 +229,15 @@ def _run(
     if any(isinstance(error, ProtocolConflict | ConfigInvalid) for error in errors):
         return USAGE
     return FAILED if errors else DONE
+
+
+def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
+    """Return the tables whose metrics blizzard serves, as penguin's commits would name them."""
+    return [
+        Part(PartKind.TABLE, settings.tables.get(each.name, each.sink.table_uri))
+        for each in settings.pipelines
+        if each.sink.commit is Commit.INLINE
+    ]
 
 
 def _tables_for_inline(

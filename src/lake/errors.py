@@ -4,6 +4,7 @@ The `code` is stable: it stands in the journal, in logs and in documentation, so
 search for it. Facts travel as fields and are shown after the message.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import ClassVar
 
@@ -138,6 +139,12 @@ class LibraryPanicked(LakeError):
     code = "library_panicked"
     whose = Whose.INTERNAL
     retryable = True
+
+
+def codes_in(names: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the code of every error among the names of a module, sorted."""
+    errors = (name for name in names.values() if isinstance(name, type))
+    return tuple(sorted({error.code for error in errors if issubclass(error, LakeError)}))
 
 
 def panic_as_error(error: BaseException) -> BaseException:

@@ -29,11 +29,13 @@ def observed(
     key: str = "metrics.address",
     specs: Iterable[Spec],
     parts: Mapping[Part, float],
+    beside: Iterable[Part] = (),
     seconds: Callable[[], float],
 ) -> Iterator[Emit]:
     """Serve metrics and health while the block runs; give the emitter that feeds them and the log.
 
-    `parts` are watched, each with the seconds between two looks for work. Without an address
+    `parts` are watched, each with the seconds between two looks for work. Those `beside` them have
+    metrics and no health of their own. Without an address
     nothing is served. An address that cannot be listened on is a fault of the configuration, at the
     key that it came from.
     """
@@ -43,6 +45,7 @@ def observed(
     metrics, health = Metrics(specs, seconds=seconds), Health(seconds)
     for part, interval in parts.items():
         health.expect(part, interval=interval)
+    for part in (*parts, *beside):
         metrics.begin(**{part.kind: part.name})
 
     def measured(event: Event) -> None:
