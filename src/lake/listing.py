@@ -12,6 +12,27 @@ UNFINISHED = re.compile(r"#\d+")
 """How the store's library ends the name of a local file that it is still writing."""
 
 
+def is_unfinished(path: str) -> bool:
+    """Whether a local file is one that the store's library is writing, or has left behind."""
+    return UNFINISHED.fullmatch(path[path.rfind("#") :]) is not None
+
+
+def finished_name(path: str) -> str:
+    """Return the name that an unfinished file was to get."""
+    return path[: path.rfind("#")]
+
+
+def walk_unfinished(root: Path) -> Iterator[str]:
+    """Yield the path of every unfinished file below a folder, relative to the root.
+
+    Links to folders are not followed, and a folder that cannot be read is left out: what is not
+    seen here stays where it is.
+    """
+    for folder, _folders, names in os.walk(root):
+        below = Path(folder).relative_to(root)
+        yield from (str(below / name) for name in sorted(names) if is_unfinished(name))
+
+
 def end_of(folder: str) -> str:
     """Give the name after which a listing is past a folder; the root has no end to be past."""
     return f"{folder}/{LAST}"
@@ -32,5 +53,5 @@ def walk_in_order(root: Path, prefix: str = "", *, after: str = "") -> Iterator[
         if name.endswith("/"):
             if f"{path}{LAST}" > after:
                 yield from walk_in_order(root, path[:-1], after=after)
-        elif path > after and UNFINISHED.fullmatch(path[path.rfind("#") :]) is None:
+        elif path > after and not is_unfinished(path):
             yield path
