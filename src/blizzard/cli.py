@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from blizzard import config, demo, show
+from blizzard import demo, show
+from blizzard.commands.common import load
 from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
@@ -79,8 +80,7 @@ def run(
     if context.invoked_subcommand is not None:
         return
     emit = _log(log_level, log_format)
-    with usage_is_checked():
-        settings = config.load(files or [], folders or [], os.environ)
+    settings = load(files, folders)
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
@@ -145,8 +145,7 @@ def dlq_list(
     output: Shape = Output.TEXT,
 ) -> None:
     """Show which source files failed and why, the newest first."""
-    with usage_is_checked():
-        settings = config.load(files or [], folders or [], os.environ)
+    settings = load(files, folders)
     code = DONE
     for pipeline in settings.pipelines:
         try:
@@ -172,8 +171,7 @@ def handoff_set(
     folders: Folders = None,
 ) -> None:
     """Change the hand-off of every table of a configuration, once all entries are committed."""
-    with usage_is_checked():
-        settings = config.load(files or [], folders or [], os.environ)
+    settings = load(files, folders)
     code = DONE
     for sink in _tables(settings):
         try:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lake.config.addresses import metrics_address
 from lake.config.loader import Fault, load_document, not_acted_on
-from lake.config.models import Document, Table, storage_options, template_keys
+from lake.config.models import Document, Table, same_place, storage_options, template_keys
 from lake.lookback import Window
 from penguin.settings import DiscoverBy, Evolution, PenguinSettings, TableSettings
 
@@ -28,7 +28,7 @@ def load(
     files: Sequence[Path], folders: Sequence[Path], environment: Mapping[str, str]
 ) -> PenguinSettings:
     """Read a configuration; ConfigInvalid carries every fault of it."""
-    document = load_document(files, folders, environment, _check)
+    document = _with_partitions(load_document(files, folders, environment, _check))
     metrics = metrics_address(document, "penguin")
     return PenguinSettings(
         tables=tuple(_settings(name, table) for name, table in document.tables.items()),
@@ -43,7 +43,24 @@ def warnings(document: Document) -> list[str]:
     return not_acted_on(document, NOT_YET)
 
 
-def _check(document: Document) -> Iterator[Fault]:
+def _with_partitions(document: Document) -> Document:
+    """Let a table that says nothing of its partitions have those of the sink that writes to it."""
+    sinks = {
+        same_place(sink.uri): sink.partition_by
+        for _, _, pipeline in document.named_pipelines()
+        if (sink := pipeline.sink) is not None and sink.uri is not None
+    }
+    tables = {
+        name: table.model_copy(
+            update={"partition_by": table.partition_by or sinks.get(same_place(table.table_uri))}
+        )
+        for name, table in document.tables.items()
+    }
+    return document.model_copy(update={"tables": tables})
+
+
+def _check(written: Document) -> Iterator[Fault]:
+    document = _with_partitions(written)
     if not document.tables:
         yield Fault((), NO_TABLE, near=(("tables",),))
     for name, table in document.tables.items():

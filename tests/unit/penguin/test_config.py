@@ -235,3 +235,23 @@ def test_reading_a_configuration_needs_neither_arrow_nor_delta() -> None:
     )
 
     assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("sink", ["/table", "file:///table"])
+def test_a_table_that_says_nothing_of_its_partitions_has_those_of_its_sink(
+    tmp_path: Path, sink: str
+) -> None:
+    """HOLES W34: one file says once how a table is divided."""
+    document = {
+        "source": {"path": "/in"},
+        "sink": {"path": sink, "partition_by": {"prefix_template": "date=%Y-%m-%d/region=%s"}},
+        "tables": {
+            "events": {"table_uri": "/table", "sweep_horizon": 3},
+            "other": {"table_uri": "/other"},
+        },
+    }
+    events, other = settings_of(tmp_path, document).tables
+    assert events.partition_columns == ("date", "region")
+    assert events.partition_template == "date=%Y-%m-%d/region=%s"
+    assert events.sweep_horizon == Window.parse("date=%Y-%m-%d/region=%s", 3)
+    assert other.partition_columns is None
