@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from blizzard import demo, show
-from blizzard.commands.common import load
+from blizzard.commands.common import One, chosen, load
 from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
@@ -67,6 +67,7 @@ def run(
     context: typer.Context,
     files: Files = None,
     folders: Folders = None,
+    pipeline: One = None,
     once: Annotated[bool, typer.Option("--once", help="Drain what is there, then exit.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
@@ -81,6 +82,7 @@ def run(
         return
     emit = _log(log_level, log_format)
     settings = load(files, folders)
+    settings = replace(settings, pipelines=chosen(settings, pipeline))
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
@@ -142,21 +144,21 @@ app.add_typer(dlq_app, name="dlq")
 def dlq_list(
     files: Files = None,
     folders: Folders = None,
+    pipeline: One = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Show which source files failed and why, the newest first."""
-    settings = load(files, folders)
     code = DONE
-    for pipeline in settings.pipelines:
+    for one in chosen(load(files, folders), pipeline):
         try:
-            queue = dead_letter_queue(pipeline, open_reader)
+            queue = dead_letter_queue(one, open_reader)
         except LakeError as error:
-            complain(error, who=pipeline.name)
+            complain(error, who=one.name)
             code = FAILED
             continue
         show.dead_letters(queue, output)
         for uri in queue.gone:
-            sys.stderr.write(f"warning: {pipeline.name}: {uri} is not there any more\n")
+            sys.stderr.write(f"warning: {one.name}: {uri} is not there any more\n")
     raise typer.Exit(code)
 
 

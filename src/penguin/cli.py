@@ -57,8 +57,6 @@ def run(
 ) -> None:
     """Commit the Parquet files that blizzard wrote to the Delta log, exactly once."""
     if context.invoked_subcommand is not None:
-        # `penguin -c FILE status` means the same as `penguin status -c FILE`.
-        context.obj = (files or [], folders or [])
         return
     settings = given.checked(files or [], folders or [])
     emit = _log(log_level, log_format)
@@ -249,7 +247,8 @@ def _explain(settings: PenguinSettings, output: Output) -> int:
             row["error"] = _sentence(error)
         rows.append(row)
     show.explanations(rows, output)
-    return FAILED if any(row["error"] or row["stopped"] for row in rows) else DONE
+    wrong = ("error", "stopped", "held", "still_held")
+    return FAILED if any(row[key] for row in rows for key in wrong) else DONE
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:

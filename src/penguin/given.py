@@ -1,4 +1,4 @@
-"""The configuration that a command is given: what is named before the command and after it."""
+"""The configuration that a command is given."""
 
 import os
 from collections.abc import Sequence
@@ -18,11 +18,10 @@ def checked(files: Sequence[Path], folders: Sequence[Path]) -> PenguinSettings:
 
 
 def settings(
-    context: typer.Context, files: list[Path] | None, folders: list[Path] | None
+    _context: typer.Context, files: list[Path] | None, folders: list[Path] | None
 ) -> PenguinSettings:
-    """Load what a command is given: `penguin -c FILE status` means `penguin status -c FILE`."""
-    early_files, early_folders = context.obj
-    return checked([*early_files, *(files or [])], [*early_folders, *(folders or [])])
+    """Load what a command is given."""
+    return checked(files or [], folders or [])
 
 
 def tables(
