@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from deltalake import DeltaTable
@@ -274,7 +274,7 @@ def test_every_reason_not_to_take_a_file_is_explained():
 
 
 def test_every_kind_of_entry_and_of_garbage_is_explained():
-    assert set(Kind.__args__) <= explained("docs/operations.md")
+    assert set(get_args(Kind)) <= explained("docs/operations.md")
     assert {kind.value for kind in NAMES} <= explained("docs/operations.md")
 
 

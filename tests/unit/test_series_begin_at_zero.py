@@ -120,11 +120,11 @@ def constants(folder: Path) -> Iterator[str]:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
             if node.func.id in ("Refused", "bad") and isinstance(node.args[0], ast.Constant):
-                yield node.args[0].value
+                yield str(node.args[0].value)
             if node.func.id in ("Failure", "BadLine", "NoPartition"):
                 for keyword in node.keywords:
                     if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
-                        yield keyword.value.value
+                        yield str(keyword.value.value)
 
 
 def test_every_code_that_a_source_file_can_fail_with_has_a_series():
