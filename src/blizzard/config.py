@@ -69,7 +69,7 @@ schema:
 
 
 Proposal = Callable[[KeyPath, Pipeline], str]
-"""Says of a pipeline that declares no fields what it could declare."""
+"""What a pipeline that declares no fields could declare, in words."""
 
 
 def load(

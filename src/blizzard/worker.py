@@ -379,7 +379,7 @@ def failure_of(
     *,
     show_values: bool = False,
 ) -> Failure:
-    """Say in the journal's words what went wrong, where, and whether trying again can help.
+    """Return in the journal's words what went wrong, where, and whether trying again can help.
 
     What stands in the lines is left out unless it is asked for: it may be a secret.
     """

@@ -47,6 +47,8 @@ class ForwardingGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private
         """Find the command, and give it what stood before it."""
         name, command, rest = super().resolve_command(ctx, args)
+        if not rest and hasattr(command, "commands"):
+            return name, command, rest  # It has commands of its own, and shows them.
         end = rest.index("--") if "--" in rest else len(rest)
         return name, command, [*rest[:end], *_given_before(ctx), *rest[end:]]
 

@@ -108,7 +108,7 @@ def test_asked_for_the_beginning_of_what_was_found_is_shown_too(line: bytes):
         ('{"string":[1]}', "found an array, expected a string"),
         ("[]", "found an array, expected an object"),
         ("null", "found null, expected an object"),
-        ('{"a" 1}', "found something else at column 6, expected a colon"),
+        ('{"a" 1}', "found other text at column 6, expected a colon"),
         ('{"a":1', "found the end of the line at column 7, expected a comma or a closing brace"),
     ],
 )
@@ -144,7 +144,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def everything_told(bench: Bench) -> Iterator[str]:
-    """Give all that a batch leaves in the log, in the table directory and on a terminal."""
+    """Return all that a batch leaves in the log, in the table directory and on a terminal."""
     for event in bench.events:
         yield event.sentence()
         yield json.dumps(event.facts(), default=str)

@@ -59,7 +59,7 @@ class Typed:
 
 
 def variants(text: str) -> Iterator[str]:
-    """Give what a text with `[optional]` parts and `a | b` stands for."""
+    """Yield what a text with `[optional]` parts and `a | b` stands for."""
     parts = re.split(r"(\[[^\]]*\])", text)
     choices = [["", part[1:-1]] if part.startswith("[") else part.split(" | ") for part in parts]
     for chosen in itertools.product(*choices):
@@ -227,7 +227,7 @@ def test_every_link_between_pages_leads_somewhere():
 
 
 def explained(*pages: str) -> set[str]:
-    """Give the words in the first cells of tables whose other cells are not empty."""
+    """Return the words in the first cells of tables whose other cells are not empty."""
     found: set[str] = set()
     for page in pages:
         for line in PAGES[page].splitlines():
@@ -238,7 +238,7 @@ def explained(*pages: str) -> set[str]:
 
 
 def codes() -> set[str]:
-    """Give every code that an error, a failure, a held file or a file left out can have."""
+    """Return every code that an error, a failure, a held file or a file left out can have."""
     own: set[str] = {each.code for each in errors() if isinstance(vars(each).get("code"), str)}
     failures = {code for of_stage in FAILURES.values() for code in of_stage}
     halted = set(signs(ROOT / "src"))
@@ -254,7 +254,7 @@ def codes() -> set[str]:
 
 
 def signs(folder: Path) -> Iterator[str]:
-    """Give the codes that health tells without an error."""
+    """Return the codes that health tells without an error."""
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Halted", "Ailing"):

@@ -114,7 +114,7 @@ def test_the_first_failed_file_is_a_rise_from_zero(tmp_path: Path):
 
 
 def constants(folder: Path) -> Iterator[str]:
-    """Give every code that a failure or a refusal is made with, as it stands in the source."""
+    """Return every code that a failure or a refusal is made with, as it stands in the source."""
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):

@@ -125,7 +125,7 @@ def _members(line: bytes, number: int) -> dict[str, Member]:
         return _walk(text, bad)
     except _NotJson as cause:
         rest = text[cause.at :] if text[cause.at :].strip() else None
-        found = "the end of the line" if rest is None else "something else"
+        found = "the end of the line" if rest is None else "other text"
         message = f"found {found} at column {cause.at + 1}, expected {cause.expected}"
         value = None if rest is None else shown(rest)
         raise bad("not_json", message, value=value) from None

@@ -85,6 +85,12 @@ def test_one_pipeline_of_several_can_be_named(command: list[str], file: str):
     assert "there is no pipeline 'c'; there are: a, b" in unknown.stderr
 
 
+def test_a_group_of_commands_shows_them(file: str):
+    for words in (["dlq"], ["-c", file, "dlq"]):
+        answer = CliRunner().invoke(BLIZZARD, words)
+        assert "Show which source files failed" in answer.output
+
+
 def test_a_word_that_looks_like_an_option_stays_a_word(file: str):
     answer = CliRunner().invoke(BLIZZARD, ["-c", file, "journal", "--", "-c"])
     assert answer.exit_code == 2

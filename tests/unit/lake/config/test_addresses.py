@@ -25,7 +25,7 @@ FREE = "0.0.0.0:0"
 
 
 def addresses(tmp_path: Path, document: dict[str, Any], **metrics: object) -> dict[str, str | None]:
-    """Give the address of each program that can use a document."""
+    """Return the address of each program that can use a document."""
     file = tmp_path / "both.yaml"
     file.write_text(yaml.safe_dump({**document, "metrics": {"enabled": True, **metrics}}))
     found: dict[str, str | None] = {}
