@@ -3,14 +3,15 @@
 import os
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from blizzard import config, demo, show
+from blizzard import demo, show
+from blizzard.commands.common import One, chosen, load
 from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
@@ -20,7 +21,7 @@ from blizzard.commands.status import status
 from blizzard.metrics import METRICS
 from blizzard.progress import Display
 from blizzard.service import Service, TableOf, asks_the_log, open_reader
-from blizzard.settings import BlizzardSettings, SinkSettings
+from blizzard.settings import BlizzardSettings, Commit, SinkSettings
 from blizzard.sight import dead_letter_queue
 from blizzard.spark.archive import require_java
 from blizzard.spark.warm import NotMade, warm
@@ -68,6 +69,7 @@ def run(
     context: typer.Context,
     files: Files = None,
     folders: Folders = None,
+    pipeline: One = None,
     once: Annotated[bool, typer.Option("--once", help="Drain what is there, then exit.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
@@ -81,8 +83,8 @@ def run(
     if context.invoked_subcommand is not None:
         return
     emit = _log(log_level, log_format)
-    with usage_is_checked():
-        settings = config.load(files or [], folders or [], os.environ)
+    settings = load(files, folders)
+    settings = replace(settings, pipelines=chosen(settings, pipeline))
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
@@ -91,12 +93,14 @@ def run(
         usage_is_checked(),
         observed(
             emit,
-            address=settings.metrics_address if settings.metrics_enabled else None,
+            address=settings.metrics_address,
+            key=settings.metrics_key,
             specs=METRICS + PENGUIN_METRICS,
             parts={
                 Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
                 for each in settings.pipelines
             },
+            beside=_tables_committed_inline(settings),
             seconds=time.time,
         ) as told,
     ):
@@ -144,22 +148,21 @@ app.add_typer(dlq_app, name="dlq")
 def dlq_list(
     files: Files = None,
     folders: Folders = None,
+    pipeline: One = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Show which source files failed and why, the newest first."""
-    with usage_is_checked():
-        settings = config.load(files or [], folders or [], os.environ)
     code = DONE
-    for pipeline in settings.pipelines:
+    for one in chosen(load(files, folders), pipeline):
         try:
-            queue = dead_letter_queue(pipeline, open_reader)
+            queue = dead_letter_queue(one, open_reader)
         except LakeError as error:
-            complain(error, who=pipeline.name)
+            complain(error, who=one.name)
             code = FAILED
             continue
         show.dead_letters(queue, output)
         for uri in queue.gone:
-            sys.stderr.write(f"warning: {pipeline.name}: {uri} is not there any more\n")
+            sys.stderr.write(f"warning: {one.name}: {uri} is not there any more\n")
     raise typer.Exit(code)
 
 
@@ -174,8 +177,7 @@ def handoff_set(
     folders: Folders = None,
 ) -> None:
     """Change the hand-off of every table of a configuration, once all entries are committed."""
-    with usage_is_checked():
-        settings = config.load(files or [], folders or [], os.environ)
+    settings = load(files, folders)
     code = DONE
     for sink in _tables(settings):
         try:
@@ -229,6 +231,15 @@ def _run(
     )
     errors = [each.error for each in results if each.error is not None]
     return max((exit_code_of(error) for error in errors), default=DONE)
+
+
+def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
+    """Return the tables whose metrics blizzard serves, as penguin's commits would name them."""
+    return [
+        Part(PartKind.TABLE, settings.tables.get(each.name, each.sink.table_uri))
+        for each in settings.pipelines
+        if each.sink.commit is Commit.INLINE
+    ]
 
 
 def _tables_for_inline(

@@ -1,7 +1,8 @@
 """Sources, sinks and pipelines as written in YAML, made into settings."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
@@ -9,7 +10,6 @@ from typing import TypeVar
 from blizzard import eventtime, places, reach
 from blizzard.pattern import Pattern, split
 from blizzard.settings import (
-    METRICS_ADDRESS,
     BlizzardSettings,
     Codec,
     Commit,
@@ -22,6 +22,7 @@ from blizzard.settings import (
     SparkSettings,
     UploadSettings,
 )
+from lake.config.addresses import metrics_address
 from lake.config.loader import Fault, load_document, not_acted_on, not_available
 from lake.config.models import (
     DeclaredField,
@@ -68,12 +69,20 @@ schema:
   fields: [{name: id, type: string}]"""
 
 
+Proposal = Callable[[KeyPath, Pipeline], str]
+"""What a pipeline that declares no fields could declare, in words."""
+
+
 def load(
-    files: Sequence[Path], folders: Sequence[Path], environment: Mapping[str, str]
+    files: Sequence[Path],
+    folders: Sequence[Path],
+    environment: Mapping[str, str],
+    proposal: Proposal = lambda _path, _pipeline: "is required",
 ) -> BlizzardSettings:
     """Read a configuration; ConfigInvalid carries every fault of it."""
-    document = load_document(files, folders, environment, _check)
+    document = load_document(files, folders, environment, partial(_check, proposal=proposal))
     pipelines = tuple(_pipeline(name, found) for _, name, found in document.named_pipelines())
+    metrics = metrics_address(document, "blizzard")
     tables = {same_place(table.table_uri): name for name, table in document.tables.items()}
     return BlizzardSettings(
         pipelines=pipelines,
@@ -91,8 +100,8 @@ def load(
             for pipeline in pipelines
             if same_place(pipeline.sink.table_uri) in tables
         },
-        metrics_enabled=document.metrics.enabled,
-        metrics_address=document.metrics.address or METRICS_ADDRESS,
+        metrics_address=metrics.address if document.metrics.enabled else None,
+        metrics_key=metrics.key,
         warnings=tuple(warnings(document)),
     )
 
@@ -102,7 +111,7 @@ def warnings(document: Document) -> list[str]:
     return not_acted_on(document, NOT_YET)
 
 
-def _check(document: Document) -> Iterator[Fault]:
+def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
     pipelines = list(document.named_pipelines())
     if not pipelines:
         near = ("pipelines", "source", "sink", "schema", "error_handling")
@@ -120,9 +129,19 @@ def _check(document: Document) -> Iterator[Fault]:
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
             yield from _check_partition(path, by, schema.fields_ if schema else [])
+        yield from _check_schema(path, pipeline, proposal)
     yield from reach.faults(document)
     yield from places.faults(document, place)
     yield from not_available(document, NOT_AVAILABLE)
+
+
+def _check_schema(path: KeyPath, pipeline: Pipeline, proposal: Proposal) -> Iterator[Fault]:
+    """Ask for the fields. penguin does not: it takes the columns of the files as they are."""
+    schema = pipeline.schema_
+    if schema is None:
+        yield Fault((*path, "schema"), proposal(path, pipeline))
+    elif not schema.fields_ and not schema.infer:
+        yield Fault((*path, "schema", "fields"), proposal(path, pipeline))
 
 
 def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
@@ -276,6 +295,7 @@ def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
         schema=_schema(_checked(pipeline.schema_)),
         max_failures=pipeline.error_handling.max_failures or None,
         dlq_path=pipeline.error_handling.dlq_path,
+        show_values=pipeline.error_handling.show_values,
     )
 
 

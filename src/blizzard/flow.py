@@ -125,6 +125,8 @@ class Work:
     clock: Clock
     outbox: str | None = None
     """The pipeline in whose outbox files wait for their entry; None where they need not."""
+    show_values: bool = False
+    """Whether failures may quote what stands in a line."""
     line: Address | None = None
     """Where running units tell the driver how far they are."""
 

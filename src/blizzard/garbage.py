@@ -5,9 +5,13 @@ entry of any journal, no meta and nothing in the Delta log names them. A batch m
 that will name some of them, so what is deleted is first written into a `gc` entry, which is
 create-only like all others: either the batch was first, and then its files are named and stay, or
 it sees the `gc` entry and must not name what that took.
+
+Some leftovers nobody can name: files that the store's library had not finished, and what newer
+snapshots replace. They need no entry, only their age: whoever still wrote to one of them would
+notice that it is gone, and write it again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +21,8 @@ from uuid import UUID
 from blizzard.admission import refuse_half_begun
 from blizzard.fence import append_beside
 from blizzard.named import Books, last_part, mark_of, named_by_metas, read_books
-from lake import layout
+from blizzard.snapshot import Snapshot, SnapshotBroken, read_latest
+from lake import layout, listing
 from lake.clock import Clock
 from lake.entry import Entry
 from lake.errors import JournalConflict
@@ -25,6 +30,8 @@ from lake.storage import ObjectFacts, Reader, Store
 
 CONCURRENT = 16
 TRIES = 3
+WRITING = timedelta(hours=1)
+"""A file that nobody has written to for so long has no writer, whatever age is asked for."""
 
 LogNames = Callable[[], frozenset[str]]
 """Reads every file that the Delta log names; an error where it cannot be read whole."""
@@ -37,6 +44,8 @@ class Kind(StrEnum):
     OUTBOX = "outbox"
     DEAD_LETTERS = "dead_letters"
     STARTED_NOTE = "started_note"
+    UNFINISHED = "unfinished"
+    REPLACED = "replaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +67,8 @@ class Found:
     """An earlier `gc` entry names it, and it is still there."""
     young: tuple[Piece, ...] = ()
     """Nobody names it yet; a running batch still may."""
+    leftovers: tuple[Piece, ...] = ()
+    """Nobody can ever name it, and nobody has written to it for long enough."""
     left_alone: int = 0
     """Data files that nobody names and that do not carry this pipeline's mark."""
     last: Entry | None = None
@@ -77,15 +88,16 @@ def look(
     """
     listed = list(store.objects())
     books = read_books(store, pipeline)
+    leftovers, too_young = _leftovers(store, pipeline, listed, now=now, older_than=older_than)
     if books.last is None:
-        return Found()
+        return Found(leftovers=leftovers, young=too_young)
     named = books.named | named_by_metas(store, listed) | log_names()
     garbage: list[Piece] = []
     promised: list[Piece] = []
-    young: list[Piece] = []
+    young: list[Piece] = list(too_young)
     left_alone = 0
     for facts in listed:
-        kind = _kind(facts.path, pipeline, books.last.sequence)
+        kind = _kind(facts, pipeline, books.last.sequence)
         if kind is None or _is_named(facts.path, kind, pipeline, named):
             continue
         piece = Piece(path=facts.path, size=facts.size, kind=kind)
@@ -93,7 +105,7 @@ def look(
             promised.append(piece)
         elif kind in (Kind.DATA, Kind.OUTBOX) and not _is_ours(store, facts, pipeline, books):
             left_alone += kind is Kind.DATA
-        elif kind is not Kind.STARTED_NOTE and now - born(facts) < older_than:
+        elif not _is_done(facts, kind, books.last) and now - born(facts) < older_than:
             young.append(piece)
         else:
             garbage.append(piece)
@@ -101,6 +113,7 @@ def look(
         garbage=tuple(garbage),
         promised=tuple(promised),
         young=tuple(young),
+        leftovers=leftovers,
         left_alone=left_alone,
         last=books.last,
         digest=books.digest,
@@ -123,12 +136,13 @@ def collect(
     """Write down what is garbage, then delete it; after a crash, the next one finishes that."""
     for _try in range(TRIES):
         found = look(store, pipeline, log_names, now=clock.now(), older_than=older_than)
+        free = found.promised + found.leftovers
         if not found.garbage or found.last is None:
-            return Collected(pieces=_deleted(store, found.promised), entry=None)
+            return Collected(pieces=_deleted(store, free), entry=None)
         entry = _entry(found.last, found.digest, found.garbage, clock)
         refuse_half_begun(store, pipeline, sequence=found.last.sequence, awaits=found.awaits)
         if append_beside(store, entry):
-            gone = _deleted(store, found.promised + found.garbage)
+            gone = _deleted(store, free + found.garbage)
             return Collected(pieces=gone, entry=entry.sequence)
         # A batch was first, and it may have named what we took for garbage: look again.
     raise JournalConflict(
@@ -148,8 +162,54 @@ def born(facts: ObjectFacts) -> datetime:
     return max(named, facts.modified)
 
 
-def _kind(path: str, pipeline: str, last: int) -> Kind | None:
+def _leftovers(
+    store: Reader,
+    pipeline: str,
+    listed: Iterable[ObjectFacts],
+    *,
+    now: datetime,
+    older_than: timedelta,
+) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    """Find what nobody can ever name: what may go, and what is too young for that."""
+    try:
+        newest = read_latest(store, pipeline)
+    except SnapshotBroken:
+        newest = None  # Which one is in use is not known, so all of them stay.
+    found = [
+        (facts, Kind.UNFINISHED)
+        for facts in store.unfinished()
+        if layout.belongs_to(pipeline, listing.finished_name(facts.path))
+    ]
+    found += [
+        (facts, Kind.REPLACED) for facts in listed if _is_replaced(facts.path, pipeline, newest)
+    ]
+    old: list[Piece] = []
+    young: list[Piece] = []
+    for facts, kind in found:
+        is_old = now - born(facts) >= max(older_than, WRITING)
+        (old if is_old else young).append(Piece(path=facts.path, size=facts.size, kind=kind))
+    return tuple(old), tuple(young)
+
+
+def _is_replaced(path: str, pipeline: str, newest: Snapshot | None) -> bool:
+    """Whether an object is derived from the journal, and the newest snapshot does without. Pure."""
+    if newest is None:
+        return False
+    number, segment = layout.snapshot_sequence(pipeline, path), layout.known_segment(pipeline, path)
+    if number is not None:
+        return number != newest.sequence
+    return segment is not None and segment not in {each.id for each in newest.segments}
+
+
+def _is_done(facts: ObjectFacts, kind: Kind, last: Entry) -> bool:
+    """Whether an object is garbage at any age: the note of a batch that is journaled. Pure."""
+    number = layout.started_sequence(last.pipeline, facts.path)
+    return kind is Kind.STARTED_NOTE and number is not None and number <= last.sequence
+
+
+def _kind(facts: ObjectFacts, pipeline: str, last: int) -> Kind | None:
     """Say what an object would be if nobody named it; None for what is never garbage. Pure."""
+    path = facts.path
     if layout.file_id(path) is not None:
         return Kind.DATA
     if layout.outbox_file(pipeline, path) is not None:
@@ -157,8 +217,9 @@ def _kind(path: str, pipeline: str, last: int) -> Kind | None:
     if path.rpartition("/")[0] == layout.dead_letter_folder(pipeline):
         return Kind.DEAD_LETTERS if layout.is_dead_letters(path) else None
     number = layout.started_sequence(pipeline, path)
-    # The note of a batch that is still to be journaled is in use.
-    return Kind.STARTED_NOTE if number is not None and number <= last else None
+    # The note of a batch that is still to be journaled is in use, unless a crash left it empty.
+    is_over = number is not None and (number <= last or facts.size == 0)
+    return Kind.STARTED_NOTE if is_over else None
 
 
 def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bool:
@@ -169,7 +230,7 @@ def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bo
             return layout.outbox_file(pipeline, path) in named
         case Kind.DEAD_LETTERS:
             return last_part(path) in named
-        case Kind.STARTED_NOTE:
+        case Kind.STARTED_NOTE | Kind.UNFINISHED | Kind.REPLACED:
             return False
 
 

@@ -1,21 +1,88 @@
 """Every metric of blizzard. An event may move these and no others."""
 
-from lake.telemetry.measures import LONG, QUICK, Kind, Spec
+from collections.abc import Mapping
+
+import lake.errors
+import penguin.errors
+from blizzard.events import Retried, Step
+from lake.entry import Stage
+from lake.errors import codes_in
+from lake.telemetry.measures import LONG, QUICK, Kind, Spec, each
 
 PIPELINE = ("pipeline",)
 
+STORE = (
+    "library_panicked",
+    "object_changed",
+    "object_missing",
+    "store_denied",
+    "store_full",
+    "store_unavailable",
+)
+FAILURES: Mapping[Stage, tuple[str, ...]] = {
+    Stage.DISCOVER: ("partition_unknown",),
+    Stage.DOWNLOAD: STORE,
+    Stage.DECOMPRESS: ("decompress_failed",),
+    Stage.PARSE: (
+        "duplicate_field",
+        "internal_error",
+        "line_too_long",
+        "not_an_object",
+        "not_json",
+        "not_utf8",
+        "out_of_range",
+        "partition_value_too_long",
+        "required_field_missing",
+        "too_deep",
+        "worker_died",
+        "wrong_type",
+    ),
+    Stage.UPLOAD: (*STORE, "internal_error"),
+}
+"""How a source file can fail: each is a series that is there before it happens."""
 
-def _counter(name: str, text: str, *more: str) -> Spec:
-    return Spec(name=name, kind=Kind.COUNTER, help=text, labels=PIPELINE + more)
+STEP_FAILURES = tuple(
+    sorted(
+        {
+            *codes_in(vars(lake.errors)),
+            *codes_in(vars(penguin.errors)),
+            "commits_behind",
+            "executors_unfit",
+            "max_failures_reached",
+            "run_failed",
+        }
+    )
+)
+"""How a step can fail. penguin's are those of inline commits."""
+
+
+def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
+    return Spec(name=name, kind=Kind.COUNTER, help=text, labels=PIPELINE + more, series=series)
 
 
 def _gauge(name: str, text: str, *more: str) -> Spec:
     return Spec(name=name, kind=Kind.GAUGE, help=text, labels=PIPELINE + more)
 
 
-def _seconds(name: str, text: str, *more: str, buckets: tuple[float, ...]) -> Spec:
-    labels = PIPELINE + more
-    return Spec(name=name, kind=Kind.HISTOGRAM, help=text, labels=labels, buckets=buckets)
+def _seconds(
+    name: str,
+    text: str,
+    *more: str,
+    buckets: tuple[float, ...],
+    series: tuple[tuple[str, ...], ...] = ((),),
+) -> Spec:
+    return Spec(
+        name=name,
+        kind=Kind.HISTOGRAM,
+        help=text,
+        labels=PIPELINE + more,
+        buckets=buckets,
+        series=series,
+    )
+
+
+SOURCE_OUTCOMES = each(("ingested", "failed"))
+RECORD_OUTCOMES = each(("ingested", "blank"))
 
 
 METRICS = (
@@ -35,14 +102,45 @@ METRICS = (
         "Time to encode and write one Parquet file, without its upload.",
         buckets=QUICK,
     ),
-    _counter("blizzard_source_files_total", "Source files that were read or failed.", "outcome"),
+    _counter(
+        "blizzard_source_files_total",
+        "Source files that were read or failed.",
+        "outcome",
+        series=SOURCE_OUTCOMES,
+    ),
     _counter("blizzard_source_files_discarded_total", "Files read and not journaled as read."),
-    _counter("blizzard_source_bytes_total", "Bytes of those source files.", "outcome"),
+    _counter(
+        "blizzard_source_bytes_total",
+        "Bytes of those source files.",
+        "outcome",
+        series=SOURCE_OUTCOMES,
+    ),
     _counter("blizzard_source_bytes_discarded_total", "Bytes read and not journaled as read."),
-    _counter("blizzard_records_total", "Lines of source files that were read.", "outcome"),
-    _counter("blizzard_records_discarded_total", "Of those lines, not journaled.", "outcome"),
-    _counter("blizzard_source_file_failures_total", "Source files that failed.", "stage", "code"),
-    _counter("blizzard_retries_total", "Calls of a store that were made again.", "stage"),
+    _counter(
+        "blizzard_records_total",
+        "Lines of source files that were read.",
+        "outcome",
+        series=RECORD_OUTCOMES,
+    ),
+    _counter(
+        "blizzard_records_discarded_total",
+        "Of those lines, not journaled.",
+        "outcome",
+        series=RECORD_OUTCOMES,
+    ),
+    _counter(
+        "blizzard_source_file_failures_total",
+        "Source files that failed.",
+        "stage",
+        "code",
+        series=tuple((stage.value, code) for stage, codes in FAILURES.items() for code in codes),
+    ),
+    _counter(
+        "blizzard_retries_total",
+        "Calls of a store that were made again.",
+        "stage",
+        series=each(Retried),
+    ),
     _counter("blizzard_values_dropped_total", "Values of fields that the schema does not declare."),
     _counter("blizzard_rows_without_time_total", "Rows in the partition of a null timestamp."),
     _counter(
@@ -53,7 +151,12 @@ METRICS = (
     _counter("blizzard_history_rebuilt_total", "Times that every journal entry was read again."),
     _counter("blizzard_snapshot_failures_total", "Snapshots that could not be written."),
     _counter("blizzard_jobs_split_total", "Spark jobs run again in halves: workers died."),
-    _counter("blizzard_step_failures_total", "Steps of a pipeline that failed.", "code"),
+    _counter(
+        "blizzard_step_failures_total",
+        "Steps of a pipeline that failed.",
+        "code",
+        series=each(STEP_FAILURES),
+    ),
     _gauge("blizzard_pending_files", "Source files that wait to be read."),
     _gauge("blizzard_oldest_pending_file_age_seconds", "Age of the oldest file of the next batch."),
     _gauge("blizzard_resting_files", "Source files that failed and are not read now."),
@@ -67,5 +170,6 @@ METRICS = (
         "Time that a part of a batch took at the driver.",
         "stage",
         buckets=LONG,
+        series=each(Step),
     ),
 )

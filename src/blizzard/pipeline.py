@@ -329,6 +329,7 @@ class Pipeline:
             marks={"pipeline": settings.name, "journal": journal.id},
             clock=self.clock,
             outbox=settings.name if settings.sink.handoff is Handoff.DIRECT else None,
+            show_values=settings.show_values,
         )
 
     def _share_of(self, limit: int) -> int:

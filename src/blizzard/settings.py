@@ -15,8 +15,6 @@ from lake.partition import Template
 from lake.schema import Schema
 from lake.units import mebibytes
 
-METRICS_ADDRESS = "127.0.0.1:9090"
-
 
 class Compression(StrEnum):
     """How source files are compressed; AUTO goes by the file: its name, and its first bytes."""
@@ -142,6 +140,8 @@ class PipelineSettings:
     """The failed file that stops the pipeline; None where failures never stop it."""
     dlq_path: str | None = None
     """The dead letter queue; None where it is below the table directory."""
+    show_values: bool = False
+    """Whether messages of failures may quote what stands in a line."""
 
     @property
     def poll_interval(self) -> float:
@@ -180,7 +180,9 @@ class BlizzardSettings:
     """The most downloads, and the most uploads, at a time in all running tasks together."""
     poll_jitter: float = 0.0
     """Each look at a source comes up to so many seconds later, by chance."""
-    metrics_enabled: bool = False
-    metrics_address: str = METRICS_ADDRESS
+    metrics_address: str | None = None
+    """Where metrics are served; None where they are not."""
+    metrics_key: str = "metrics.address"
+    """The key that says where, or that would say otherwise."""
     warnings: tuple[str, ...] = ()
     """One line for each key that is present and not acted on yet."""

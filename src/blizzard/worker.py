@@ -305,7 +305,8 @@ class _Unit:
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self._forget(own)
-            self.failed.append(record_of(file, tally, failure=failure_of(error, file=file)))
+            failure = failure_of(error, file=file, show_values=self.work.show_values)
+            self.failed.append(record_of(file, tally, failure=failure))
             return
         group = own or shared
         self._write(group, kept, file)
@@ -396,7 +397,7 @@ class _Unit:
             names = (file.filename for file in files)
             self.write_seconds.update(zip(names, group.seconds, strict=True))
             return files
-        failure = failure_of(group.broken, stage=Stage.UPLOAD)
+        failure = failure_of(group.broken, stage=Stage.UPLOAD, show_values=self.work.show_values)
         read = {file.key: file for file in self.unit.files}
         self.failed.extend(failed(untouched(read[record.key]), failure) for record in group.records)
         group.records.clear()
@@ -430,13 +431,39 @@ def record_of(
 
 
 def failure_of(
-    error: Exception, stage: Stage = Stage.DOWNLOAD, file: SourceFile | None = None
+    error: Exception,
+    stage: Stage = Stage.DOWNLOAD,
+    file: SourceFile | None = None,
+    *,
+    show_values: bool = False,
 ) -> Failure:
-    """Say in the journal's words what went wrong, where, and whether trying again can help."""
+    """Return in the journal's words what went wrong, where, and whether trying again can help.
+
+    What stands in the lines is left out unless it is asked for: it may be a secret.
+    """
     failure = _failure(error, stage)
+    if show_values and (seen := _seen(error)):
+        failure = replace(failure, message=f"{failure.message}; it reads {seen}")
     if file is None or file.part is not None or failure.line is None:
         return failure  # The lines before a part are counted when all parts are there.
     return replace(failure, line=failure.line + file.skip)
+
+
+def _seen(error: Exception) -> str | None:
+    """Return what an error quotes from the lines of a file, where it may."""
+    if isinstance(error, BadLine):
+        return error.value
+    return None if isinstance(error, LakeError | OSError) else str(error)
+
+
+def _where(error: Exception) -> str:
+    """Return the place in the code that an error of nobody's making came from."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return "nowhere"
+    return f"{Path(last.tb_frame.f_code.co_filename).name}, line {last.tb_lineno}"
 
 
 def _failure(error: Exception, stage: Stage) -> Failure:
@@ -460,5 +487,6 @@ def _failure(error: Exception, stage: Stage) -> Failure:
             return Failure(
                 stage=Stage.PARSE if stage is Stage.DOWNLOAD else stage,
                 code="internal_error",
-                message=f"{type(error).__name__}: {error}",
+                # Its own words may quote a value.
+                message=f"{type(error).__name__} at {_where(error)}",
             )

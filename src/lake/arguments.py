@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
 from lake.telemetry.logs import LogFormat, LogLevel
@@ -36,9 +37,40 @@ Least = Annotated[LogLevel, typer.Option("--log-level", help="Least level to log
 LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log lines.")]
 
 
+class ForwardingGroup(TyperGroup):
+    """A program whose options mean the same before a command and behind it.
+
+    `blizzard -c FILE status` is `blizzard status -c FILE`. One that the command does not have is
+    refused by the command, and never passed over.
+    """
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private
+        """Find the command, and give it what stood before it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if not rest and hasattr(command, "commands"):
+            return name, command, rest  # It has commands of its own, and shows them.
+        end = rest.index("--") if "--" in rest else len(rest)
+        return name, command, [*rest[:end], *_given_before(ctx), *rest[end:]]
+
+
+def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield the options that were written before the command, as they could be written again."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params.get(option.name)
+        if isinstance(value, bool):
+            yield option.opts[0]
+            continue
+        for each in value if isinstance(value, list | tuple) else [value]:
+            yield from (option.opts[0], str(each))
+
+
 def program() -> typer.Typer:
     """Begin a command line that looks like the other program's."""
     return typer.Typer(
+        cls=ForwardingGroup,
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,

@@ -217,6 +217,12 @@ def machine_trouble(error: BaseException) -> LakeError | None:
     return MachineTrouble(f"the operating system refused: {error.strerror or error}")
 
 
+def codes_in(names: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the code of every error among the names of a module, sorted."""
+    errors = (name for name in names.values() if isinstance(name, type))
+    return tuple(sorted({error.code for error in errors if issubclass(error, LakeError)}))
+
+
 def panic_as_error(error: BaseException) -> BaseException:
     """Give a panic of a Rust library as one of our errors, and anything else as it is.
 

@@ -21,6 +21,7 @@ LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 PIPELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 ENTRY_NAME = re.compile(r"(\d{20})\.json")
 VERSION_NAME = re.compile(r"(\d{20})\.json")
+SNAPSHOT_NAME = re.compile(r"(\d{20})\.snapshot\.json")
 STARTED_NAME = re.compile(r"(\d{20})\.started\.json")
 PROTOCOL_NAME = re.compile(r"(\d+)\.json")
 FILE_NAME = re.compile(
@@ -163,6 +164,13 @@ def snapshot(pipeline: str, sequence: int) -> TablePath:
     return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.snapshot.json")
 
 
+def snapshot_sequence(pipeline: str, path: str) -> int | None:
+    """Return the N of a snapshot; None for anything else."""
+    folder, _, name = path.rpartition("/")
+    found = SNAPSHOT_NAME.fullmatch(name)
+    return int(found[1]) if found and folder == journal_folder(pipeline) else None
+
+
 def latest_snapshot(pipeline: str) -> TablePath:
     """Name the note of which snapshot is the newest."""
     return TablePath(f"{journal_folder(pipeline)}/latest-snapshot.json")
@@ -171,6 +179,12 @@ def latest_snapshot(pipeline: str) -> TablePath:
 def known_folder(pipeline: str) -> str:
     """Name the folder of the names that a pipeline has ingested."""
     return f"{OURS}/{pipeline}/known"
+
+
+def known_segment(pipeline: str, path: str) -> str | None:
+    """Return the segment of ingested names that an object is a part of; None for anything else."""
+    folder, _, name = path.rpartition("/")
+    return name.partition(".")[0] if folder == known_folder(pipeline) else None
 
 
 def known_names(pipeline: str, segment: str) -> TablePath:
@@ -212,6 +226,12 @@ def receipt(pipeline: str) -> TablePath:
 def writer(pipeline: str) -> TablePath:
     """Name the note of who writes a pipeline."""
     return TablePath(f"{OURS}/{pipeline}/writer.json")
+
+
+def belongs_to(pipeline: str, path: str) -> bool:
+    """Whether an object would be one of a pipeline, or of the table that all pipelines share."""
+    shared = (f"{PROTOCOL}/", f"{PENDING}/", f"{HELD}/", f"{DELTA_LOG}/")
+    return file_id(path) is not None or path.startswith((f"{OURS}/{pipeline}/", *shared))
 
 
 def pipelines(folders: list[str]) -> list[str]:

@@ -18,6 +18,27 @@ SURROGATE = re.compile(r"[\ud800-\udfff]")
 """What Python makes of the bytes of a local name that is no UTF-8."""
 
 
+def is_unfinished(path: str) -> bool:
+    """Whether a local file is one that the store's library is writing, or has left behind."""
+    return UNFINISHED.fullmatch(path[path.rfind("#") :]) is not None
+
+
+def finished_name(path: str) -> str:
+    """Return the name that an unfinished file was to get."""
+    return path[: path.rfind("#")]
+
+
+def walk_unfinished(root: Path) -> Iterator[str]:
+    """Yield the path of every unfinished file below a folder, relative to the root.
+
+    Links to folders are not followed, and a folder that cannot be read is left out: what is not
+    seen here stays where it is.
+    """
+    for folder, _folders, names in os.walk(root):
+        below = Path(folder).relative_to(root)
+        yield from (str(below / name) for name in sorted(names) if is_unfinished(name))
+
+
 def end_of(folder: str) -> str:
     """Give the name after which a listing is past a folder; the root has no end to be past."""
     return f"{folder}/{LAST}"
@@ -68,7 +89,7 @@ def walk_in_order(
         if name.endswith("/"):
             if f"{path}{LAST}" > after:
                 yield from _folder(root, path, after, guide, oddity)
-        elif path > after and UNFINISHED.fullmatch(path[path.rfind("#") :]) is None:
+        elif path > after and not is_unfinished(path):
             if guide is not None and oddity is Oddity.LINK and not _is_elsewhere(root, path, guide):
                 guide.passes(path, Oddity.LINK)
             elif guide is not None and oddity is Oddity.NAME:

@@ -343,6 +343,15 @@ class Reader:
             guide.passes(path, listing.Oddity.UNREADABLE)
             return None
 
+    def unfinished(self) -> Iterator[ObjectFacts]:
+        """List the files that the library writes to before they get their names, on a local disk.
+
+        A process that dies leaves them. No other listing shows them, and other stores have none.
+        """
+        for path in listing.walk_unfinished(self.local_root) if self.local_root else ():
+            if (found := self.head(path)) is not None:
+                yield found
+
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""
         return self.level(prefix)[0]
@@ -468,9 +477,12 @@ class Store(Reader):
         return moved
 
     def delete(self, path: str) -> None:
-        """Remove an object; one that is gone already is no error."""
+        """Remove an object, or an unfinished one; one that is gone already is no error."""
         try:
-            obstore.delete(self._store, path)
+            if self.local_root is not None and listing.is_unfinished(path):
+                (self.local_root / path).unlink()  # The library refuses such names.
+            else:
+                obstore.delete(self._store, path)
         except FileNotFoundError:
             return
         except (BaseError, OSError) as cause:

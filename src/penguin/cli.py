@@ -57,8 +57,6 @@ def run(
 ) -> None:
     """Commit the Parquet files that blizzard wrote to the Delta log, exactly once."""
     if context.invoked_subcommand is not None:
-        # `penguin -c FILE status` means the same as `penguin status -c FILE`.
-        context.obj = (files or [], folders or [])
         return
     settings = given.checked(files or [], folders or [])
     emit = _log(log_level, log_format)
@@ -73,7 +71,8 @@ def run(
         usage_is_checked(),
         observed(
             emit,
-            address=settings.metrics_address if settings.metrics_enabled else None,
+            address=settings.metrics_address,
+            key=settings.metrics_key,
             specs=METRICS,
             parts={
                 Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables
@@ -248,7 +247,8 @@ def _explain(settings: PenguinSettings, output: Output) -> int:
             code = max(code, exit_code_of(error))
         rows.append(row)
     show.explanations(rows, output)
-    return max(code, FAILED if any(row["stopped"] for row in rows) else DONE)
+    wrong = ("stopped", "held", "still_held")
+    return max(code, FAILED if any(row[key] for row in rows for key in wrong) else DONE)
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:

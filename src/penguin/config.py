@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from lake.config.addresses import metrics_address
 from lake.config.loader import Fault, load_document, not_acted_on
-from lake.config.models import Document, Table, storage_options, template_keys
+from lake.config.models import Document, Table, same_place, storage_options, template_keys
 from lake.lookback import Window
-from penguin.settings import METRICS_ADDRESS, DiscoverBy, Evolution, PenguinSettings, TableSettings
+from penguin.settings import DiscoverBy, Evolution, PenguinSettings, TableSettings
 
 NOT_YET: Mapping[str, str] = {}
 """Keys that are read and do nothing so far, with what happens instead."""
@@ -39,11 +40,12 @@ def load(
     Only Delta knows which table properties it takes: whoever has it at hand lets it be asked.
     """
     check = partial(_check, refused_properties=refused_properties)
-    document = load_document(files, folders, environment, check)
+    document = _with_partitions(load_document(files, folders, environment, check))
+    metrics = metrics_address(document, "penguin")
     return PenguinSettings(
         tables=tuple(_settings(name, table) for name, table in document.tables.items()),
-        metrics_enabled=document.metrics.enabled,
-        metrics_address=document.metrics.address or METRICS_ADDRESS,
+        metrics_address=metrics.address if document.metrics.enabled else None,
+        metrics_key=metrics.key,
         warnings=tuple(warnings(document)),
     )
 
@@ -53,7 +55,24 @@ def warnings(document: Document) -> list[str]:
     return not_acted_on(document, NOT_YET)
 
 
-def _check(document: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
+def _with_partitions(document: Document) -> Document:
+    """Let a table that says nothing of its partitions have those of the sink that writes to it."""
+    sinks = {
+        same_place(sink.uri): sink.partition_by
+        for _, _, pipeline in document.named_pipelines()
+        if (sink := pipeline.sink) is not None and sink.uri is not None
+    }
+    tables = {
+        name: table.model_copy(
+            update={"partition_by": table.partition_by or sinks.get(same_place(table.table_uri))}
+        )
+        for name, table in document.tables.items()
+    }
+    return document.model_copy(update={"tables": tables})
+
+
+def _check(written: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
+    document = _with_partitions(written)
     if not document.tables:
         yield Fault((), NO_TABLE, near=(("tables",),))
     for name, table in document.tables.items():

@@ -1,4 +1,4 @@
-"""The configuration that a command is given: what is named before the command and after it."""
+"""The configuration that a command is given."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,10 @@ def _refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def settings(
-    context: typer.Context, files: list[Path] | None, folders: list[Path] | None
+    _context: typer.Context, files: list[Path] | None, folders: list[Path] | None
 ) -> PenguinSettings:
-    """Load what a command is given: `penguin -c FILE status` means `penguin status -c FILE`."""
-    early_files, early_folders = context.obj
-    return checked([*early_files, *(files or [])], [*early_folders, *(folders or [])])
+    """Load what a command is given."""
+    return checked(files or [], folders or [])
 
 
 def tables(

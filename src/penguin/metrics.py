@@ -1,16 +1,32 @@
 """Every metric of penguin. An event may move these and no others."""
 
-from lake.telemetry.measures import QUICK, Kind, Spec
+import lake.errors
+import penguin.errors
+from lake.errors import codes_in
+from lake.telemetry.measures import QUICK, Kind, Spec, each
+from penguin.flow import HoldCode
 
 TABLE = ("table",)
+LEFT_OUT = (
+    "file_missing",
+    "file_name_taken",
+    "file_of_blizzard",
+    "file_too_old",
+    "file_unfit",
+    "schema_refused",
+    "store_denied",
+)
+"""Why files of other programs are not committed."""
+STEP_FAILURES = tuple(sorted({*codes_in(vars(lake.errors)), *codes_in(vars(penguin.errors))}))
+"""How a step can fail: each is a series that is there before it happens."""
 
 
-def _counter(name: str, text: str, *more: str) -> Spec:
-    return Spec(name=name, kind=Kind.COUNTER, help=text, labels=TABLE + more)
+def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
+    return Spec(name=name, kind=Kind.COUNTER, help=text, labels=TABLE + more, series=series)
 
 
-def _gauge(name: str, text: str, *more: str) -> Spec:
-    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=TABLE + more)
+def _gauge(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
+    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=TABLE + more, series=series)
 
 
 METRICS = (
@@ -25,28 +41,46 @@ METRICS = (
     _counter("penguin_entries_committed_total", "Journal entries committed."),
     _counter("penguin_files_committed_total", "Parquet files committed."),
     _counter("penguin_rows_committed_total", "Rows committed."),
-    _counter("penguin_files_held_total", "Files set aside.", "code"),
+    _counter("penguin_files_held_total", "Files set aside.", "code", series=each(HoldCode)),
     _counter("penguin_files_released_total", "Files committed after they had been set aside."),
     _counter("penguin_schema_changes_total", "Commits that changed the table's schema."),
     _counter("penguin_columns_added_total", "Columns added to the table."),
-    _counter("penguin_conflicts_total", "Commits that somebody else made or made void.", "outcome"),
-    _counter("penguin_step_failures_total", "Steps of a table that failed.", "code"),
+    _counter(
+        "penguin_conflicts_total",
+        "Commits that somebody else made or made void.",
+        "outcome",
+        series=each(("committed_by_other", "superseded")),
+    ),
+    _counter(
+        "penguin_step_failures_total",
+        "Steps of a table that failed.",
+        "code",
+        series=each(STEP_FAILURES),
+    ),
     _counter("penguin_checkpoints_written_total", "Delta checkpoints written."),
     _counter("penguin_checkpoints_failed_total", "Delta checkpoints that could not be written."),
     _counter("penguin_log_versions_removed_total", "Versions of the log removed after their time."),
     _counter("penguin_log_clean_ups_failed_total", "Times that old versions could not be removed."),
-    _counter("penguin_scans_total", "Looks into the folders for other programs' files.", "kind"),
+    _counter(
+        "penguin_scans_total",
+        "Looks into the folders for other programs' files.",
+        "kind",
+        series=each(("poll", "sweep")),
+    ),
     _counter("penguin_files_listed_total", "Data files that those looks have listed."),
     _counter("penguin_late_files_total", "Files committed that a bare watermark would have lost."),
     _counter(
-        "penguin_files_left_out_total", "Files of other programs found and not committed.", "code"
+        "penguin_files_left_out_total",
+        "Files of other programs found and not committed.",
+        "code",
+        series=each(LEFT_OUT),
     ),
     _gauge("penguin_other_files_waiting", "Files of other programs that wait to be committed."),
     _gauge("penguin_other_files_left_out", "Files of other programs that are not committed."),
     _gauge("penguin_table_version", "Version of the Delta table, as last seen."),
     _gauge("penguin_pending_entries", "Journal entries that wait, up to a commit's worth."),
     _gauge("penguin_pending_files", "Files of those entries."),
-    _gauge("penguin_held_files", "Files that are set aside now.", "code"),
+    _gauge("penguin_held_files", "Files that are set aside now.", "code", series=each(HoldCode)),
     _gauge("penguin_files_in_danger", "1 while files wait so long that VACUUM may take them."),
     _gauge("penguin_lag_seconds", "Age of the oldest entry that is journaled and not committed."),
     _gauge(

@@ -98,6 +98,7 @@ def replay(
     sure: Sure = False,
     files: Files = None,
     folders: Folders = None,
+    output: Shape = Output.TEXT,
 ) -> None:
     """Commit again what the log has lost, or what a RESTORE took out."""
 
@@ -128,7 +129,8 @@ def replay(
             return [f"{what} would be added again"]
         return [f"{what} are back in version {order.replay_undone()}"]
 
-    raise typer.Exit(_settle_lost(given.tables(context, files, folders), settle, sure=sure))
+    tables = given.tables(context, files, folders)
+    raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
 
 
 @app.command()
@@ -138,6 +140,7 @@ def forget(
     sure: Sure = False,
     files: Files = None,
     folders: Folders = None,
+    output: Shape = Output.TEXT,
 ) -> None:
     """Go on after what the log has lost, without its rows."""
 
@@ -151,11 +154,16 @@ def forget(
             )
         return said
 
-    raise typer.Exit(_settle_lost(given.tables(context, files, folders), settle, sure=sure))
+    tables = given.tables(context, files, folders)
+    raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
 
 
 def _settle_lost(
-    tables: tuple[TableSettings, ...], settle: "Callable[[Replay], list[str]]", *, sure: bool
+    tables: tuple[TableSettings, ...],
+    settle: "Callable[[Replay], list[str]]",
+    *,
+    sure: bool,
+    output: Output,
 ) -> int:
     """Settle every table, and say what was done or would be; an order that did nothing fails."""
     from penguin.pipeline import open_store  # noqa: PLC0415
@@ -176,13 +184,13 @@ def _settle_lost(
         except LakeError as error:
             code = _complain(table, error)
             continue
-        for sentence in said:
-            typer.echo(f"{table.name}: {sentence}")
+        report.said(table.name, said, output, done=sure)
         said_any = said_any or bool(said)
     if untouched and not said_any:
         return max(_complain(table, error) for table, error in untouched)
     if not said_any and code == DONE:
-        typer.echo("nothing to do: no log is behind its receipts")
+        if output is Output.TEXT:
+            typer.echo("nothing to do: no log is behind its receipts")
     elif said_any and not sure:
         sys.stderr.write("say --yes to do it\n")
         return FAILED

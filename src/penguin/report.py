@@ -377,3 +377,12 @@ def _second(at: str | None) -> str:
 
 def _say(console: Console, text: str) -> None:
     console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def said(table: str, sentences: list[str], output: Output, *, done: bool) -> None:
+    """Print what was done to a table, or what would be: a JSON object a line, or as it is."""
+    for sentence in sentences:
+        if output is Output.JSON:
+            print_lines([{"table": table, "done": done, "what": sentence}])
+        else:
+            Console().print(f"{table}: {sentence}", soft_wrap=True, markup=False, highlight=False)

@@ -7,8 +7,6 @@ from enum import StrEnum
 from lake.lookback import Window
 from lake.options import StorageOptions
 
-METRICS_ADDRESS = "127.0.0.1:9091"
-
 
 class Evolution(StrEnum):
     """What a file whose schema is not the table's may change."""
@@ -65,7 +63,9 @@ class PenguinSettings:
     """Everything one penguin process does."""
 
     tables: tuple[TableSettings, ...]
-    metrics_enabled: bool = False
-    metrics_address: str = METRICS_ADDRESS
+    metrics_address: str | None = None
+    """Where metrics are served; None where they are not."""
+    metrics_key: str = "metrics.address"
+    """The key that says where, or that would say otherwise."""
     warnings: tuple[str, ...] = ()
     """One line for each key that is present and not acted on yet."""

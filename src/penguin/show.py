@@ -73,6 +73,8 @@ def _left(row: dict[str, Any]) -> Iterator[str]:
     """Say what is not part of a plan, and why."""
     for one in row["waiting"]:
         yield f"  wait    {one['pipeline']}: entry {one['entry']}: {one['reason']}"
+    if row["still_held"]:
+        yield f"  leave   {row['still_held']} files that are held; `penguin held` says why"
     for one in row["left_out"]:
         yield f"  leave   {one['file']}: {one['reason']} [{one['code']}]"
     for one in row["stopped"]:
@@ -99,6 +101,7 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
         ],
         "held": _holds(commit.holds if commit else ()),
         "released": len(commit.released) if commit else 0,
+        "still_held": _still_held(found),
         "others": len(commit.others.paths) if commit and commit.others else 0,
         "left_out": [
             {"file": one.path, "code": one.code, "reason": one.reason}
@@ -114,6 +117,15 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
         ],
         "error": None,
     }
+
+
+def _still_held(found: "Explanation | None") -> int:
+    """Count the files that are set aside now, and stay so."""
+    if found is None:
+        return 0
+    commit = found.planned.commit
+    settled = {*commit.released, *commit.discarded} if commit else set()
+    return sum(one.name not in settled for one in found.held)
 
 
 def _holds(holds: "tuple[Hold, ...]") -> list[dict[str, Any]]:

@@ -263,3 +263,24 @@ def test_a_commit_of_somebody_else_may_say_anything(body):
 )
 def test_a_time_span_is_said_in_two_units(seconds, text):
     assert duration(seconds) == text
+
+
+def test_plan_exits_with_1_where_something_is_held_or_would_be(penguin, table):
+    """HOLES W42: as the page on penguin's commands says."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    assert penguin("plan").exit_code == 0
+    Penguin(table).drain()
+    assert penguin("plan").exit_code == 0
+    journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    journal.batch(rows_of(2))
+    assert penguin("plan", schema_evolution="strict").exit_code == 1, "it would be held"
+    Penguin(table, options={"evolution": Evolution.STRICT}).drain()
+    held = penguin("plan", schema_evolution="strict")
+    assert held.exit_code == 1, "it is held, and stays so"
+    assert "leave   1 files that are held; `penguin held` says why" in held.stdout
+    (row,) = told(penguin("plan", "--output", "json", schema_evolution="strict"))
+    assert (row["held"], row["still_held"], row["released"]) == ([], 1, 0)
+    (row,) = told(penguin("plan", "--output", "json", schema_evolution="merge"))
+    assert (row["still_held"], row["released"]) == (0, 1)
+    assert penguin("plan", schema_evolution="merge").exit_code == 0, "it would go in"

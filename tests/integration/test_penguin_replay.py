@@ -72,6 +72,21 @@ def test_a_log_from_a_backup_is_made_whole_by_replay(table, cli):
     assert cli("replay", "--pipeline", "events", "--yes").stdout.startswith("nothing to do")
 
 
+@pytest.mark.parametrize("order", ["replay", "forget"])
+def test_a_machine_is_told_line_by_line_what_was_done(table, cli, order):
+    """HOLES W42: `--output json` is for each command, as the page says."""
+    restored_from_a_backup(table)
+    shown = cli(order, "--output", "json")
+    (line,) = shown.stdout.splitlines()
+    told = json.loads(line)
+    assert (shown.exit_code, told["table"], told["done"]) == (1, "events", False)
+    assert "entries 3 to 4 would be" in told["what"]
+    (line,) = cli(order, "--yes", "--output", "json").stdout.splitlines()
+    assert json.loads(line)["done"] is True
+    Penguin(table).drain()
+    assert cli(order, "--pipeline", "events", "--output", "json").stdout == ""
+
+
 def test_what_a_log_has_lost_can_be_left_out(table, cli):
     """D16: nothing of it is added, and what comes after it is."""
     restored_from_a_backup(table)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from blizzard import config
+from blizzard import config, sample
 from blizzard.flow import Location
 from blizzard.settings import BlizzardSettings, PipelineSettings
 from lake.arguments import USAGE, usage_is_checked
@@ -30,7 +30,7 @@ One = Annotated[
 def load(files: list[Path] | None, folders: list[Path] | None) -> BlizzardSettings:
     """Read the configuration, or end the program with every fault of it."""
     with usage_is_checked():
-        return config.load(files or [], folders or [], os.environ)
+        return config.load(files or [], folders or [], os.environ, sample.proposal)
 
 
 def chosen(settings: BlizzardSettings, name: str | None) -> tuple[PipelineSettings, ...]:

@@ -36,6 +36,8 @@ NAMES = {
     Kind.OUTBOX: "files left in the outbox",
     Kind.DEAD_LETTERS: "dead letters that no entry names",
     Kind.STARTED_NOTE: "notes of batches that are journaled",
+    Kind.UNFINISHED: "files that were never finished",
+    Kind.REPLACED: "snapshots and lists of names that newer ones replace",
 }
 FEW = 10
 
@@ -86,7 +88,7 @@ def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: O
     except ObjectMissing:
         found = Found()  # The table's folder does not exist yet, so nothing lies in it.
     done = None
-    if delete and found.last is not None:
+    if delete and (found.last is not None or found.leftovers):
         store = Store(place.uri, place.options)
         done = collect(store, settings.name, log_names, clock=clock, older_than=span)
     if output is Output.JSON:
@@ -102,7 +104,7 @@ def _log_names(settings: PipelineSettings) -> LogNames:
 
 def document(settings: PipelineSettings, found: Found, done: Collected | None) -> dict[str, Any]:
     """Give the keys that docs/operations.md promises."""
-    pieces = done.pieces if done else found.promised + found.garbage
+    pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
     return {
         "pipeline": settings.name,
         "table_uri": settings.sink.table_uri,
@@ -120,10 +122,10 @@ def document(settings: PipelineSettings, found: Found, done: Collected | None) -
 def show(pipeline: str, found: Found, done: Collected | None) -> None:
     """Print it for a person."""
     to = console()
-    pieces = done.pieces if done else found.promised + found.garbage
+    pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
     amount = f"{plural(len(pieces), 'file')} ({in_words(_size(pieces))})"
     if done is not None:
-        entry = "" if done.entry is None else f"; entry {done.entry} names them"
+        entry = "" if done.entry is None else f"; entry {done.entry} records it"
         say(to, f"pipeline {pipeline}: {amount} deleted{entry}")
     elif pieces:
         say(to, f"pipeline {pipeline}: {amount} could be deleted; gc --delete does it")

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from blizzard.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
-from blizzard.ndjson.values import TAKE, Cell, JsonValue, Nested, Number, Refused
+from blizzard.ndjson.values import TAKE, Cell, JsonValue, Nested, Number, Refused, kind_of
 from lake.schema import Field, FieldType, Schema
 
 # Far below what Python's own parser bears, so that the answer never depends on who is calling.
@@ -99,33 +99,36 @@ def _cell(field: Field, member: Member | None, line: int) -> Cell | None:
         return TAKE[field.type](value)
     except Refused as refused:
         raise BadLine(
-            f"found {shown(source)}, expected {refused.expected}",
+            f"found {kind_of(value, source)}, expected {refused.expected}",
             code=refused.code,
             line=line,
             field=field.name,
+            value=shown(source),
         ) from None
 
 
 def _members(line: bytes, number: int) -> dict[str, Member]:
     """Take a line's object apart: name, value and source text of every member."""
 
-    def bad(code: str, message: str, field: str | None = None) -> BadLine:
-        return BadLine(message, code=code, line=number, field=field)
+    def bad(code: str, message: str, field: str | None = None, value: str | None = None) -> BadLine:
+        return BadLine(message, code=code, line=number, field=field, value=value)
 
     try:
         text = line.decode()
     except UnicodeDecodeError as cause:
-        found = shown(line[max(cause.start - 8, 0) : cause.start + 8])
-        message = f"found {found} at byte {cause.start + 1} of the line, expected UTF-8"
-        raise bad("not_utf8", message) from None
+        message = f"found bytes that are not UTF-8 at byte {cause.start + 1} of the line"
+        around = shown(line[max(cause.start - 8, 0) : cause.start + 8])
+        raise bad("not_utf8", message, value=around) from None
     if _depth_exceeds(text, MAX_DEPTH):
         raise bad("too_deep", f"found values nested more than {MAX_DEPTH} deep")
     try:
         return _walk(text, bad)
     except _NotJson as cause:
-        found = shown(text[cause.at :]) if text[cause.at :].strip() else "the end of the line"
+        rest = text[cause.at :] if text[cause.at :].strip() else None
+        found = "the end of the line" if rest is None else "other text"
         message = f"found {found} at column {cause.at + 1}, expected {cause.expected}"
-        raise bad("not_json", message) from None
+        value = None if rest is None else shown(rest)
+        raise bad("not_json", message, value=value) from None
     except RecursionError:
         raise bad("too_deep", "found values nested too deep to be read") from None
 
@@ -140,17 +143,20 @@ class _NotJson(Exception):
 def _walk(text: str, bad: Callable[..., BadLine]) -> dict[str, Member]:
     at = _skip(text, 0)
     if text[at : at + 1] != "{":
-        _, end = _value(text, at)
+        value, end = _value(text, at)
         if _skip(text, end) < len(text):
             raise _NotJson(_skip(text, end), "the end of the line")
-        raise bad("not_an_object", f"found {shown(text[at:end])}, expected an object")
+        source = text[at:end]
+        message = f"found {kind_of(value, source)}, expected an object"
+        raise bad("not_an_object", message, value=shown(source))
     members: dict[str, Member] = {}
     at = _skip(text, at + 1)
     after = text[at : at + 1]
     while after != "}":
         name, member, at = _plain_member(text, at) or _member(text, at)
         if not name.isascii() and not _is_unicode(name):
-            raise bad("not_utf8", f"found the field name {shown(name)}, half a surrogate pair")
+            message = "found half a surrogate pair in a field name, expected text"
+            raise bad("not_utf8", message, value=shown(name))
         if name in members:
             raise bad("duplicate_field", "found the field twice in one object", name)
         members[name] = member

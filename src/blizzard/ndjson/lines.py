@@ -23,12 +23,25 @@ _NEWLINE = ord("\n")
 
 
 class BadLine(LakeError):
-    """A line that cannot be taken whole: `code` says why, `line` and `field` say where."""
+    """A line that cannot be taken whole: `code` says why, `line` and `field` say where.
+
+    The message holds nothing of what stands in the line: it may be a secret, and messages go into
+    logs, the journal and the dead letter queue. `value` is the beginning of what was found, quoted,
+    for those who asked to see it.
+    """
 
     code: str  # type: ignore[misc]  # each bad line has its own reason
     whose = Whose.USER
 
-    def __init__(self, message: str, *, code: str, line: int, field: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        line: int,
+        field: str | None = None,
+        value: str | None = None,
+    ) -> None:
         facts: dict[str, object] = {"line": line}
         if field is not None:
             facts["field"] = shown(field)
@@ -36,6 +49,7 @@ class BadLine(LakeError):
         self.code = code
         self.line = line
         self.field = field
+        self.value = value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,21 @@ JsonValue = str | Number | bool | Nested
 Cell = str | int | float | bool | bytes
 
 
+def kind_of(value: JsonValue | None, source: str) -> str:
+    """Return what kind of value was found, which is all that a message may tell of it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case Number():
+            return "an integer" if value.lstrip("-").isdigit() else "a number that is no integer"
+        case str():
+            return "a string" if value else "an empty string"
+        case Nested():
+            return "an array" if source.startswith("[") else "an object"
+
+
 def string(value: JsonValue) -> str:
     """Take a JSON string, if it is text that a file can hold."""
     text = _text(value, "a string")

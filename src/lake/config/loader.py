@@ -15,6 +15,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from lake.config.addresses import address_faults
 from lake.config.interpolate import interpolate
 from lake.config.models import Document, KeyPath, Pipeline, Section, Sink, same_place
 from lake.errors import ConfigInvalid
@@ -178,8 +179,10 @@ class _Merged:
             return fault.message
         above = (fault.path[:length] for length in range(len(fault.path), -1, -1))
         origin = next((self.origins[path] for path in above if path in self.origins), None)
-        text = f"{dotted(fault.path)}: {fault.message}"
-        return f"{text}  ({origin})" if origin else text
+        first, newline, rest = fault.message.partition("\n")
+        text = f"{dotted(fault.path)}: {first}"
+        # What stands on further lines is to be copied, so nothing is put behind it.
+        return f"{text}  ({origin}){newline}{rest}" if origin else f"{text}{newline}{rest}"
 
     def add(self, into: dict[str, Any], content: dict[str, Any], path: KeyPath, file: str) -> None:
         """Merge one file's section into the tree."""
@@ -375,6 +378,7 @@ def _check_sections(document: Document) -> Iterator[Fault]:
             "stands beside a pipeline at the top of the document; move that one below pipelines",
             near=(),
         )
+    yield from (Fault(path, message) for path, message in address_faults(document))
     sinks: dict[str, tuple[KeyPath, Sink]] = {}
     times: dict[str, set[str | None]] = {}
     for path, _, pipeline in document.named_pipelines():
@@ -413,10 +417,6 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
         yield Fault((*path, "sink", "path"), "is required", near=near)
     elif sink.path and sink.table_uri and same_place(sink.path) != same_place(sink.table_uri):
         yield Fault((*path, "sink", "path"), "means the same as table_uri, and they differ")
-    if schema is None:
-        yield Fault((*path, "schema"), "is required")
-    elif not schema.fields_ and not schema.infer:
-        yield Fault((*path, "schema", "fields"), "must name at least one field")
     names = [item.name.casefold() for item in schema.fields_] if schema else []
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield Fault(

@@ -280,6 +280,7 @@ class ErrorHandling(Section):
     max_failures: CountOrZero = 0
     dlq_path: Location | None = None
     on_bad_record: Literal["fail", "quarantine"] = "fail"
+    show_values: Flag = False
 
 
 class Pipeline(Section):
@@ -331,10 +332,12 @@ class Spark(Section):
 
 
 class Metrics(Section):
-    """Where metrics are served; each program has an address of its own."""
+    """Where metrics are served; `lake.config.addresses` knows which address is whose."""
 
     enabled: Flag = False
     address: Address | None = None
+    blizzard_address: Address | None = None
+    penguin_address: Address | None = None
 
 
 class Document(Section):

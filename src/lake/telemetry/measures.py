@@ -3,7 +3,7 @@
 Nothing here knows who shows the metrics: `lake.telemetry.prometheus` does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -66,6 +66,14 @@ class Spec:
     labels: tuple[str, ...]
     buckets: tuple[float, ...] = ()
     """The upper bounds of a histogram, in seconds."""
+    series: tuple[tuple[str, ...], ...] = ((),)
+    """The values of its labels after the first, one set of them for each series that is shown from
+    the start. Where a metric has such labels and this is not given, no series is."""
+
+
+def each(values: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the series of a metric whose second label is its last."""
+    return tuple((str(value),) for value in values)
 
 
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)

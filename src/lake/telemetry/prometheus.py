@@ -34,10 +34,19 @@ class Metrics:
         self._metrics = {spec.name: self._make(spec) for spec in self._specs.values()}
 
     def begin(self, **labels: str) -> None:
-        """Show at zero every metric with just these labels: a rise from nothing is no rise."""
+        """Show at zero every series of these labels that is known: a rise from nothing is no rise.
+
+        `increase()` and `rate()` see what happens after the first sample of a series. One that
+        begins at 1, at the first failure, hides just that failure.
+        """
         for name, spec in self._specs.items():
-            if set(spec.labels) == set(labels):
-                self._metrics[name].labels(**labels)
+            if not labels.keys() <= set(spec.labels):
+                continue
+            further = [label for label in spec.labels if label not in labels]
+            for values in spec.series:
+                if len(values) == len(further):
+                    known = dict(zip(further, values, strict=True))
+                    self._metrics[name].labels(**labels, **known)
 
     def record(self, measure: Measure) -> None:
         """Do to a metric what a measure says."""

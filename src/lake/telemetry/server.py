@@ -1,5 +1,6 @@
 """Metrics and health over HTTP: `GET /metrics` and `GET /health`, while a program runs."""
 
+import errno
 import json
 import socket
 import threading
@@ -25,14 +26,18 @@ def observed(
     log: Emit,
     *,
     address: str | None,
+    key: str = "metrics.address",
     specs: Iterable[Spec],
     parts: Mapping[Part, float],
+    beside: Iterable[Part] = (),
     seconds: Callable[[], float],
 ) -> Iterator[Emit]:
     """Serve metrics and health while the block runs; give the emitter that feeds them and the log.
 
-    `parts` are watched, each with the seconds between two looks for work. Without an address
-    nothing is served. An address that cannot be listened on is a fault of the configuration.
+    `parts` are watched, each with the seconds between two looks for work. Those `beside` them have
+    metrics and no health of their own. Without an address
+    nothing is served. An address that cannot be listened on is a fault of the configuration, at the
+    key that it came from.
     """
     if address is None:
         yield log
@@ -40,6 +45,7 @@ def observed(
     metrics, health = Metrics(specs, seconds=seconds), Health(seconds)
     for part, interval in parts.items():
         health.expect(part, interval=interval)
+    for part in (*parts, *beside):
         metrics.begin(**{part.kind: part.name})
 
     def measured(event: Event) -> None:
@@ -50,17 +56,26 @@ def observed(
         for sign in event.signs():
             health.note(sign)
 
-    with serve(address, metrics, health) as url:
+    with serve(address, metrics, health, key=key) as url:
         emit = shared(log, measured, heeded)
         emit(MetricsServed(url=url))
         yield emit
 
 
 @contextmanager
-def serve(address: str, metrics: Metrics, health: Health) -> Iterator[str]:
+def serve(
+    address: str, metrics: Metrics, health: Health, *, key: str = "metrics.address"
+) -> Iterator[str]:
     """Answer on an address until the block ends, and give the URL; port 0 takes a free one."""
     host, _colon, port = address.rpartition(":")
-    server = _open(address, host.strip("[]"), int(port), metrics, health)
+    pages: Pages = {
+        "/metrics": lambda accept: (HTTPStatus.OK, *metrics.page(accept)),
+        "/health": lambda _accept: _health_page(health),
+    }
+    try:
+        server = _Server(host.strip("[]"), int(port), pages)
+    except OSError as cause:
+        raise ConfigInvalid([_cannot_listen(key, address, cause)]) from cause
     thread = threading.Thread(
         target=server.serve_forever, args=(SHUTDOWN_SECS,), name="metrics", daemon=True
     )
@@ -73,16 +88,11 @@ def serve(address: str, metrics: Metrics, health: Health) -> Iterator[str]:
         server.server_close()
 
 
-def _open(address: str, host: str, port: int, metrics: Metrics, health: Health) -> "_Server":
-    pages: Pages = {
-        "/metrics": lambda accept: (HTTPStatus.OK, *metrics.page(accept)),
-        "/health": lambda _accept: _health_page(health),
-    }
-    try:
-        return _Server(host, port, pages)
-    except OSError as cause:
-        reason = cause.strerror or str(cause)
-        raise ConfigInvalid([f"metrics.address: cannot listen on {address}: {reason}"]) from cause
+def _cannot_listen(key: str, address: str, cause: OSError) -> str:
+    way_out = ""
+    if cause.errno == errno.EADDRINUSE:
+        way_out = "; another process listens there, so set this key to an address of its own"
+    return f"{key}: cannot listen on {address}: {cause.strerror or cause}{way_out}"
 
 
 def _health_page(health: Health) -> tuple[HTTPStatus, str, bytes]:

@@ -127,8 +127,8 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     ),
     "global.total_concurrency": (8, lambda s: (s.total_concurrency, s.spark.most_tasks), (8, 8)),
     "global.poll_jitter_secs": (2, lambda s: s.poll_jitter, 2.0),
-    "metrics.enabled": (True, lambda s: s.metrics_enabled, True),
-    "metrics.address": ("0.0.0.0:9999", lambda s: s.metrics_address, "0.0.0.0:9999"),
+    "error_handling.show_values": (True, lambda s: s.pipelines[0].show_values, True),
+    "metrics.enabled": (True, lambda s: s.metrics_address, "127.0.0.1:9090"),
 }
 """Each key that is acted on: a value, where it arrives, and as what."""
 
@@ -137,6 +137,9 @@ INSIDE = {
     "schema.fields.name",
     "schema.fields.type",
     "schema.fields.nullable",
+    "metrics.address",
+    "metrics.blizzard_address",
+    "metrics.penguin_address",
 }
 """Keys read by the entry above them."""
 
@@ -236,7 +239,7 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
         ),
     )
     assert settings.spark == SparkSettings(master="local[*,4]", conf={})
-    assert (settings.metrics_enabled, settings.metrics_address) == (False, "127.0.0.1:9090")
+    assert settings.metrics_address is None
     assert settings.warnings == ()
 
 

@@ -398,7 +398,7 @@ def test_gauges_follow_the_running_units_and_are_zero_after_the_batch(watched, s
     watched.running.heard(Report(unit="default/0", progress=Progress(active_uploads=9)))
     look()
     assert seen == [2, 3, 0, 0]
-    assert watched.value("blizzard_records_total", outcome="ingested") == (3 if not error else None)
+    assert watched.value("blizzard_records_total", outcome="ingested") == (3 if not error else 0)
 
 
 def test_a_batch_that_runs_for_long_is_not_stuck(watched, source):

@@ -111,7 +111,10 @@ def test_an_address_in_use_is_a_fault_of_the_configuration(pages: Pages):
         with pytest.raises(ConfigInvalid) as invalid, watch(Pages(), address):
             pass
     (fault,) = invalid.value.faults
-    assert fault == f"metrics.address: cannot listen on {address}: Address already in use"
+    assert fault == (
+        f"metrics.address: cannot listen on {address}: Address already in use; another process "
+        "listens there, so set this key to an address of its own"
+    )
 
 
 def test_it_listens_on_ipv6_too(pages: Pages):

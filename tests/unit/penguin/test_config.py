@@ -44,8 +44,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
 """Each key of a table that is acted on: a value, where it arrives, and as what."""
 
 METRICS_READ: dict[str, tuple[Any, Any, Any]] = {
-    "enabled": (True, lambda s: s.metrics_enabled, True),
-    "address": ("0.0.0.0:9999", lambda s: s.metrics_address, "0.0.0.0:9999"),
+    "enabled": (True, lambda s: s.metrics_address, "127.0.0.1:9091"),
 }
 
 
@@ -89,7 +88,7 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
         ),
     )
     assert settings.tables == (TableSettings(name="events", table_uri="/table"),)
-    assert (settings.metrics_enabled, settings.metrics_address) == (False, "127.0.0.1:9091")
+    assert settings.metrics_address is None
     assert settings.warnings == ()
 
 
@@ -130,6 +129,8 @@ def test_no_key_is_forgotten() -> None:
     read |= {"tables.*.partition_by.timestamp_field"}
 
     read |= {f"metrics.{key}" for key in METRICS_READ}
+    # Which address is whose is told by the tests of lake.config.addresses.
+    read |= {"metrics.address", "metrics.blizzard_address", "metrics.penguin_address"}
 
     assert read == every
     assert not NOT_YET
@@ -234,3 +235,23 @@ def test_reading_a_configuration_needs_neither_arrow_nor_delta() -> None:
     )
 
     assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("sink", ["/table", "file:///table"])
+def test_a_table_that_says_nothing_of_its_partitions_has_those_of_its_sink(
+    tmp_path: Path, sink: str
+) -> None:
+    """HOLES W34: one file says once how a table is divided."""
+    document = {
+        "source": {"path": "/in"},
+        "sink": {"path": sink, "partition_by": {"prefix_template": "date=%Y-%m-%d/region=%s"}},
+        "tables": {
+            "events": {"table_uri": "/table", "sweep_horizon": 3},
+            "other": {"table_uri": "/other"},
+        },
+    }
+    events, other = settings_of(tmp_path, document).tables
+    assert events.partition_columns == ("date", "region")
+    assert events.partition_template == "date=%Y-%m-%d/region=%s"
+    assert events.sweep_horizon == Window.parse("date=%Y-%m-%d/region=%s", 3)
+    assert other.partition_columns is None

@@ -223,7 +223,7 @@ def test_a_flag_is_true_or_false_and_nothing_else(tmp_path: Path, text: str, exp
         assert load(tmp_path, document).metrics.enabled is expected
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0:9091", "localhost:1", "[::1]:65535", "h:0"])
+@pytest.mark.parametrize("address", ["0.0.0.0:9091", "localhost:2", "[::1]:65535", "h:0"])
 def test_an_address_has_a_host_and_a_port(tmp_path: Path, address: str) -> None:
     assert load(tmp_path, with_value("metrics.address", address)).metrics.address == address
 

@@ -1,0 +1,259 @@
+"""`blizzard gc`: what a killed process left unfinished, and what newer snapshots replace."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from blizzard import keeper
+from blizzard.garbage import Kind, collect, look
+from blizzard.snapshot import read_latest
+from lake.clock import Clock
+from lake.layout import batch_started, known_index, latest_snapshot, snapshot
+from lake.storage import Store
+from penguin import inline
+from tests.support.builders import Hands, ndjson, no_options, put, rows, tree
+from tests.support.commands import Desk, told
+
+FILE = "018cc4e5-2200-7000-8000-000000000001.parquet"
+KILLED = """
+import os, sys
+from pathlib import Path
+from lake.options import StorageOptions
+from lake.storage import Store
+table, name, body = sys.argv[1:]
+parts = iter([lambda: None, lambda: os._exit(9)])
+Store(table, StorageOptions()).upload(
+    name, Path(body), part_size=1024, multipart=True, max_parts=1,
+    part_taken=lambda: next(parts)(),
+)
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    (tmp_path / "in").mkdir()
+    return Desk(tmp_path)
+
+
+def a_batch(desk: Desk, number: int = 0) -> None:
+    put(desk.landing, f"{number}.ndjson", ndjson(rows(2, number * 2)))
+    bench = desk.bench().again(run_id=f"run-{number}", hands=Hands(at=1.7e9 + number))
+    assert bench.pipeline().step()
+
+
+def commit(desk: Desk) -> None:
+    sink = desk.settings().sink
+    inline.committer(
+        None, sink.table_uri, sink.storage_options, emit=lambda _event: None, clock=Clock()
+    )()
+
+
+def aged(path: Path, *, hours: float = 48) -> None:
+    then = Clock().seconds() - hours * 3600
+    os.utime(path, (then, then))
+
+
+def left(desk: Desk, name: str, body: bytes = b"half of it", *, hours: float = 48) -> str:
+    put(desk.table, name, body)
+    aged(desk.table / name, hours=hours)
+    return name
+
+
+def pieces(desk: Desk, *arguments: str) -> dict[str, str]:
+    (shown,) = told(desk.run("gc", *arguments, "--output", "json"))
+    return {one["path"]: one["kind"] for one in shown["pieces"]}
+
+
+def test_an_upload_that_was_killed_is_shown_and_then_deleted(desk, tmp_path):
+    """HOLES W46: a worker that is killed in an upload leaves a file that no listing shows."""
+    a_batch(desk)
+    body = tmp_path / "body"
+    body.write_bytes(b"x" * 4096)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, desk.table, f"date=2024-01-01/{FILE}", body], check=False
+    )
+    assert killed.returncode == 9
+    (unfinished,) = desk.table.rglob("*.parquet#*")
+    name = str(unfinished.relative_to(desk.table))
+    assert name.startswith(f"date=2024-01-01/{FILE}#")
+    aged(unfinished)
+    before = tree(desk.table)
+    assert pieces(desk) == {name: "unfinished"}
+    assert "files that were never finished" in desk.run("gc").stdout
+    assert tree(desk.table) == before
+    assert pieces(desk, "--delete") == {name: "unfinished"}
+    assert not unfinished.exists()
+    assert pieces(desk) == {}
+    assert len(desk.bench().entries()) == 2, "nobody can name it, so no entry need say so"
+
+
+@pytest.mark.parametrize("span", ["0s", "10m", "24h"])
+def test_what_somebody_may_still_write_to_is_never_touched(desk, span):
+    """HOLES W46: an hour without a write is the least, whatever is asked for."""
+    a_batch(desk)
+    name = left(desk, f"{FILE}#1", hours=0.5)
+    assert pieces(desk, "--older-than", span, "--delete") == {}
+    assert (desk.table / name).exists()
+    (shown,) = told(desk.run("gc", "--older-than", span, "--output", "json"))
+    assert shown["young_files"] == 1
+
+
+def test_a_name_from_the_future_counts_as_young(desk):
+    """HOLES W46: by its name or by the store, whichever is later."""
+    a_batch(desk)
+    left(desk, f"{Clock().fresh_id()}.parquet#1")
+    assert pieces(desk, "--older-than", "0s") == {}
+
+
+def test_unfinished_files_are_found_wherever_the_programs_write(desk):
+    """HOLES W46: in the log, in the journal, in the dead letter queue, in the outbox."""
+    a_batch(desk)
+    commit(desk)
+    log = "_delta_log/00000000000000000001.json#1"
+    ours = {
+        left(desk, log),
+        left(desk, "_delta_log/_last_checkpoint#3"),
+        left(desk, "_blizzard/protocol/2.json#1"),
+        left(desk, "_blizzard/default/journal/00000000000000000002.json#1"),
+        left(desk, "_blizzard/default/dlq/failures-20240101-120000-x.ndjson#1"),
+        left(desk, f"_blizzard/default/outbox/{FILE}#1"),
+        left(desk, "_blizzard/default/receipt.json#2"),
+        left(desk, "_staging/pending/x.meta.json#1"),
+        left(desk, f"{FILE}#12"),
+    }
+    others = {
+        left(desk, "_blizzard/other/journal/00000000000000000002.json#1"),
+        left(desk, "notes.txt#1"),
+        left(desk, "_tmp/x.parquet#1"),
+        left(desk, f"{FILE}#1x"),
+    }
+    assert pieces(desk) == dict.fromkeys(ours, "unfinished")
+    assert set(pieces(desk, "--delete")) == ours
+    assert all(not (desk.table / name).exists() for name in ours)
+    assert all((desk.table / name).exists() for name in others)
+    assert DeltaTable(str(desk.table)).version() == 1
+    assert desk.run("status").exit_code == 0
+
+
+def test_they_are_found_where_the_first_start_was_killed(desk):
+    """HOLES W46: before there is a journal, nothing else can be garbage."""
+    name = left(desk, "_blizzard/protocol/0.json#1")
+    assert pieces(desk) == {name: "unfinished"}
+    assert pieces(desk, "--delete") == {name: "unfinished"}
+    assert not (desk.table / name).exists()
+
+
+def test_garbage_and_leftovers_go_together(desk):
+    """HOLES W46: the entry names what a batch might have named, and only that."""
+    a_batch(desk)
+    (file,) = desk.bench().entries()[1].files
+    left(desk, FILE, (desk.table / file.filename).read_bytes())
+    left(desk, f"{FILE}#1")
+    found = pieces(desk, "--delete")
+    assert found == {FILE: "data", f"{FILE}#1": "unfinished"}
+    assert desk.bench().entries()[-1].deleted == (FILE,)
+
+
+# ------------------------------------------------------------------------------ what is derived
+
+
+@pytest.fixture
+def kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A pipeline with a snapshot and a segment of known names."""
+    monkeypatch.setattr(keeper, "EVERY_ENTRIES", 1)
+    a_batch(desk)
+    a_batch(desk, 1)
+    return desk
+
+
+def newest(desk: Desk):
+    found = read_latest(Store(str(desk.table), no_options()), "default")
+    assert found is not None
+    return found
+
+
+def test_a_snapshot_that_another_replaces_is_shown_and_deleted(kept):
+    """HOLES W46: a process that died between the new snapshot and the removal of the old one."""
+    used = newest(kept)
+    body = (kept.table / snapshot("default", used.sequence)).read_bytes()
+    older = left(kept, snapshot("default", 0), body)
+    newer = left(kept, snapshot("default", 7), body)
+    segment = left(kept, known_index("default", "018cc4e5-2200-7000-8000-000000000009"))
+    young = left(kept, snapshot("default", 5), body, hours=0.5)
+    for path in kept.table.rglob("_blizzard/default/known/*"):
+        aged(path)
+    aged(kept.table / snapshot("default", used.sequence))
+    assert pieces(kept) == dict.fromkeys((older, newer, segment), "replaced")
+    assert set(pieces(kept, "--delete")) == {older, newer, segment}
+    assert (kept.table / young).exists()
+    assert newest(kept) == used
+    events = kept.bench()
+    put(kept.landing, "9.ndjson", ndjson(rows(1, 90)))
+    assert events.pipeline().step()
+    assert not [each for each in events.events if type(each).__name__ == "HistoryRebuilt"]
+
+
+@pytest.mark.parametrize("body", [None, b"", b"{}", b'{"sequence": 99}'])
+def test_where_the_newest_is_not_known_all_of_them_stay(kept, body):
+    """HOLES W46: what cannot be known is not replaced by a guess."""
+    left(kept, snapshot("default", 0))
+    if body is None:
+        (kept.table / latest_snapshot("default")).unlink()
+    else:
+        (kept.table / latest_snapshot("default")).write_bytes(body)
+    assert pieces(kept) == {}
+
+
+# ---------------------------------------------------------------------------------------- notes
+
+
+def test_an_empty_note_of_the_next_batch_goes_once_it_is_old(desk):
+    """HOLES W46: a power cut left it without a word, and a start cannot read it."""
+    a_batch(desk)
+    note = left(desk, batch_started("default", 2), b"")
+    whole = left(desk, batch_started("default", 3), json.dumps({"starts": 1}).encode())
+    young = left(desk, batch_started("default", 4), b"", hours=1)
+    assert pieces(desk) == {note: "started_note"}
+    assert set(pieces(desk, "--delete")) == {note}
+    assert (desk.table / whole).exists()
+    assert (desk.table / young).exists()
+
+
+def test_a_store_that_is_no_disk_has_no_unfinished_files(desk):
+    store = Store(str(desk.root), no_options())
+    store.local_root = None
+    assert list(store.unfinished()) == []
+
+
+def test_an_unfinished_file_that_is_gone_meanwhile_is_no_trouble(desk):
+    """HOLES W46: its writer may have finished it between the look and the deletion."""
+    a_batch(desk)
+    name = left(desk, f"{FILE}#1")
+    found = look(
+        Store(str(desk.table), no_options()),
+        "default",
+        frozenset,
+        now=Clock().now(),
+        older_than=timedelta(hours=24),
+    )
+    assert [(one.path, one.kind) for one in found.leftovers] == [(name, Kind.UNFINISHED)]
+
+    class Vanishing(Store):
+        def delete(self, path: str) -> None:
+            super().delete(path)
+            super().delete(path)
+
+    done = collect(
+        Vanishing(str(desk.table), no_options()),
+        "default",
+        frozenset,
+        clock=Clock(),
+        older_than=timedelta(hours=24),
+    )
+    assert [one.path for one in done.pieces] == [name]

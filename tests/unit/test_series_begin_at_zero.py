@@ -1,0 +1,184 @@
+"""Every counter is there, at zero, before what it counts happens for the first time."""
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+import blizzard
+import lake
+import penguin
+from blizzard import cli, metrics
+from blizzard.config import load
+from blizzard.events import SourceFileFailed
+from blizzard.metrics import FAILURES
+from lake.entry import Stage
+from lake.errors import LakeError
+from lake.telemetry.health import Part, PartKind
+from lake.telemetry.measures import Kind, Spec
+from lake.telemetry.prometheus import Metrics
+from penguin import strangers
+from penguin.metrics import LEFT_OUT
+from penguin.metrics import METRICS as PENGUIN
+from tests.support.builders import Bench, pipeline_settings, put
+
+ROOT = Path(__file__).parents[2]
+BLIZZARD = metrics.METRICS
+PAGE = (ROOT / "docs/metrics.md").read_text()
+OPEN_SETS = {"penguin_pipeline_stopped"}
+"""Gauges one of whose labels is a name that only the table directory knows."""
+NEVER_A_STEPS = {
+    "file_rewritten",  # an order
+    "known_names_broken",  # mended on the spot
+    "no_such_entry",  # a command
+    "not_held",  # an order
+    "nothing_to_replay",  # an order
+    "snapshot_broken",  # mended on the spot
+    "workers_died",  # its files are read in smaller jobs
+    # Of a source file, and told by its own metric:
+    "decompress_failed",
+    "partition_unknown",
+}
+
+
+def samples(found: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    text = found.page("")[1].decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def begun(specs: tuple[Spec, ...], **labels: str) -> Metrics:
+    found = Metrics(specs)
+    found.begin(**labels)
+    return found
+
+
+def of_alerts() -> Iterator[Spec]:
+    by_name = {spec.name: spec for spec in (*BLIZZARD, *PENGUIN)}
+    for name in re.findall(r"increase\((\w+)\[", PAGE):
+        yield by_name[name]
+
+
+@pytest.mark.parametrize("spec", [*BLIZZARD, *PENGUIN], ids=lambda spec: spec.name)
+def test_every_series_of_a_closed_set_of_labels_begins_at_zero(spec: Spec):
+    """HOLES W39: `increase()` of a series that begins at 1 is 0."""
+    further = spec.labels[1:]
+    if spec.name in OPEN_SETS:
+        assert spec.kind is Kind.GAUGE
+        return
+    assert all(len(values) == len(further) for values in spec.series)
+    assert len(spec.series) == len(set(spec.series))
+    found = samples(begun((spec,), **{spec.labels[0]: "p"}))
+    name = f"{spec.name}_count" if spec.kind is Kind.HISTOGRAM else spec.name
+    for values in spec.series:
+        labels = {spec.labels[0]: "p", **dict(zip(further, values, strict=True))}
+        assert found[name, frozenset(labels.items())] == 0
+
+
+def test_the_alerts_that_the_page_recommends_see_the_first_time():
+    """HOLES W39: for each failure that there can be, the series is there before."""
+    counters = list(of_alerts())
+    assert len(counters) >= 5
+    assert {spec.kind for spec in counters} == {Kind.COUNTER}
+
+
+def test_the_first_failed_file_is_a_rise_from_zero(tmp_path: Path):
+    """HOLES W39: between two scrapes the recommended alert sees one failure more."""
+    put(tmp_path / "in", "a.ndjson", b'{"id": "one"}\n')
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    found = begun(BLIZZARD, pipeline="default")
+    before = samples(found)
+    bench.pipeline().step()
+    for event in bench.events:
+        for measure in event.measures():
+            found.record(measure)
+    assert bench.said(SourceFileFailed)
+    name = "blizzard_source_file_failures_total"
+    labels = {"pipeline": "default", "stage": "parse", "code": "wrong_type"}
+    key = (name, frozenset(labels.items()))
+    assert (before[key], samples(found)[key]) == (0, 1)
+    assert {key for key in samples(found) if key[0] == name} == {
+        key for key in before if key[0] == name
+    }
+
+
+# -------------------------------------------------------------------- that the sets are closed
+
+
+def constants(folder: Path) -> Iterator[str]:
+    """Return every code that a failure or a refusal is made with, as it stands in the source."""
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id in ("Refused", "bad") and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value)
+            if node.func.id in ("Failure", "BadLine", "NoPartition"):
+                for keyword in node.keywords:
+                    if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
+                        yield str(keyword.value.value)
+
+
+def test_every_code_that_a_source_file_can_fail_with_has_a_series():
+    """HOLES W39: a new code cannot be forgotten."""
+    known = {code for codes in FAILURES.values() for code in codes}
+    found = set(constants(ROOT / "src/blizzard"))
+    assert len(found) > 8
+    assert found <= known
+    assert set(FAILURES) == set(Stage)
+
+
+def errors() -> set[type[LakeError]]:
+    for package in (lake, blizzard, penguin):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith(("__main__", ".daemon")):
+                importlib.import_module(module.name)
+    found: set[type[LakeError]] = set()
+    left = [LakeError]
+    while left:
+        one = left.pop()
+        found.add(one)
+        left += [each for each in one.__subclasses__() if each.__module__.split(".")[0] != "tests"]
+    return found
+
+
+def test_every_code_that_a_step_can_fail_with_has_a_series():
+    """HOLES W39: every error of ours is a series, or is known to end no step."""
+    own = {each.code for each in errors() if isinstance(vars(each).get("code"), str)}
+    assert own - set(metrics.STEP_FAILURES) == NEVER_A_STEPS
+
+
+def test_every_reason_to_leave_a_file_out_has_a_series():
+    """HOLES W39: penguin's codes of other programs' files."""
+    codes = {
+        value
+        for name, value in vars(strangers).items()
+        if name.isupper() and isinstance(value, str) and name != "META_SUFFIX"
+    }
+    assert codes == set(LEFT_OUT)
+
+
+def test_metrics_of_inline_commits_begin_at_zero_too(tmp_path: Path):
+    """HOLES W39: blizzard serves penguin's metrics under the names that its commits use."""
+    file = tmp_path / "inline.yaml"
+    sink = "{path: %s, commit: %s}"
+    pipeline = "{source: {path: %s}, sink: %s, schema: {fields: [{name: id, type: string}]}}"
+    file.write_text(
+        f"pipelines:\n"
+        f"  a: {pipeline % ('/in/a', sink % ('/t/a', 'inline'))}\n"
+        f"  b: {pipeline % ('/in/b', sink % ('/t/b', 'inline'))}\n"
+        f"  c: {pipeline % ('/in/c', sink % ('/t/c', 'penguin'))}\n"
+        f"tables: {{events: {{table_uri: /t/a}}, other: {{table_uri: /t/c}}}}\n"
+    )
+    assert cli._tables_committed_inline(load([file], [], {})) == [
+        Part(PartKind.TABLE, "events"),
+        Part(PartKind.TABLE, "/t/b"),
+    ]
