@@ -146,7 +146,9 @@ def test_a_snapshot_that_was_written_before_there_was_a_field_is_believed(often)
     """Nothing on disk becomes worthless by an upgrade."""
     store = Bucket()
     grow(opened(store, source_uris={"default": "/in", "old": "/old"}), 25)
-    path = layout.snapshot("default", read_history(store, "default").kept)
+    kept = read_history(store, "default").kept
+    assert kept is not None
+    path = layout.snapshot("default", kept)
     document = json.loads(store.bodies[path])
     del document["source_uris"]
     bare = json.dumps({**document, "check": ""}, separators=(",", ":"), ensure_ascii=False)
