@@ -99,7 +99,8 @@ class Attempts:
         self._tell_discarded(discarded)
 
     def _tell(self, done: Done) -> None:
-        self._emit(WorkDone(pipeline=self._pipeline, **_fields(done)))
+        told = _fields(done) | {"write_seconds": tuple(done.write_seconds)}
+        self._emit(WorkDone(pipeline=self._pipeline, **told))
 
     def _tell_discarded(self, done: Done) -> None:
         if replace(done, write_seconds=[]) != NOTHING:

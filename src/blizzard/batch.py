@@ -15,7 +15,7 @@ from blizzard.outcome import Settled, settle
 from blizzard.rests import failed, untouched
 from blizzard.runner import Runner, RunnerDied, WorkersDied
 from lake.entry import Failure, SourceRecord, Stage, Started
-from lake.errors import JournalConflict
+from lake.errors import JournalConflict, panic_as_error
 from lake.telemetry.events import Emit
 
 PATIENCE = 2
@@ -57,7 +57,8 @@ def may_be_a_death(error: BaseException) -> bool:
     A process that lives to see an error has not died with the batch: its store may be full, its
     cluster gone. What another blizzard writes down is not touched.
     """
-    return not isinstance(error, Exception) or isinstance(error, RunnerDied | JournalConflict)
+    ours = panic_as_error(error)
+    return not isinstance(ours, Exception) or isinstance(ours, RunnerDied | JournalConflict)
 
 
 def run_units(units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit) -> Settled:

@@ -1,6 +1,6 @@
 """What happens in blizzard, told as events."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
@@ -114,7 +114,7 @@ class WorkDone(Event):
     parquet_files: int = 0
     bytes_written: int = 0
     multipart_uploads: int = 0
-    write_seconds: Sequence[float] = ()
+    write_seconds: tuple[float, ...] = ()
 
     def sentence(self) -> str:
         """Say how much."""

@@ -89,18 +89,32 @@ def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = Non
             file.path, size=file.size, etag=file.etag, start=begin + place
         )
 
-    with (
-        tempfile.TemporaryDirectory(prefix="blizzard-") as folder,
-        Uploads(
-            stores.sink(), work.upload, line.progress, line.done, outbox=work.outbox
-        ) as uploads,
-        Downloads(
-            unit.files,
-            open_at,
-            ahead={name: limits.max_concurrent_files for name, limits in work.limits.items()},
-        ) as downloads,
-    ):
-        return _Unit(unit, work, Path(folder), downloads, uploads, stores, line).run()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder,
+            Uploads(
+                stores.sink(), work.upload, line.progress, line.done, outbox=work.outbox
+            ) as uploads,
+            Downloads(
+                unit.files,
+                open_at,
+                ahead={name: limits.max_concurrent_files for name, limits in work.limits.items()},
+            ) as downloads,
+        ):
+            return _Unit(unit, work, Path(folder), downloads, uploads, stores, line).run()
+    except Exception as error:
+        if machine_trouble(error) is None:
+            raise
+        # No folder, no thread, no memory: it says nothing of the files, which are read again.
+        return UnitOutcome(
+            unit=unit.name,
+            sources=tuple(
+                record_of(file, _Tally(), failure=failure_of(error, file=file))
+                for file in unit.files
+            ),
+            files=(),
+            effort=Effort(attempts=((line.attempt, replace(line.done)),)),
+        )
 
 
 @dataclass(slots=True)

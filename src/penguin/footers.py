@@ -66,6 +66,8 @@ def parse_footer(footer: bytes, size: int, where: str) -> Footer:
     try:
         metadata = pq.read_metadata(pa.BufferReader(footer))
         schema, reasons = file_schema(metadata)
+    except MemoryError:
+        raise  # Arrow's own is among its errors, and says nothing of the file.
     except (pa.ArrowException, OSError, ValueError) as cause:
         raise FileUnfit("the Parquet footer cannot be read", file=where) from cause
     if _end_of_data(metadata) > size - len(footer):

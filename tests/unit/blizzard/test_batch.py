@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from blizzard.attempts import Attempts
+from blizzard.batch import may_be_a_death
 from blizzard.events import JobSplit
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Report
 from blizzard.runner import RunFailed, RunnerDied, WorkersDied
-from lake.errors import LakeError, StoreDenied
+from lake.errors import JournalConflict, LakeError, StoreDenied
 from lake.storage import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
@@ -151,6 +152,17 @@ def test_a_journal_that_cannot_be_written_is_no_death_of_a_file(tmp_path: Path) 
     bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), store=TakesNoEntry)
 
     assert drained_after(bench, 12) == [("a.ndjson", None)]
+
+
+def test_a_panic_of_a_library_is_no_death() -> None:
+    """HOLES L25: it passes every `except Exception`, and the process lives all the same."""
+    panic = type("PanicException", (BaseException,), {})
+
+    assert not may_be_a_death(panic("an index out of bounds"))
+    assert not may_be_a_death(StoreDenied("refused"))
+    assert may_be_a_death(SystemExit())
+    assert may_be_a_death(RunnerDied("gone"))
+    assert may_be_a_death(JournalConflict("another writes")), "its note is not ours to change"
 
 
 def test_what_runs_the_units_and_dies_with_them_counts(tmp_path: Path) -> None:

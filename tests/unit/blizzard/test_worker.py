@@ -503,7 +503,7 @@ def test_each_source_has_batches_of_its_own_size(place, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("trouble", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
-@pytest.mark.parametrize("where", ["read", "decode", "write", "clear away"])
+@pytest.mark.parametrize("where", ["read", "decode", "write", "clear away", "folder", "last group"])
 def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, trouble, where):
     """HOLES L28: wherever it comes, the files are read again later."""
 
@@ -514,6 +514,8 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
         "read": ("blizzard.worker.Reader.stream", fails),
         "decode": ("blizzard.ndjson.lines._pieces", fails),
         "write": ("blizzard.worker.RollingWriter.take", fails),
+        "folder": ("blizzard.worker.tempfile.TemporaryDirectory", fails),
+        "last group": ("blizzard.worker._Unit._settle", fails),
         "clear away": ("pathlib.Path.unlink", fails),
     }
     put(place.source, "a.ndjson", ndjson(rows(2)))
@@ -526,6 +528,14 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
     assert [each.failure and each.failure.retryable for each in outcome.sources] == [True, True]
     assert {each.failure.code for each in outcome.sources if each.failure} == {"machine_trouble"}
     assert outcome.files == ()
+
+
+def test_a_fault_of_ours_is_no_trouble_of_the_machine(place, monkeypatch):
+    """The unit fails, and says so: nothing is journaled of it."""
+    monkeypatch.setattr("blizzard.worker._Unit.run", lambda _self: {}["x"])
+    put(place.source, "a.ndjson", ndjson(rows(2)))
+    with pytest.raises(KeyError):
+        place.run()
 
 
 def test_a_decompressor_without_memory_has_found_no_corruption(monkeypatch):

@@ -262,3 +262,14 @@ def test_a_new_column_may_be_null_at_every_depth():
             kind={"type": "array", "elementType": struct_of(field_of("x")), "containsNull": True},
         )
     )
+
+
+def test_a_machine_without_memory_has_found_no_fault_in_the_file(monkeypatch):
+    """HOLES L28: the file would be set aside as corrupt."""
+
+    def poor(_footer):
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    monkeypatch.setattr("penguin.footers.pq.read_metadata", poor)
+    with pytest.raises(MemoryError):
+        footer_of(pa.table({"id": [1]}))
