@@ -29,20 +29,21 @@ class Listed(Protocol):
 
 
 Facts = TypeVar("Facts", bound=Listed)
+Given_co = TypeVar("Given_co", bound=Listed, covariant=True)
 Names = Callable[[str], tuple[Sequence[str], Sequence[str]]]
 """Names the folders and the files right in a folder, the good ones, by their paths."""
 
 
-class Lists(Protocol[Facts]):
+class Lists(Protocol[Given_co]):
     """What a store can do in spite of an odd name: all of it raises Odd where it meets one."""
 
-    def objects(self, prefix: str, *, after: str | None) -> Iterator[Facts]:
+    def objects(self, prefix: str, *, after: str | None) -> Iterator[Given_co]:
         """List everything below a prefix."""
 
-    def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Facts]]:
+    def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Given_co]]:
         """List what is right below a prefix."""
 
-    def head(self, path: str) -> Facts | None:
+    def head(self, path: str) -> Given_co | None:
         """Look at one object."""
 
 

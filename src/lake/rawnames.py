@@ -45,7 +45,8 @@ def names(
             "the names in this folder cannot be read", path=f"{uri.rstrip('/')}/{folder}"
         ) from cause
     above = f"{folder}/" if folder else ""
-    folders, files = [], []
+    folders: list[str] = []
+    files: list[str] = []
     for each in found:
         name = each.path.removeprefix(f"{base}/")
         if not is_usable(name) or each.path == base:

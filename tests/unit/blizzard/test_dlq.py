@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -191,7 +192,14 @@ BROKEN: dict[str, tuple[str, bytes, str, str, int | None, str | None]] = {
         None,
     ),
     "empty gzip": ("a.ndjson.gz", b"", "decompress", "decompress_failed", None, None),
-    "no gzip at all": ("a.ndjson.gz", GOOD, "decompress", "decompress_failed", None, None),
+    "no gzip at all": (
+        "a.ndjson.gz",
+        b"id,name\n1,x\n",
+        "decompress",
+        "decompress_failed",
+        None,
+        None,
+    ),
     "truncated zstd": (
         "a.ndjson.zst",
         MAGIC.compress(LONG)[:-20],
@@ -228,7 +236,7 @@ BROKEN: dict[str, tuple[str, bytes, str, str, int | None, str | None]] = {
         4,
         None,
     ),
-    "gzip in a plain name": ("a.ndjson", gz(GOOD), "parse", "not_utf8", 1, None),
+    "zlib in a plain name": ("a.ndjson", zlib.compress(GOOD), "parse", "not_utf8", 1, None),
 }
 
 

@@ -57,7 +57,7 @@ def passed(bench: Bench) -> dict[str, list[str]]:
 
 
 def warned(bench: Bench) -> list[tuple[str, int, str]]:
-    told = bench.said(events.NamesPassedOver)
+    told = [one for one in bench.events if isinstance(one, events.NamesPassedOver)]
     return [(one.reason, one.names, one.example) for one in told]
 
 

@@ -15,7 +15,11 @@ KEYS = {"AWS_ACCESS_KEY_ID": "k", "aws_secret_access_key": "s"}
     [
         ({}, {}, {}),
         (KEYS, {}, {"access_key": "k", "secret_key": "s"}),
-        ({**KEYS, "AWS_SESSION_TOKEN": "t"}, {}, {"access_key": "k", "secret_key": "s", "session_token": "t"}),
+        (
+            {**KEYS, "AWS_SESSION_TOKEN": "t"},
+            {},
+            {"access_key": "k", "secret_key": "s", "session_token": "t"},
+        ),
         ({"AWS_ACCESS_KEY_ID": "k"}, {}, {}),
         ({"region": "eu"}, {"AWS_REGION": "us", "REGION": "x"}, {"region": "eu"}),
         ({}, {"AWS_DEFAULT_REGION": "us"}, {"region": "us"}),
