@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from lake.layout import DELTA_LOG, OUR_TRANSACTIONS
 from lake.storage import ObjectFacts, Reader
 from penguin.errors import TableUnreadable
+from penguin.naming import Naming, naming
 
 SIDECARS = f"{DELTA_LOG}/_sidecars"
 COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version", "sidecar.path")
@@ -25,13 +26,13 @@ class Actions:
     """What one file of a log says of data files, and the transactions that it carries."""
 
     paths: frozenset[str]
-    """The files that it adds or removes, as the log writes them, without their escapes."""
+    """The files that it adds or removes, by their names in the store."""
     transactions: Mapping[str, int]
     at: datetime | None = None
     """When it was written, by the clock of whoever did; None where it does not say."""
 
 
-def read_version(body: bytes, path: str) -> Actions:
+def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
     """Read one version of a log; one that cannot be read is an error, never an empty one."""
     paths: set[str] = set()
     transactions: dict[str, int] = {}
@@ -42,7 +43,7 @@ def read_version(body: bytes, path: str) -> Actions:
         try:
             match json.loads(line):
                 case {"add": {"path": str(name)}} | {"remove": {"path": str(name)}}:
-                    paths.add(unquote(name))
+                    paths.add(named(unquote(name)))
                 case {"txn": {"appId": str(app_id), "version": int(number)}}:
                     if app_id.startswith(OUR_TRANSACTIONS):
                         transactions[app_id] = number
@@ -61,8 +62,9 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
     paths: set[str] = set()
     transactions: dict[str, int] = {}
     sidecars: list[str] = []
+    named = naming(store)
     for batch in _batches(store, facts):
-        paths.update(_paths(batch))
+        paths.update(map(named, _paths(batch)))
         transactions |= _transactions(batch)
         sidecars += _column(batch, "sidecar")
     for name in sidecars:
@@ -75,7 +77,7 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
                 sidecar=where,
             )
         for batch in _batches(store, found):
-            paths.update(_paths(batch))
+            paths.update(map(named, _paths(batch)))
     return Actions(paths=frozenset(paths), transactions=transactions)
 
 

@@ -16,6 +16,7 @@ from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.contested import given_up
 from penguin.crier import Crier
 from penguin.drafting import draft_commit, join_others
+from penguin.errors import CommitFailed
 from penguin.events import (
     FEW,
     CommittedByOther,
@@ -37,6 +38,7 @@ from penguin.foreign import LeftOut
 from penguin.held import HeldFile, HeldMetas, releasable
 from penguin.metas import Metas, delete_metas
 from penguin.ondisk import OnDisk
+from penguin.overtaken import Overtaken
 from penguin.patience import Danger
 from penguin.recall import Memory
 from penguin.scan import unnamed
@@ -176,6 +178,7 @@ class TableRun:
     """The held files that were tried, and the table's shape at that time."""
     _probed: bool = False
     _search: Search | None = None
+    _overtaken: Overtaken = field(default_factory=Overtaken)
     _on_disk: OnDisk = field(default_factory=OnDisk)
     _unnamed: bool = False
     """Whether files of blizzard's that nobody names have been told of."""
@@ -356,9 +359,25 @@ class TableRun:
                 self.emit(CommittedByOther(table=table, version=version, entries=plan.entries))
             case Superseded():
                 self.emit(PlanSuperseded(table=table))
+                self._look_afresh(plan.table.version)
+                return True
             case _:
                 assert_never(outcome)
+        self._overtaken = Overtaken()
         return True
+
+    def _look_afresh(self, version: int | None) -> None:
+        """See that a plan which was overtaken is not made again in the same way, without an end."""
+        self._overtaken = self._overtaken.again(version)
+        if self._overtaken.calls_for_a_fresh_look:
+            self._search, self._memory = None, Memory()
+        if self._overtaken.is_hopeless:
+            self._overtaken = Overtaken()
+            raise CommitFailed(
+                "the table is not as it was read a moment ago, again and again",
+                table=self.settings.table_uri,
+                version=version,
+            )
 
 
 def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:

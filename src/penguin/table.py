@@ -196,8 +196,18 @@ class Table(Snapshot):
         super().__init__(of, store)
         self._writable = store
 
-    def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
+    def commit(
+        self,
+        adds: tuple[Add, ...],
+        transactions: Pairs,
+        metadata: object,
+        *,
+        next_version: bool = False,
+    ) -> None:
         """Append files, if nobody advanced one of the transactions since this snapshot.
+
+        With `next_version` it is the version after this one, or nothing: the library would go on
+        after what others have committed meanwhile, also where that was one of these files.
 
         An error does not say that nothing was committed: open the table again and look.
         """
@@ -218,7 +228,9 @@ class Table(Snapshot):
                 "append",
                 self._handle.schema(),
                 partition_by=list(self.facts.partition_columns),
-                commit_properties=_properties(transactions, metadata),
+                commit_properties=_properties(
+                    transactions, metadata, retries=0 if next_version else None
+                ),
                 post_commithook_properties=_no_hooks(),
             )
 
