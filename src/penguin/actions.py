@@ -81,6 +81,8 @@ class Known:
     """A file that is older than this may have been removed without a trace; None: no file may."""
     first: int = 0
     """The first of the versions that were read; all that follow it were read, too."""
+    told_since: datetime | None = None
+    """The same by what versions say of themselves; their times may be those of a copy."""
     copied: bool = False
     """Whether versions are younger than they say: then their times, and files', are of a copy."""
     last: ObjectFacts | None = None
@@ -160,6 +162,8 @@ class Known:
             actions.at is not None and modified > actions.at + CLOCKS_DIFFER
         )
         self.since = None if self.first == 0 else min(self.since or reaches, reaches)
+        told = min(modified, actions.at or modified) + CLOCKS_DIFFER
+        self.told_since = None if self.first == 0 else min(self.told_since or told, told)
 
 
 NOTHING = Known(table="", version=-1, paths=set(), transactions={}, since=None)
@@ -213,6 +217,7 @@ def _read_anew(store: Reader, table: Snapshot) -> Known:
         paths=set(),
         transactions={},
         since=NEVER,
+        told_since=NEVER,
         first=table.version + 1,
     )
     if classic:
