@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -96,7 +97,8 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a checkpoint, those of them that it has."""
     try:
-        file = pq.ParquetFile(pa.PythonFile(_Ranges(store, facts), mode="r"))
+        source: Any = _Ranges(store, facts)
+        file = pq.ParquetFile(pa.PythonFile(source, mode="r"))
         there = set(file.schema_arrow.names)
         wanted = [name for name in columns if name.partition(".")[0] in there]
         yield from file.iter_batches(columns=wanted)

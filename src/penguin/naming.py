@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-
-from lake.storage import Reader
+from typing import Protocol
 
 URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/")
 KINDS = {
@@ -23,11 +22,24 @@ KINDS = {
 }
 """Schemes that mean the same store."""
 
+
+class Located(Protocol):
+    """A store, as far as it is asked where it is."""
+
+    @property
+    def uri(self) -> str:
+        """Return what it was opened by."""
+
+    @property
+    def local_root(self) -> Path | None:
+        """Return its folder on this machine; None for a remote one."""
+
+
 Naming = Callable[[str], str]
 """Turns a name of the log, without its escapes, into one relative to the table."""
 
 
-def naming(store: Reader) -> Naming:
+def naming(store: Located) -> Naming:
     """Return what names the files of a table that lies in a store."""
     if store.local_root is not None:
         return _on_disk(store.local_root)
@@ -88,7 +100,7 @@ def _place(uri: str) -> _Place | None:
     return None if kind is None else _Place(kind, bucket, host.partition(".")[0], key)
 
 
-def without_links(store: Reader, path: str) -> str:
+def without_links(store: Located, path: str) -> str:
     """Return the name that a file has without links, if it is one in this table."""
     if store.local_root is None:
         return path
@@ -96,7 +108,7 @@ def without_links(store: Reader, path: str) -> str:
     return real[len(root) + 1 :] if real.startswith(f"{root}/") else path
 
 
-def linked_folders(store: Reader, paths: Iterable[str]) -> dict[str, set[str]]:
+def linked_folders(store: Located, paths: Iterable[str]) -> dict[str, set[str]]:
     """Return the folders of some files that are links, by what they are without."""
     found: dict[str, set[str]] = {}
     if store.local_root is not None:

@@ -1,11 +1,18 @@
 """One file has one name, whichever way a log writes it."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from penguin.naming import linked_folders, naming, without_links
+
+
+@dataclass
+class Place:
+    uri: str
+    local_root: Path | None = None
+
 
 INSIDE = "date=2024-01-01/a b#1?.parquet"
 
@@ -31,7 +38,7 @@ INSIDE = "date=2024-01-01/a b#1?.parquet"
 )
 def test_a_uri_of_the_table_is_a_name_in_it(root, prefix):
     """HOLES D21"""
-    named = naming(SimpleNamespace(local_root=None, uri=root))
+    named = naming(Place(root))
     assert named(prefix + INSIDE) == INSIDE
     assert named(INSIDE) == INSIDE
 
@@ -49,14 +56,14 @@ def test_a_uri_of_the_table_is_a_name_in_it(root, prefix):
 )
 def test_what_lies_elsewhere_keeps_its_name(name):
     """HOLES D21: a file of another place is no file of this one."""
-    assert naming(SimpleNamespace(local_root=None, uri="s3://bucket/lake/events"))(name) == name
+    assert naming(Place("s3://bucket/lake/events"))(name) == name
 
 
 def test_another_account_is_another_place():
     """HOLES D21"""
     root = "abfss://c@one.dfs.core.windows.net/events"
     name = "abfss://c@two.dfs.core.windows.net/events/x.parquet"
-    assert naming(SimpleNamespace(local_root=None, uri=root))(name) == name
+    assert naming(Place(root))(name) == name
 
 
 @pytest.mark.parametrize("form", ["file://{}", "file:{}", "file://localhost{}", "{}"])
@@ -66,7 +73,7 @@ def test_a_path_of_a_local_table_is_a_name_in_it(tmp_path: Path, form: str) -> N
     root.mkdir()
     link.symlink_to(root)
     for given in (root, link):
-        named = naming(SimpleNamespace(local_root=given, uri=str(given)))
+        named = naming(Place(str(given), given))
         for way in (root, link):
             assert named(form.format(f"{way}/{INSIDE}")) == INSIDE
         beside = form.format(f"{tmp_path}/table2/x.parquet")
@@ -78,9 +85,9 @@ def test_links_within_a_table(tmp_path: Path) -> None:
     (tmp_path / "real/below").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "away").symlink_to(tmp_path.parent)
-    store = SimpleNamespace(local_root=tmp_path, uri=str(tmp_path))
+    store = Place(str(tmp_path), tmp_path)
     assert without_links(store, "link/below/x.parquet") == "real/below/x.parquet"
     assert without_links(store, "real/x.parquet") == "real/x.parquet"
     assert without_links(store, "away/x.parquet") == "away/x.parquet"
     assert linked_folders(store, ["link/x", "link/y", "real/x", "z"]) == {"real": {"link"}}
-    assert linked_folders(SimpleNamespace(local_root=None, uri="s3://b"), ["link/x"]) == {}
+    assert linked_folders(Place("s3://b"), ["link/x"]) == {}

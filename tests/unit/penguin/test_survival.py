@@ -1,13 +1,16 @@
 """What a log still knows of entries whose transactions it does not have."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from penguin.survival import Survival, survival
 
-ENTRIES = [SimpleNamespace(entry=SimpleNamespace(sequence=n, files=(n,))) for n in range(3, 9)]
-EMPTY = SimpleNamespace(entry=SimpleNamespace(sequence=9, files=()))
+ENTRIES: list[Any] = [
+    SimpleNamespace(entry=SimpleNamespace(sequence=n, files=(n,))) for n in range(3, 9)
+]
+EMPTY: Any = SimpleNamespace(entry=SimpleNamespace(sequence=9, files=()))
 
 
 @pytest.mark.parametrize(
