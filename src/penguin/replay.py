@@ -222,7 +222,7 @@ class Replay:
         position = last.position()
         names = [
             file_name(meta.filename)
-            for meta in read_held(self.store, {}).values()
+            for meta in read_held(self.store).values()
             if (of := entry_named_by(meta)) is not None
             and (of.pipeline, of.journal) == (position.pipeline, position.journal)
             and of.sequence <= kept

@@ -40,6 +40,7 @@ from lake.options import StorageOptions
 from lake.storage import AlreadyThere, Created, Reader, Store, local_path
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, DeltaField, DeltaSchema, TableFacts
+from penguin.naming import naming
 from penguin.recall import Memory, Recalled
 
 REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
@@ -144,7 +145,12 @@ class Snapshot:
 
     def files(self) -> frozenset[str]:
         """Name the files that are in the table, as they are in the store."""
-        return frozenset(unquote(path) for path in self.paths())
+        return frozenset(self._written())
+
+    def _written(self) -> dict[str, str]:
+        """Give the files that are in the table as the log writes them, by their names."""
+        named = naming(self._store)
+        return {named(unquote(path)): path for path in self.paths()}
 
     def may_delete_in_place(self) -> bool:
         """Say whether rows may be deleted without their file being written anew."""
@@ -258,7 +264,7 @@ class Table(Snapshot):
         be back. So the version is written here, create-only. A file that is not in the table is
         refused.
         """
-        written = {unquote(path): path for path in self.paths()}
+        written = self._written()
         gone = [file.filename for file in files if file.filename not in written]
         if gone:
             raise CommitFailed("it is not in the table", file=gone[0], table=self._store.uri)

@@ -8,12 +8,11 @@ import time
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from deltalake.transaction import AddAction
 from typer.testing import CliRunner
 
 from lake.clock import Clock
 from lake.entry import Receipt, digest, encode
-from lake.layout import receipt
+from lake.layout import log_version, receipt
 from lake.schema import Field, FieldType, Schema
 from penguin.cli import app
 from penguin.replay import Replay
@@ -178,24 +177,17 @@ def test_of_several_tables_one_that_was_never_restored_is_no_failure(table, tmp_
     assert (done.exit_code, done.stderr, table.ids()) == (0, "", [1, 2])
 
 
-def test_a_file_that_somebody_has_put_back_does_not_come_back_twice(table, cli):
-    """D14: also when it was compacted since."""
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_file_that_somebody_has_put_back_does_not_come_back_twice(table, cli, whole):
+    """D14, D21: also when it was compacted since, and when it was named by its whole path."""
     commit(table, 1, 2, 3)
     told = (json.loads(line) for line in table.commit_text(2).splitlines())
     add = next(action["add"] for action in told if "add" in action)
     table.delta().restore(1)
-    delta = table.delta()
-    by_hand = AddAction(
-        path=add["path"],
-        size=add["size"],
-        partition_values=add["partitionValues"],
-        modification_time=add["modificationTime"],
-        data_change=True,
-        stats=add["stats"],
-    )
-    delta.create_write_transaction(
-        [by_hand], mode="append", schema=delta.schema(), partition_by=["date"]
-    )
+    if whole:
+        add["path"] = f"file://{table.root}/{add['path']}"
+    by_hand = table.root / log_version(table.delta().version() + 1)
+    by_hand.write_text(json.dumps({"add": add}) + "\n")
     table.delta().optimize.compact()
     assert table.ids() == [1, 2]
     assert "1 files that version" in cli("replay", "--yes").stdout
