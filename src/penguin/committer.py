@@ -19,6 +19,7 @@ from lake.layout import file_name, log_version, receipt
 from lake.meta import EntryName
 from lake.retry import Backoff
 from lake.storage import Reader, Store
+from penguin.actions import touched_since
 from penguin.errors import CommitFailed, TableExists
 from penguin.flow import Add, CommitPlan, Position, TableFacts, Waiting
 from penguin.held import set_aside
@@ -53,7 +54,14 @@ class OpenTable(Protocol):
     def files(self) -> frozenset[str]:
         """Name the files that are in the table, as they are in the store."""
 
-    def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
+    def commit(
+        self,
+        adds: tuple[Add, ...],
+        transactions: Pairs,
+        metadata: object,
+        *,
+        next_version: bool = False,
+    ) -> None:
         """Append files."""
 
     def evolve(
@@ -217,6 +225,8 @@ class Committer:
                 step = _metadata("commit", token, attempt) | plan.metadata()
                 if plan.removes:
                     table.take_out(plan.removes, plan.transactions(), step, self.clock.now())
+                elif plan.goes_by_paths:
+                    table.commit(plan.adds, plan.transactions(), step, next_version=True)
                 else:
                     table.commit(plan.adds, plan.transactions(), step)
             except CommitFailed as error:
@@ -257,9 +267,21 @@ class Committer:
             return AlreadyCommitted(table.version) if whole else Superseded()
         if plan.removes and not {one.filename for one in plan.removes} <= table.files():
             return Superseded()
+        if plan.goes_by_paths and self._is_overtaken(plan, table):
+            return Superseded()
         same_table = table.facts.shape() in (plan.table.shape(), plan.after.shape())
         before = ([part.before for part in plan.advances], [mark.before for mark in marks])
         return None if now == before and same_table else Superseded()
+
+    def _is_overtaken(self, plan: CommitPlan, table: OpenTable) -> bool:
+        """Whether somebody has added or removed one of the files since the plan was made.
+
+        Who does so without penguin leaves no transaction; and a file that was added and then
+        rewritten by an OPTIMIZE is no longer in the table, and its rows are.
+        """
+        oldest = -1 if plan.table.version is None else plan.table.version
+        touched = touched_since(self.store, oldest, table.version)
+        return touched is None or not touched.isdisjoint(add.path for add in plan.adds)
 
     def _version_of(self, token: str, plan: CommitPlan, table: OpenTable) -> int | None:
         """Find the version that carries our token among those since the plan was made."""

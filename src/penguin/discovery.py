@@ -206,8 +206,9 @@ class _Journal:
             raise LogRolledBack(
                 f"the receipt says that entry {self.receipt.sequence} is committed, "
                 f"the Delta log says {_or_none(position.sequence)}: "
-                "the log was rolled back or the table replaced; `penguin replay` commits again "
-                "what it has lost, `penguin forget` goes on without",
+                "the log was rolled back, the table replaced, or somebody has dropped its "
+                "transactions; `penguin replay` shows which, and commits again only what is lost, "
+                "`penguin forget` goes on without",
                 pipeline=self.pipeline,
             )
 

@@ -365,6 +365,14 @@ class CommitPlan:
         """Count the rows that the commit makes visible."""
         return sum(add.rows for add in self.adds)
 
+    @property
+    def goes_by_paths(self) -> bool:
+        """Whether files are added because the log did not name them when it was looked at.
+
+        An entry's files are added because its transaction is not there.
+        """
+        return self.others is not None or bool(self.moved)
+
     def marks(self) -> tuple[Mark, ...]:
         """Give what the commit moves besides the pipelines: files that are, or were, set aside."""
         return (

@@ -25,6 +25,7 @@ from lake.layout import (
 )
 from lake.meta import EntryName, HeldMeta, decode_held, encode_meta, entry_named_by
 from lake.storage import Reader, Store
+from penguin.documents import Documents
 from penguin.flow import Fate, Hold, HoldCode, ReadyEntry, Releasable, Transactions
 
 CONCURRENT = 16
@@ -80,27 +81,17 @@ def set_aside(store: Store, holds: tuple[Hold, ...], now: datetime) -> None:
         list(pool.map(write, holds))
 
 
-def read_held(store: Reader, known: HeldMetas) -> HeldMetas:
-    """List the metas of held files and read those that are not known yet.
+def read_held(store: Reader, known: Documents[HeldMeta] | None = None) -> HeldMetas:
+    """List the metas of held files and read those that are not known, or written anew since."""
+    listed = (facts for facts in store.objects(HELD) if is_meta(facts.path, HELD))
+    return (known or Documents()).read(store, listed, _decode)
 
-    One that is written again says the same of the same file; only its reasons may be others.
-    """
-    listed = [facts.path for facts in store.objects(HELD) if is_meta(facts.path, HELD)]
 
-    def read(path: str) -> HeldMeta | None:
-        if path in known:
-            return known[path]
-        body = store.get(path)
-        if body is None:
-            return None  # Another penguin has deleted it since it was listed.
-        try:
-            return decode_held(body, path)
-        except DocumentUnreadable as unreadable:
-            return _unreadable(path, unreadable)
-
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="held") as pool:
-        found = zip(listed, pool.map(read, listed), strict=True)
-        return {path: meta for path, meta in found if meta is not None}
+def _decode(body: bytes, path: str) -> HeldMeta:
+    try:
+        return decode_held(body, path)
+    except DocumentUnreadable as unreadable:
+        return _unreadable(path, unreadable)
 
 
 def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:

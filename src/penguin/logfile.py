@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 from lake.layout import DELTA_LOG, OUR_TRANSACTIONS
 from lake.storage import ObjectFacts, Reader
 from penguin.errors import TableUnreadable
+from penguin.naming import Naming, naming
 
 SIDECARS = f"{DELTA_LOG}/_sidecars"
 COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version", "sidecar.path")
@@ -25,13 +27,13 @@ class Actions:
     """What one file of a log says of data files, and the transactions that it carries."""
 
     paths: frozenset[str]
-    """The files that it adds or removes, as the log writes them, without their escapes."""
+    """The files that it adds or removes, by their names in the store."""
     transactions: Mapping[str, int]
     at: datetime | None = None
     """When it was written, by the clock of whoever did; None where it does not say."""
 
 
-def read_version(body: bytes, path: str) -> Actions:
+def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
     """Read one version of a log; one that cannot be read is an error, never an empty one."""
     paths: set[str] = set()
     transactions: dict[str, int] = {}
@@ -42,7 +44,7 @@ def read_version(body: bytes, path: str) -> Actions:
         try:
             match json.loads(line):
                 case {"add": {"path": str(name)}} | {"remove": {"path": str(name)}}:
-                    paths.add(unquote(name))
+                    paths.add(named(unquote(name)))
                 case {"txn": {"appId": str(app_id), "version": int(number)}}:
                     if app_id.startswith(OUR_TRANSACTIONS):
                         transactions[app_id] = number
@@ -61,8 +63,9 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
     paths: set[str] = set()
     transactions: dict[str, int] = {}
     sidecars: list[str] = []
+    named = naming(store)
     for batch in _batches(store, facts):
-        paths.update(_paths(batch))
+        paths.update(map(named, _paths(batch)))
         transactions |= _transactions(batch)
         sidecars += _column(batch, "sidecar")
     for name in sidecars:
@@ -75,7 +78,7 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
                 sidecar=where,
             )
         for batch in _batches(store, found):
-            paths.update(_paths(batch))
+            paths.update(map(named, _paths(batch)))
     return Actions(paths=frozenset(paths), transactions=transactions)
 
 
@@ -94,7 +97,8 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a checkpoint, those of them that it has."""
     try:
-        file = pq.ParquetFile(pa.PythonFile(_Ranges(store, facts), mode="r"))
+        source: Any = _Ranges(store, facts)
+        file = pq.ParquetFile(pa.PythonFile(source, mode="r"))
         there = set(file.schema_arrow.names)
         wanted = [name for name in columns if name.partition(".")[0] in there]
         yield from file.iter_batches(columns=wanted)

@@ -60,7 +60,7 @@ class Order:
 
     def held(self) -> frozenset[str]:
         """Name the files that are held now."""
-        metas = read_held(self.store, {})
+        metas = read_held(self.store)
         table = self.open_log(self.store).open()
         aside = Aside() if table is None else sort_out(metas, table.transaction)
         return frozenset(one.name for one in aside.held)
@@ -151,7 +151,7 @@ class Order:
             log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
         )
         for _ in range(LOOKS):
-            metas = read_held(self.store, {})
+            metas = read_held(self.store)
             table = self.open_log(self.store).open()
             aside = Aside() if table is None else sort_out(metas, table.transaction)
             plan = None if table is None else plan_of(table, aside.held)

@@ -15,6 +15,7 @@ from lake.errors import DocumentUnreadable, JournalLost
 from lake.layout import PENDING, is_meta, journal_entry, journal_transaction
 from lake.meta import EntryName, Meta, decode_meta, entry_named_by
 from lake.storage import Reader, Store
+from penguin.documents import Documents
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
 from penguin.strangers import why_not_a_data_file
 
@@ -40,7 +41,8 @@ class Bare:
     meta: Meta
 
 
-Metas = Mapping[str, EntryName | Bare | LeftAlone]
+Pending = EntryName | Bare | LeftAlone
+Metas = Mapping[str, Pending]
 """What waits in `_staging/pending/`, by path."""
 
 
@@ -53,29 +55,22 @@ class Heard:
     stopped: tuple[Stopped, ...]
 
 
-def read_metas(store: Reader, known: Metas) -> Metas:
-    """List the metas that wait and read those that are not known yet: a meta never changes."""
-    listed = [facts.path for facts in store.objects(PENDING) if is_meta(facts.path)]
+def read_metas(store: Reader, known: Documents[Pending]) -> Metas:
+    """List the metas that wait and read those that are not known yet, or written anew since."""
+    listed = (facts for facts in store.objects(PENDING) if is_meta(facts.path))
+    return known.read(store, listed, _decode)
 
-    def read(path: str) -> EntryName | Bare | LeftAlone | None:
-        if path in known:
-            return known[path]
-        body = store.get(path)
-        if body is None:
-            return None  # Another penguin has deleted it since it was listed.
-        try:
-            meta = decode_meta(body, path)
-        except DocumentUnreadable as unreadable:
-            return LeftAlone(unreadable.message)
-        named = entry_named_by(meta)
-        if named is not None:
-            return named
-        wrong = why_not_a_data_file(path, meta)
-        return Bare(meta) if wrong is None else LeftAlone(wrong)
 
-    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="meta") as pool:
-        found = zip(listed, pool.map(read, listed), strict=True)
-        return {path: meta for path, meta in found if meta is not None}
+def _decode(body: bytes, path: str) -> Pending:
+    try:
+        meta = decode_meta(body, path)
+    except DocumentUnreadable as unreadable:
+        return LeftAlone(unreadable.message)
+    named = entry_named_by(meta)
+    if named is not None:
+        return named
+    wrong = why_not_a_data_file(path, meta)
+    return Bare(meta) if wrong is None else LeftAlone(wrong)
 
 
 def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:

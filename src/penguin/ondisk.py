@@ -25,7 +25,8 @@ class OnDisk:
         if store.local_root is None:
             return
         if self._last is not None and store.head(log_version(self._version)) == self._last:
-            wanted = [log_version(number) for number in range(self._version + 1, version + 1)]
+            numbers = range(self._version + 1, version + 1)
+            wanted: list[str] = [log_version(number) for number in numbers]
         else:
             wanted = _needed(store, version)
         for path in wanted:

@@ -96,6 +96,13 @@ def replay(
     context: typer.Context,
     pipeline: OnlyPipeline = None,
     sure: Sure = False,
+    rows_missing: Annotated[
+        bool,
+        typer.Option(
+            "--rows-missing",
+            help="Also where the log cannot tell: you have seen that the rows are not there.",
+        ),
+    ] = False,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
@@ -104,14 +111,10 @@ def replay(
 
     def settle(order: "Replay") -> list[str]:
         said = []
-        behind = _of(order.setbacks(), pipeline)
-        for one in behind:
+        for one in _of(order.setbacks(), pipeline):
             if sure:
-                order.replay_lost(one)
-            said.append(
-                f"pipeline {one.position.pipeline}: entries {_span(one)} "
-                + ("are committed again by the next poll" if sure else "would be committed again")
-            )
+                order.replay_lost(one, rows_missing=rows_missing)
+            said += _replayed(one, sure=sure, rows_missing=rows_missing)
         if unlisted := order.unlisted():
             if sure:
                 order.list_again(unlisted)
@@ -148,10 +151,12 @@ def forget(
         said = []
         for one in _of(order.setbacks(), pipeline):
             version = order.forget_lost(one) if sure else None
-            said.append(
-                f"pipeline {one.position.pipeline}: entries {_span(one)} "
-                + ("would be left out" if version is None else f"are left out (version {version})")
-            )
+            said += _kept(one, sure=sure)
+            if (lost := _lost(one)) is not None:
+                what = (
+                    "would be left out" if version is None else f"are left out (version {version})"
+                )
+                said.append(f"{lost} {what}")
         return said
 
     tables = given.tables(context, files, folders)
@@ -201,8 +206,48 @@ def _of(found: "tuple[Setback, ...]", pipeline: str | None) -> "list[Setback]":
     return [one for one in found if pipeline in (None, one.position.pipeline)]
 
 
-def _span(setback: "Setback") -> str:
-    return f"{(setback.position.sequence or 0) + 1} to {setback.receipt.sequence}"
+def _replayed(setback: "Setback", *, sure: bool, rows_missing: bool) -> list[str]:
+    """Say what becomes of entries that the log has no transaction of."""
+    said = _kept(setback, sure=sure)
+    if (lost := _lost(setback)) is not None:
+        what = "are committed again by the next poll" if sure else "would be committed again"
+        said.append(f"{lost} {what}")
+        if setback.survival.doubtful is not None and not (sure or rows_missing):
+            said.append(_in_doubt(setback))
+    return said
+
+
+def _kept(setback: "Setback", *, sure: bool) -> list[str]:
+    """Say which entries the log knows the files of, and that nothing is added for them."""
+    last = setback.survival.up_to
+    if last is None:
+        return []
+    what = "is written down again" if sure else "would be written down again"
+    entries = f"entries {setback.first} to {last}"
+    said = (
+        f"pipeline {setback.position.pipeline}: the log still knows files of {entries}: somebody "
+        f"has dropped its transactions, not the rows. That they are committed {what}, and no row "
+        "is added"
+    )
+    return [said]
+
+
+def _lost(setback: "Setback") -> str | None:
+    """Name the entries that the log has lost; None where it has lost none."""
+    if setback.first_lost > setback.receipt.sequence:
+        return None
+    return (
+        f"pipeline {setback.position.pipeline}: entries {setback.first_lost} to "
+        f"{setback.receipt.sequence}"
+    )
+
+
+def _in_doubt(setback: "Setback") -> str:
+    first, last = setback.survival.doubtful or (0, 0)
+    return (
+        f"pipeline {setback.position.pipeline}: of entries {first} to {last} the log cannot tell "
+        "whether their rows are in the table; look for them, and say --rows-missing if they are not"
+    )
 
 
 def _chosen(

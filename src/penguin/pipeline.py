@@ -10,12 +10,15 @@ from lake.clock import Clock
 from lake.entry import encode
 from lake.exclusive import probe
 from lake.layout import log_version, protocol, receipt
+from lake.meta import HeldMeta
 from lake.storage import Reader, Store, local_path
 from lake.telemetry.events import Emit
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.contested import given_up
 from penguin.crier import Crier
+from penguin.documents import Documents
 from penguin.drafting import draft_commit, join_others
+from penguin.errors import CommitFailed
 from penguin.events import (
     FEW,
     CommittedByOther,
@@ -34,9 +37,10 @@ from penguin.flow import (
     Waiting,
 )
 from penguin.foreign import LeftOut
-from penguin.held import HeldFile, HeldMetas, releasable
-from penguin.metas import Metas, delete_metas
+from penguin.held import HeldFile, releasable
+from penguin.metas import Pending, delete_metas
 from penguin.ondisk import OnDisk
+from penguin.overtaken import Overtaken
 from penguin.patience import Danger
 from penguin.recall import Memory
 from penguin.scan import unnamed
@@ -169,13 +173,14 @@ class TableRun:
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
     _memory: Memory = field(default_factory=Memory)
-    _metas: Metas | None = None
-    _held: HeldMetas = field(default_factory=dict)
+    _metas: Documents[Pending] = field(default_factory=Documents)
+    _held: Documents[HeldMeta] = field(default_factory=Documents)
     _protocol: int | None = None
-    _judged: tuple[object, frozenset[str]] = (None, frozenset())
-    """The held files that were tried, and the table's shape at that time."""
+    _judged: tuple[object, frozenset[tuple[str, str]]] = (None, frozenset())
+    """The table's shape, and the held files that were tried by it: their names, since when held."""
     _probed: bool = False
     _search: Search | None = None
+    _overtaken: Overtaken = field(default_factory=Overtaken)
     _on_disk: OnDisk = field(default_factory=OnDisk)
     _unnamed: bool = False
     """Whether files of blizzard's that nobody names have been told of."""
@@ -225,7 +230,6 @@ class TableRun:
             known_protocol=self._protocol,
             search=search,
         )
-        self._metas, self._held = sight.metas, sight.held_metas
         self._protocol = sight.protocol
         self._crier.strays(sight.strays)
         self._name_unnamed(store, sight)
@@ -276,9 +280,9 @@ class TableRun:
         """Give the held files that are worth a look: new ones, or all where the table changed."""
         shape = None if sight.table is None else sight.table.facts.shape()
         known_shape, tried = self._judged
-        held = sight.aside.held
-        self._judged = (shape, frozenset(one.name for one in held))
-        return held if shape != known_shape else tuple(o for o in held if o.name not in tried)
+        held = {(one.name, one.meta.held_at): one for one in sight.aside.held}
+        self._judged = (shape, frozenset(held))
+        return tuple(one for key, one in held.items() if shape != known_shape or key not in tried)
 
     def _probe(self, store: Store, table: Snapshot | None) -> None:
         """Before the first commit see that the store refuses to write a version twice."""
@@ -356,9 +360,25 @@ class TableRun:
                 self.emit(CommittedByOther(table=table, version=version, entries=plan.entries))
             case Superseded():
                 self.emit(PlanSuperseded(table=table))
+                self._look_afresh(plan.table.version)
+                return True
             case _:
                 assert_never(outcome)
+        self._overtaken = Overtaken()
         return True
+
+    def _look_afresh(self, version: int | None) -> None:
+        """See that a plan which was overtaken is not made again in the same way, without an end."""
+        self._overtaken = self._overtaken.again(version)
+        if self._overtaken.calls_for_a_fresh_look:
+            self._search, self._memory = None, Memory()
+        if self._overtaken.is_hopeless:
+            self._overtaken = Overtaken()
+            raise CommitFailed(
+                "the table is not as it was read a moment ago, again and again",
+                table=self.settings.table_uri,
+                version=version,
+            )
 
 
 def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:

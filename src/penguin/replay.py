@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from lake.clock import Clock
 from lake.entry import Receipt, digest_number, encode
-from lake.errors import JournalLost
-from lake.layout import HELD_TRANSACTIONS, file_name, held_meta
+from lake.errors import JournalLost, LakeError, Whose
+from lake.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
 from lake.layout import receipt as receipt_path
-from lake.meta import EntryName
+from lake.meta import EntryName, entry_named_by
 from lake.storage import Store
 from penguin import evolution
 from penguin.actions import read_log
@@ -35,11 +35,20 @@ from penguin.flow import (
     Position,
     ReadyEntry,
     Refused,
+    held_mark,
 )
-from penguin.held import read_entry, set_aside
+from penguin.held import read_entry, read_held, set_aside
 from penguin.settings import Evolution, TableSettings
+from penguin.survival import Survival, look_into
 from penguin.table import Log, Table
 from penguin.undone import NoRestore, NothingToReplay, Undone, find_undone
+
+
+class RowsUncertain(LakeError):
+    """Nobody but a person who looks can say whether rows are in the table."""
+
+    code = "rows_uncertain"
+    whose = Whose.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +59,18 @@ class Setback:
     """Where the log says it stands."""
     receipt: Receipt
     """What was committed last."""
+    survival: Survival = field(default_factory=Survival)
+    """What of the entries in between the log has all the same."""
+
+    @property
+    def first(self) -> int:
+        """Return the first of the entries that the log has no transaction of."""
+        return (self.position.sequence or 0) + 1
+
+    @property
+    def first_lost(self) -> int:
+        """Return the first of the entries whose files are gone from the log, too."""
+        return max(self.first, (self.survival.up_to or 0) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +97,39 @@ class Replay:
                 pipeline, receipt.journal, _no_log if table is None else table.transaction
             )
             if receipt.sequence > (position.sequence or 0):
-                behind.append(Setback(position=position, receipt=receipt))
+                found_of = self._survival(position, receipt, table)
+                behind.append(Setback(position=position, receipt=receipt, survival=found_of))
         return tuple(behind)
 
-    def replay_lost(self, setback: Setback) -> None:
-        """Let the entries that the log has lost be committed again: the next poll does."""
-        position = setback.position
+    def _survival(self, position: Position, receipt: Receipt, table: Table | None) -> Survival:
+        if table is None:
+            return Survival()
+        names = (
+            EntryName(position.pipeline, receipt.journal, sequence)
+            for sequence in range((position.sequence or 0) + 1, receipt.sequence + 1)
+        )
+        entries = (read_entry(self.store, name) for name in names)
+        there = tuple(ready for ready in entries if ready is not None)
+        return look_into(self.store, table, there)
+
+    def replay_lost(self, setback: Setback, *, rows_missing: bool = False) -> None:
+        """Let the entries that the log has lost be committed again: the next poll does.
+
+        Of those whose files the log still knows the transactions are written anew, and no row is
+        added. Where the log cannot tell, `rows_missing` says that somebody has looked.
+        """
+        position, doubtful = setback.position, setback.survival.doubtful
+        if doubtful is not None and not rows_missing:
+            raise RowsUncertain(
+                f"the log has no versions left that would tell whether the files of entries "
+                f"{doubtful[0]} to {doubtful[1]} were committed: their rows may be in the table. "
+                "Look for them; then say --rows-missing to commit the entries again, or `penguin "
+                "forget` to go on without",
+                pipeline=position.pipeline,
+            )
+        if setback.survival.up_to is not None:
+            self._settle(setback, setback.survival.up_to)
+            return
         # With entry 0 the receipt still says that this journal is wanted, and no earlier one.
         committed = self._entry(position.pipeline, position.journal, position.sequence or 0)
         if position.sequence is not None and digest_number(committed.digest) != position.digest:
@@ -137,21 +185,54 @@ class Replay:
                 pipeline=position.pipeline,
                 path=last.path,
             )
+        return self._settle(setback, receipt.sequence)
+
+    def _settle(self, setback: Setback, sequence: int) -> int:
+        """Write into the log that entries up to one are settled, add nothing; give the version.
+
+        What is held of entries that the log remembers stays held: its marks are lost with the
+        transactions, and a note without a mark would be taken for one that means nothing.
+        """
+        position, kept = setback.position, setback.survival.up_to
+        last = self._entry(position.pipeline, setback.receipt.journal, sequence)
         table = self.open_log(self.store).open()
         facts = new_table(last.entry, self.settings) if table is None else table.facts
-        first = (position.sequence or 0) + 1
+        note = {}
+        if kept is not None:
+            note["remembered"] = {position.pipeline: [setback.first, kept]}
+        if sequence >= setback.first_lost:
+            note["forgotten"] = {position.pipeline: [setback.first_lost, sequence]}
         plan = CommitPlan(
             table=facts,
             after=facts,
             changes=Changes(),
             adds=(),
             advances=(Advance(before=position, entries=(last,)),),
-            note={"forgotten": {position.pipeline: [first, receipt.sequence]}},
+            moved=() if table is None or kept is None else self._marks(table, last, kept),
+            note=note,
         )
         outcome = self._committer().carry_out(plan)
         if isinstance(outcome, Superseded):
             raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
         return outcome.version
+
+    def _marks(self, table: Table, last: ReadyEntry, kept: int) -> tuple[Mark, ...]:
+        """Return the marks that files held of a journal's entries should have, and have not."""
+        known = read_log(self.store, table)
+        position = last.position()
+        names = [
+            file_name(meta.filename)
+            for meta in read_held(self.store).values()
+            if (of := entry_named_by(meta)) is not None
+            and (of.pipeline, of.journal) == (position.pipeline, position.journal)
+            and of.sequence <= kept
+            and meta.filename not in known.paths
+        ]
+        return tuple(
+            held_mark(name, None, Fate.HELD)
+            for name in names
+            if table.transaction(held_transaction(name)) is None
+        )
 
     def undone(self) -> tuple[Undone, tuple[Add, ...]]:
         """Say what the last RESTORE took out and is not back yet."""

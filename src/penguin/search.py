@@ -7,7 +7,7 @@ a sweep and comes to the same.
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lake.clock import Clock
@@ -15,10 +15,11 @@ from lake.layout import TablePath, timed_id
 from lake.meta import Meta
 from lake.pattern import matcher
 from lake.storage import Reader
-from lake.watermark import advance, is_late
+from lake.watermark import advance, is_late, place
 from penguin.actions import NOTHING, Known, read_back, read_log
 from penguin.flow import TableFacts
 from penguin.foreign import Candidate, LeftOut, Stranger
+from penguin.naming import linked_folders, without_links
 from penguin.scan import Windows, poll, sweep
 from penguin.settings import TableSettings
 from penguin.strangers import (
@@ -29,6 +30,7 @@ from penguin.strangers import (
     is_reserved,
     is_settled,
     name_taken,
+    same_file,
     sort_out,
     too_old,
 )
@@ -149,10 +151,7 @@ class Search:
 
         Files that entries name are left to them.
         """
-        if self._known is not None and (table is None or table.id != self._known.table):
-            self._start_over()
-        known = NOTHING if table is None else read_log(store, table, self._known)
-        self._known = None if table is None else known
+        known = self._read(store, table)
         done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
         waiting = {path: meta for path, meta in asked.items() if path not in set(done)}
         claimed, missing = look_at(store, waiting)
@@ -160,10 +159,11 @@ class Search:
             path: one for path, one in (self._pool | claimed).items() if path not in named
         }
         found = sort_out(candidates.values(), known)
-        if found.forgotten:
-            read_back(store, known)
+        while found.forgotten and not known.deep:
+            oldest = (known.oldest(one.path, one.modified) for one in found.forgotten)
+            read_back(store, known, min(oldest))
             found = sort_out(candidates.values(), known)
-        old = [too_old(one, known.since) for one in found.forgotten if known.since is not None]
+        found, linked = self._without_links(store, found, known)
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
         self._go_on(found)
@@ -174,7 +174,8 @@ class Search:
             more=self._unread,
             left_out=(
                 *missing,
-                *old,
+                *(too_old(one, known) for one in found.forgotten),
+                *linked,
                 *(name_taken(one, by) for one, by in found.taken),
                 *(one for one in judged if isinstance(one, LeftOut)),
             ),
@@ -186,8 +187,41 @@ class Search:
             listing=self._listing,
         )
 
+    def _read(self, store: Reader, table: Snapshot | None) -> Known:
+        """Read the log; where it is another than before, nothing that was known counts."""
+        before, known = (
+            self._known,
+            NOTHING if table is None else read_log(store, table, self._known),
+        )
+        self._known = None if table is None else known
+        if before is not None and (known.table != before.table or _is_another(known, before)):
+            self._start_over()
+        return known
+
+    def _without_links(
+        self, store: Reader, found: Sorted, known: Known
+    ) -> tuple[Sorted, list[LeftOut]]:
+        """Take out what has another name in the table, by a link, and is known by that one.
+
+        A name with a UUID needs no look: it is known wherever it lies.
+        """
+        is_data = self._is_data()
+        plain = [one.path for one in found.new if file_id(one.path) is None]
+        links = linked_folders(store, known.paths) if plain else {}
+        names: dict[str, str] = {}
+        for path in plain:
+            real = without_links(store, path)
+            folder, name = place(real)
+            told = (f"{link}/{name}" for link in links.get(folder, ()))
+            known_as = next((other for other in told if other in known.paths), None)
+            if known_as is not None or (real != path and is_data(real)):
+                names[path] = known_as or real
+        linked = [same_file(one, names[one.path]) for one in found.new if one.path in names]
+        new = tuple(one for one in found.new if one.path not in names)
+        return replace(found, new=new), linked
+
     def _start_over(self) -> None:
-        """Look at everything again: this is another table, and what the last one had is not in it.
+        """Look at everything again: this is another log, and what the last one had is not in it.
 
         The next look sweeps, as that of a new process does.
         """
@@ -216,7 +250,7 @@ class Search:
             key=lambda one: (one.claim is None, one.path),
         )
         unread = [one for one in order if not self._is_read(one)]
-        verdicts = self._read(store, unread[:limit])
+        verdicts = self._read_footers(store, unread[:limit])
         self._fresh = [one.path for one in unread[:limit]]
         denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
@@ -232,7 +266,7 @@ class Search:
         left_out = (one for one in judged if isinstance(one, LeftOut))
         return [*good[:limit], *refused, *denied, *left_out]
 
-    def _read(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
+    def _read_footers(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
         """Read footers, several at a time, and say how far that is."""
         verdicts: list[Verdict | None] = []
         with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
@@ -284,6 +318,11 @@ class Search:
         pattern = self.settings.file_pattern
         also = (lambda _path: False) if pattern is None else matcher(pattern)
         return lambda path: not is_reserved(path) and (timed_id(path) is not None or also(path))
+
+
+def _is_another(known: Known, before: Known) -> bool:
+    """Whether the log was read anew because it is not the one of before, as far as that shows."""
+    return known is not before and known.last is not None and known.last.etag is not None
 
 
 def still_there(store: Reader, found: Found) -> tuple[tuple[Stranger, ...], tuple[LeftOut, ...]]:

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lake.entry import Handoff
+from lake.meta import HeldMeta
 from lake.storage import Reader
 from penguin.discovery import Survey, read_journals, survey
+from penguin.documents import Documents
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
 from penguin.foreign import LeftOut
-from penguin.held import Aside, HeldMetas, read_held, sort_out
-from penguin.metas import Metas, asked_for, hear, read_metas, settled, strays
+from penguin.held import Aside, read_held, sort_out
+from penguin.metas import Metas, Pending, asked_for, hear, read_metas, settled, strays
 from penguin.patience import Danger, danger, instant
 from penguin.search import Found, Search
 from penguin.settings import DiscoverBy, TableSettings
@@ -36,7 +38,6 @@ class Sight:
     """Metas that are left alone, each with the reason."""
     aside: Aside = field(default_factory=Aside)
     """Files that are held."""
-    held_metas: HeldMetas = field(default_factory=dict)
     others: Found = field(default_factory=Found)
     """Files that other programs wrote."""
 
@@ -72,8 +73,8 @@ def look(
     store: Reader,
     log: LogReader,
     *,
-    known: Metas | None = None,
-    known_held: HeldMetas | None = None,
+    known: Documents[Pending] | None = None,
+    known_held: Documents[HeldMeta] | None = None,
     known_protocol: int | None = None,
     search: Search | None = None,
 ) -> Sight:
@@ -92,11 +93,12 @@ def look(
                 search.drop()
     staged = found.handoff is Handoff.STAGING
     hears_others = search is not None and (staged or _is_scanned(found, settings))
-    metas = read_metas(store, known or {}) if staged or hears_others or known is None else {}
+    pending: Documents[Pending] = Documents() if known is None else known
+    metas = read_metas(store, pending) if staged or hears_others or not pending.asked else {}
     if not found.receipts and not found.stopped and not hears_others:
         left = strays(metas, (), (), hears_others=False)
         return Sight(handoff=found.handoff, protocol=found.protocol, metas=metas, strays=left)
-    held_metas = read_held(store, known_held or {})
+    held_metas = read_held(store, known_held)
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
     waiting = read_journals(store, found, transactions, max_files=settings.max_files_per_commit)
@@ -113,7 +115,6 @@ def look(
         settled=done,
         strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
         aside=sort_out(held_metas, transactions),
-        held_metas=held_metas,
     )
     if search is not None and hears_others:
         entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
 
-from lake.layout import META_SUFFIX, is_hidden, stranger_transaction
+from lake.layout import META_SUFFIX, file_name, is_hidden, stranger_transaction
 from lake.lookback import Window
 from lake.meta import Meta
 from lake.partition import ESCAPED, Template, unescape
-from penguin.actions import Known
+from penguin.actions import LONG_AGO, NEVER, Known
 from penguin.deltatypes import struct_of, why_no_table
 from penguin.fileschema import FORBIDDEN
 from penguin.flow import DeltaField, DeltaSchema
@@ -150,12 +150,19 @@ def sort_out(candidates: Iterable[Candidate], known: Known) -> Sorted:
     settled: list[Candidate] = []
     forgotten: list[Candidate] = []
     taken: list[tuple[Candidate, str]] = []
+    unknown: list[Candidate] = []
     for one in candidates:
         if is_settled(one.path, known):
             settled.append(one)
         elif known.transaction(one.transaction) is not None:
             taken.append((one, known.namesake(one.path) or ""))
-        elif one.claim is None and known.since is not None and one.modified < known.since:
+        else:
+            unknown.append(one)
+    alike = known.alike(one.path for one in unknown)
+    for one in unknown:
+        if (by := alike.get(file_name(one.path))) is not None:
+            taken.append((one, by))
+        elif one.claim is None and known.may_have_lost(one.path, one.modified):
             forgotten.append(one)
         else:
             new.append(one)
@@ -190,14 +197,35 @@ def name_taken(one: Candidate, by: str) -> LeftOut:
     )
 
 
-def too_old(one: Candidate, since: datetime) -> LeftOut:
+def too_old(one: Candidate, known: Known) -> LeftOut:
     """Say that a file is older than what the log remembers."""
+    since, oldest = known.since, known.oldest(one.path, one.modified)
+    when = (
+        f"it is from {oldest:%Y-%m-%d %H:%M} UTC"
+        if oldest > LONG_AGO
+        else "the directory was copied, so its time says nothing"
+    )
+    reaches = (
+        "the log has no versions left that would tell of removed files"
+        if since is None or since == NEVER
+        else f"the versions of the log reach back to {since:%Y-%m-%d %H:%M} UTC only"
+    )
     return LeftOut(
         path=one.path,
         code=TOO_OLD,
-        reason=f"it is from {one.modified:%Y-%m-%d %H:%M} UTC and the log remembers removed files "
-        f"since {since:%Y-%m-%d %H:%M} UTC only: it may have been removed before; "
+        reason=f"{when}, and {reaches}: it may have been removed before; "
         "a meta in _staging/pending commits it",
+        modified=one.modified,
+    )
+
+
+def same_file(one: Candidate, name: str) -> LeftOut:
+    """Say that a file has another name in the table, by a link."""
+    return LeftOut(
+        path=one.path,
+        code=TAKEN,
+        reason=f"it is {name} under another name, by a link, and a file is committed once",
+        asked_by=one.asked_by,
         modified=one.modified,
     )
 

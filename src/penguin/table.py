@@ -42,6 +42,7 @@ from lake.storage import AlreadyThere, Created, Reader, Store, local_path
 from penguin.deltatypes import inner_structs
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, DeltaField, DeltaSchema, TableFacts
+from penguin.naming import naming
 from penguin.recall import Memory, Recalled
 
 REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
@@ -146,7 +147,12 @@ class Snapshot:
 
     def files(self) -> frozenset[str]:
         """Name the files that are in the table, as they are in the store."""
-        return frozenset(unquote(path) for path in self.paths())
+        return frozenset(self._written())
+
+    def _written(self) -> dict[str, str]:
+        """Give the files that are in the table as the log writes them, by their names."""
+        named = naming(self._store)
+        return {named(unquote(path)): path for path in self.paths()}
 
     def may_delete_in_place(self) -> bool:
         """Say whether rows may be deleted without their file being written anew."""
@@ -198,8 +204,18 @@ class Table(Snapshot):
         super().__init__(of, store)
         self._writable = store
 
-    def commit(self, adds: tuple[Add, ...], transactions: Pairs, metadata: object) -> None:
+    def commit(
+        self,
+        adds: tuple[Add, ...],
+        transactions: Pairs,
+        metadata: object,
+        *,
+        next_version: bool = False,
+    ) -> None:
         """Append files, if nobody advanced one of the transactions since this snapshot.
+
+        With `next_version` it is the version after this one, or nothing: the library would go on
+        after what others have committed meanwhile, also where that was one of these files.
 
         An error does not say that nothing was committed: open the table again and look.
         """
@@ -220,7 +236,9 @@ class Table(Snapshot):
                 "append",
                 self._handle.schema(),
                 partition_by=list(self.facts.partition_columns),
-                commit_properties=_properties(transactions, metadata),
+                commit_properties=_properties(
+                    transactions, metadata, retries=0 if next_version else None
+                ),
                 post_commithook_properties=_no_hooks(),
             )
 
@@ -248,7 +266,7 @@ class Table(Snapshot):
         be back. So the version is written here, create-only. A file that is not in the table is
         refused.
         """
-        written = {unquote(path): path for path in self.paths()}
+        written = self._written()
         gone = [file.filename for file in files if file.filename not in written]
         if gone:
             raise CommitFailed("it is not in the table", file=gone[0], table=self._store.uri)

@@ -15,6 +15,7 @@ from lake.errors import LakeError, Whose
 from lake.layout import TablePath, log_version
 from lake.storage import Reader
 from penguin.flow import Add
+from penguin.naming import naming
 
 COMMIT = "commit"
 
@@ -48,12 +49,13 @@ class Undone:
 def find_undone(store: Reader, newest: int) -> Undone:
     """Find the last RESTORE of a log and what it took out; whatever is unclear is an error."""
     back: set[str] = set()
+    named = naming(store)
     for version in range(newest, -1, -1):
         actions = _read(store, version)
         told = _commit_info(actions)
         if told.get("operation") == "RESTORE":
             return _undone(store, version, told, back)
-        back |= {add.path for add in _adds(actions, version)}
+        back |= {named(add.path) for add in _adds(actions, version)}
     raise NoRestore("the log has no RESTORE", table=store.uri)
 
 

@@ -339,3 +339,20 @@ def test_statistics_come_from_the_footer(table):
         "nullCount": {"id": 0, "name": 1},
     }
     assert pq.read_metadata(table.root / path).num_rows == 3
+
+
+# ------------------------------------------------------------------------------ mended metas
+
+
+@pytest.mark.parametrize("wrong", [{"record_count": 7}, {"size": 3}, None])
+def test_a_meta_that_is_written_again_is_read_again_by_a_penguin_that_runs(table, wrong):
+    """HOLES W36: `file_unfit` says to write it again; a meta may also be read half written."""
+    path = table.file(1)
+    meta = table.meta(path, **(wrong or {}))
+    if wrong is None:
+        meta.write_text(meta.read_text()[:20])
+    penguin = table.penguin(discovery=DiscoverBy.STAGING).drain()
+    assert table.ids() == []
+    table.meta(path)
+    penguin.drain()
+    assert (table.ids(), table.metas()) == ([1], [])

@@ -107,8 +107,8 @@ class Forgetful(Table):
 
     failures = 1
 
-    def commit(self, adds, transactions, metadata):
-        super().commit(adds, transactions, metadata)
+    def commit(self, adds, transactions, metadata, *, next_version=False):
+        super().commit(adds, transactions, metadata, next_version=next_version)
         if Forgetful.failures:
             Forgetful.failures -= 1
             raise CommitFailed("the connection was dropped")
@@ -119,11 +119,11 @@ class Unwilling(Table):
 
     failures = 2
 
-    def commit(self, adds, transactions, metadata):
+    def commit(self, adds, transactions, metadata, *, next_version=False):
         if Unwilling.failures:
             Unwilling.failures -= 1
             raise CommitFailed("503")
-        super().commit(adds, transactions, metadata)
+        super().commit(adds, transactions, metadata, next_version=next_version)
 
 
 def log_with(kind):

@@ -405,3 +405,22 @@ def test_release_and_discard_as_a_user_gives_them(cli, table):
     assert (done.exit_code, table.ids()) == (0, [1, 2])
     assert f"released in version {table.versions() - 1}: {first}, 1 rows" in done.stdout
     assert cli("held").stdout == "nothing is held\n"
+
+
+def test_a_note_of_a_held_file_that_is_put_back_is_read_by_a_penguin_that_runs(table):
+    """HOLES W36: the way out of `document_unreadable`."""
+    table.journal().batch(rows_of(1))
+    strict = {"evolution": Evolution.STRICT}
+    Penguin(table, options=strict).drain()
+    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    table.journal().batch(rows_of(2))
+    Penguin(table, options=strict).drain()
+    (note,) = (table.root / "_staging/held").iterdir()
+    body = note.read_bytes()
+    note.write_bytes(body[:20])
+    penguin = Penguin(table, options={"evolution": Evolution.MERGE})
+    assert penguin.step() is False
+    assert table.ids() == [1]
+    note.write_bytes(body)
+    penguin.drain()
+    assert table.ids() == [1, 2]

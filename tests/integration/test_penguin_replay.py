@@ -1,15 +1,18 @@
 """What the log has lost, or a RESTORE took out, is settled as an operator says."""
 
 import json
+import os
 import shutil
+import time
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from deltalake.transaction import AddAction
 from typer.testing import CliRunner
 
 from lake.clock import Clock
 from lake.entry import Receipt, digest, encode
-from lake.layout import receipt
+from lake.layout import log_version, receipt
 from lake.schema import Field, FieldType, Schema
 from penguin.cli import app
 from penguin.replay import Replay
@@ -189,24 +192,17 @@ def test_of_several_tables_one_that_was_never_restored_is_no_failure(table, tmp_
     assert (done.exit_code, done.stderr, table.ids()) == (0, "", [1, 2])
 
 
-def test_a_file_that_somebody_has_put_back_does_not_come_back_twice(table, cli):
-    """D14: also when it was compacted since."""
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_file_that_somebody_has_put_back_does_not_come_back_twice(table, cli, whole):
+    """D14, D21: also when it was compacted since, and when it was named by its whole path."""
     commit(table, 1, 2, 3)
     told = (json.loads(line) for line in table.commit_text(2).splitlines())
     add = next(action["add"] for action in told if "add" in action)
     table.delta().restore(1)
-    delta = table.delta()
-    by_hand = AddAction(
-        path=add["path"],
-        size=add["size"],
-        partition_values=add["partitionValues"],
-        modification_time=add["modificationTime"],
-        data_change=True,
-        stats=add["stats"],
-    )
-    delta.create_write_transaction(
-        [by_hand], mode="append", schema=delta.schema(), partition_by=["date"]
-    )
+    if whole:
+        add["path"] = f"file://{table.root}/{add['path']}"
+    by_hand = table.root / log_version(table.delta().version() + 1)
+    by_hand.write_text(json.dumps({"add": add}) + "\n")
     table.delta().optimize.compact()
     assert table.ids() == [1, 2]
     assert "1 files that version" in cli("replay", "--yes").stdout
@@ -306,3 +302,129 @@ def test_a_file_that_vacuum_took_is_named(table, cli):
     done = cli("replay", "--yes")
     assert (done.exit_code, table.ids()) == (1, [1])
     assert f"1 of 1 files cannot be put back, {entry.files[0].filename}" in done.stderr
+
+
+# ---------------------------------------------------------------------- dropped transactions
+
+
+def drop_transactions(table):
+    """Leave a log whose last checkpoint names no transaction, as another engine may write one."""
+    table.delta().create_checkpoint()
+    log = table.root / "_delta_log"
+    checkpoint = max(log.glob("*.checkpoint.parquet"))
+    rows = pq.read_table(checkpoint)
+    pq.write_table(rows.filter(pc.is_null(rows["txn"])), checkpoint)
+    last = int(checkpoint.name[:20])
+    for version in log.glob("*.json"):
+        if int(version.stem) < last:
+            version.unlink()
+    version = log / f"{last:020d}.json"
+    lines = [line for line in version.read_text().splitlines() if '"txn"' not in line]
+    version.write_text("\n".join(lines) + "\n")
+
+
+def age_the_log(table, days):
+    """Let the log begin with a version from so many days ago."""
+    at = time.time() - days * 86_400
+    for file in (table.root / "_delta_log").iterdir():
+        os.utime(file, (at, at))
+
+
+def compacted_and_dropped(table):
+    """Commit two entries, let another engine rewrite their files, and drop the transactions."""
+    commit(table, 1, 2)
+    table.delta().optimize.compact()
+    drop_transactions(table)
+
+
+def test_a_log_that_still_knows_the_files_gets_its_transactions_again_and_no_row(table, cli):
+    """HOLES D23: somebody's retention dropped them; the rows are there, rewritten."""
+    compacted_and_dropped(table)
+    penguin = Penguin(table).drain()
+    assert penguin.codes == {"events": "log_rolled_back"}
+    assert "dropped its transactions" in penguin.reason()
+    shown = cli("replay")
+    assert "still knows files of entries 1 to 2" in shown.stdout
+    assert "committed again" not in shown.stdout
+    assert cli("replay", "--yes").exit_code == 0
+    commit(table, 3)
+    assert table.ids() == [1, 2, 3]
+    assert Penguin(table).drain().codes == {}
+    assert '"remembered":{"events":[1,2]}' in all_commits(table)
+
+
+def test_to_forget_what_the_log_still_knows_leaves_no_row_out(table, cli):
+    """HOLES D23"""
+    compacted_and_dropped(table)
+    shown = cli("forget")
+    assert "still knows files of entries 1 to 2" in shown.stdout
+    assert "left out" not in shown.stdout
+    assert cli("forget", "--yes").exit_code == 0
+    commit(table, 3)
+    assert table.ids() == [1, 2, 3]
+
+
+def test_of_a_log_that_has_lost_both_each_entry_is_in_once(table, cli, tmp_path):
+    """HOLES D23: an old log whose transactions were dropped; what is after it is lost."""
+    commit(table, 1, 2)
+    table.delta().optimize.compact()
+    log, backup = table.root / "_delta_log", tmp_path / "backup"
+    shutil.copytree(log, backup)
+    commit(table, 3, 4)
+    shutil.rmtree(log)
+    shutil.copytree(backup, log)
+    drop_transactions(table)
+    age_the_log(table, 2)
+    shown = cli("replay")
+    assert "still knows files of entries 1 to 2" in shown.stdout
+    assert "entries 3 to 4 would be committed again" in shown.stdout
+    assert cli("replay", "--yes").exit_code == 0
+    Penguin(table).drain()
+    assert table.ids() == [1, 2, 3, 4]
+
+
+def test_where_the_log_cannot_tell_nothing_is_committed_again_unasked(table, cli):
+    """HOLES D23: the files were rewritten, and even their removal is forgotten."""
+    commit(table, 1, 2)
+    table.delta().optimize.compact()
+    drop_transactions(table)
+    log = table.root / "_delta_log"
+    checkpoint = max(log.glob("*.checkpoint.parquet"))
+    rows = pq.read_table(checkpoint)
+    pq.write_table(rows.filter(pc.is_null(rows["remove"])), checkpoint)
+    version = max(log.glob("*.json"))
+    lines = [line for line in version.read_text().splitlines() if '"remove"' not in line]
+    version.write_text("\n".join(lines) + "\n")
+    shown = cli("replay")
+    assert "of entries 1 to 2 the log cannot tell" in shown.stdout
+    refused = cli("replay", "--yes")
+    assert refused.exit_code == 1
+    assert "may be in the table" in refused.stderr
+    assert Penguin(table).drain().codes == {"events": "log_rolled_back"}
+    assert table.ids() == [1, 2]
+    # Whoever has looked, and has not found them, may say so.
+    assert cli("replay", "--yes", "--rows-missing").exit_code == 0
+    assert Penguin(table).drain().codes == {}
+
+
+def test_what_is_held_stays_held_when_its_mark_was_dropped(table, cli):
+    """HOLES D23: its note would be taken for one that means nothing, and be deleted."""
+    commit(table, 1)
+    table.journal().schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
+    table.journal().batch(rows_of(2))
+    table.journal().schema = EVENTS
+    strict = {"evolution": Evolution.STRICT}
+    Penguin(table, options=strict).drain()
+    table.journal().batch(rows_of(3))
+    Penguin(table, options=strict).drain()
+    drop_transactions(table)
+    assert cli("replay", "--yes").exit_code == 0
+    held = Penguin(table, options=strict).drain().held
+    assert list(held.values()) == ["schema_refused"]
+    Penguin(table, options={"evolution": Evolution.MERGE}).drain()
+    assert table.ids() == [1, 2, 3]
+
+
+def all_commits(table):
+    log = (table.root / "_delta_log").glob("*.json")
+    return "".join(path.read_text() for path in log).replace(" ", "")

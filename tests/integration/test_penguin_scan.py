@@ -6,6 +6,7 @@ import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -492,7 +493,8 @@ def test_checkpoints_of_another_kind_are_read_around(table):
         table.hands.at += 1
         table.penguin().drain()
     table.delta().optimize.compact()
-    checkpoint_in_parts(table, first=3)
+    checkpoint_of_another_kind(table, first=3)
+    age_the_log(table, NOON.timestamp() - 24 * HOUR)
     old = NOON.timestamp() - 9 * 24 * HOUR
     table.file(7, age=9 * 24 * HOUR, modified=old)
     table.file(8)
@@ -508,7 +510,7 @@ def test_beside_such_checkpoints_removals_are_known_by_their_versions(table):
     table.penguin().drain()
     foreign = add_by_another_engine(table, 2)
     remove_by_another_engine(table, foreign)
-    checkpoint_in_parts(table, first=3)
+    checkpoint_of_another_kind(table, first=3)
     penguin = table.penguin().drain()
     assert (table.ids(), penguin.told(FilesLeftOut)) == ([1], [])
 
@@ -777,19 +779,23 @@ def bounds(table: Directory) -> dict[str, tuple[int, int]]:
     return found
 
 
-def checkpoint_in_parts(table: Directory, *, first: int) -> None:
+def checkpoint_of_another_kind(table: Directory, *, first: int) -> None:
     """Leave a checkpoint of another kind than the classic one, and the versions from one on."""
     table.delta().create_checkpoint()
     folder = table.root / "_delta_log"
     (classic,) = folder.glob("*.checkpoint.parquet")
-    parts = classic.name.replace("checkpoint.", "checkpoint.0000000001.0000000001.")
-    classic.rename(folder / parts)
-    last = json.loads((folder / "_last_checkpoint").read_text())
-    (folder / "_last_checkpoint").write_text(json.dumps({**last, "parts": 1}))
+    classic.rename(folder / classic.name.replace("checkpoint.", f"checkpoint.{uuid4()}."))
+    (folder / "_last_checkpoint").unlink()
     for version in range(first):
         (folder / f"{version:020d}.json").unlink()
     for left in folder.glob("*.json"):
         os.utime(left, (time.time() - 2 * HOUR,) * 2)
+
+
+def age_the_log(table: Directory, at: float) -> None:
+    """Let what there is of the log be from a time."""
+    for file in (table.root / "_delta_log").iterdir():
+        os.utime(file, (at, at))
 
 
 def clean_up(table: Directory) -> None:

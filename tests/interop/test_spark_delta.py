@@ -1,8 +1,10 @@
 """Spark with Delta and penguin on the same tables: each reads what the other wrote, row for row."""
 
 import json
+import os
 import random
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -15,18 +17,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.transaction import AddAction
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from blizzard import config as blizzard_config
 from lake.clock import Clock
 from lake.entry import SourceRecord
+from lake.layout import DELTA_LOG
 from lake.schema import Field, FieldType, Schema
 from lake.storage import Store
 from penguin import config as penguin_config
+from penguin.errors import LogRolledBack
 from penguin.evolution import READ_AS
 from penguin.interval import parse_interval
 from penguin.pipeline import commit_table
+from penguin.replay import Replay
 from penguin.settings import Evolution
 from tests.support import delta_spark as spark
 from tests.support import readers
@@ -283,6 +289,74 @@ def test_intervals_of_table_properties_are_as_long_as_spark_says() -> None:
         assert spark.interval(text) == length(microseconds), text
     for text in strange(1500, seed=11):
         assert parse_interval(text) == spark.interval(text), text
+
+
+def aged(root: Path, days: float) -> None:
+    """Let all there is of a log be so old."""
+    at = time.time() - days * 86_400
+    for file in (root / DELTA_LOG).iterdir():
+        os.utime(file, (at, at))
+
+
+def test_a_log_that_penguin_has_cleaned_up_is_read_by_spark(tmp_path: Path) -> None:
+    """HOLES L31: all that is left can be read, from the first version on."""
+    lake = Lake(tmp_path)
+    for day in ("2024-01-01", "2024-01-02", "2024-01-03"):
+        lake.ingest(day, every=2)
+    aged(lake.table, 31)
+    lake.ingest("2024-01-04", every=1)
+    left = sorted((lake.table / DELTA_LOG).glob("*.json"))
+    assert int(left[0].stem) == 4
+    lake.check()
+    first = spark.session().read.format("delta").option("versionAsOf", 4).load(str(lake.table))
+    assert first.count() == len(lake.rows)
+
+
+def test_what_spark_deleted_stays_out_whatever_its_checkpoints_are(tmp_path: Path) -> None:
+    """HOLES D21: a checkpoint of the second kind, and none of the versions before it."""
+    table = Directory(tmp_path / "table")
+    table.file(1)
+    table.penguin().drain()
+    gone = table.file(2)
+    delta, size = table.delta(), (table.root / gone).stat().st_size
+    add = AddAction(gone, size, {"date": "2024-01-01"}, 0, True, "{}")
+    delta.create_write_transaction([add], "append", delta.schema(), partition_by=["date"])
+    name = f"delta.`{table.root}`"
+    spark.sql(f"DELETE FROM {name} WHERE id = 2")
+    properties = "'delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '1'"
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({properties})")
+    spark.sql(f"INSERT INTO {name} (id, date) VALUES (3, '2024-01-01')")
+    log = table.root / DELTA_LOG
+    last = table.delta().version()
+    assert [path for path in log.glob(f"{last:020d}.checkpoint.*") if len(path.name) > 60]
+    for version in range(last):
+        (log / f"{version:020d}.json").unlink()
+    table.penguin().drain()
+    assert sorted(row["id"] for row in spark.rows(table.root)) == [1, 3]
+
+
+def test_transactions_that_spark_has_dropped_double_no_row(tmp_path: Path) -> None:
+    """HOLES D23: with the property that penguin refuses, set for a while."""
+    lake = Lake(tmp_path)
+    lake.ingest("2024-01-01", "2024-01-02").ingest("2024-01-01", "2024-01-02")
+    name = f"delta.`{lake.table}`"
+    spark.sql(f"OPTIMIZE {name}")
+    forgets = "delta.setTransactionRetentionDuration"
+    properties = f"'{forgets}' = '0 days', 'delta.checkpointInterval' = '1'"
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({properties})")
+    spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('{forgets}')")
+    for version in range(DeltaTable(str(lake.table)).version()):
+        (lake.table / DELTA_LOG / f"{version:020d}.json").unlink()
+    with pytest.raises(LogRolledBack, match="dropped its transactions"):
+        lake.commit()
+    (settings,) = penguin_config.load([lake.folder / "pipeline.yaml"], [], {}).tables
+    store = Store(settings.table_uri, settings.storage_options)
+    order = Replay(settings=settings, store=store, clock=Clock(), pause=lambda _seconds: None)
+    (setback,) = order.setbacks()
+    assert setback.survival.up_to == setback.receipt.sequence
+    order.replay_lost(setback)
+    lake.ingest("2024-01-03")
+    lake.check()
 
 
 PAIRS = [

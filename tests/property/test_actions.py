@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lake.options import StorageOptions
 from lake.storage import Reader
-from penguin.actions import Known, read_back, read_log
+from penguin.actions import LONG_AGO, Known, read_back, read_log
 from penguin.table import LogReader
 
 NAMES = st.sampled_from([f"p=a%2Fb c é/{number}.parquet" for number in range(12)])
@@ -66,7 +66,7 @@ def test_every_file_that_is_or_was_in_the_table_is_known(steps):
         for found in (looked(reader, known), looked(reader, None)):
             assert found.paths == touched
             assert set(found.transactions) == settled
-            read_back(reader, found)
+            read_back(reader, found, LONG_AGO)
             assert found.paths == touched
 
 

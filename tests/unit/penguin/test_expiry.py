@@ -36,6 +36,11 @@ def names(found):
     return [path.removeprefix("_delta_log/").lstrip("0") or "0" for path in found.files]
 
 
+def base_of(found):
+    assert found.base is not None
+    return found.base
+
+
 OLD = [version(number, 40) for number in range(5)]
 YOUNG = [version(number, 1) for number in range(5, 8)]
 
@@ -43,14 +48,14 @@ YOUNG = [version(number, 1) for number in range(5, 8)]
 def test_what_is_older_than_the_table_keeps_goes_up_to_the_checkpoint():
     found = find_expired([*OLD, *YOUNG, checkpoint(2, 39), checkpoint(4, 35)], MONTH, NOW)
     assert names(found) == [".json", "1.json", "2.checkpoint.parquet", "2.json", "3.json"]
-    assert (found.versions, found.first, found.base.version) == (4, 4, 4)
+    assert (found.versions, found.first, base_of(found).version) == (4, 4, 4)
 
 
 def test_every_version_that_stays_can_be_read():
     """HOLES L31: a younger checkpoint stands for nothing that an older version is read from."""
     assert find_expired([*OLD, *YOUNG, checkpoint(7, 1)], MONTH, NOW).files == ()
     found = find_expired([*OLD, *YOUNG, checkpoint(2, 39), checkpoint(7, 1)], MONTH, NOW)
-    assert (found.base.version, found.first) == (2, 2)
+    assert (base_of(found).version, found.first) == (2, 2)
 
 
 def test_a_part_of_an_unfinished_checkpoint_stands_for_nothing():
@@ -58,8 +63,8 @@ def test_a_part_of_an_unfinished_checkpoint_stands_for_nothing():
     begun = [part(4, 35, 1, 3), part(4, 35, 3, 3)]
     assert find_expired([*OLD, *YOUNG, *begun], MONTH, NOW).files == ()
     found = find_expired([*OLD, *YOUNG, *begun, part(4, 35, 2, 3)], MONTH, NOW)
-    assert (found.base.version, found.versions) == (4, 4)
-    assert [one.path[-29:-8] for one in found.base.parts] == [
+    assert (base_of(found).version, found.versions) == (4, 4)
+    assert [one.path[-29:-8] for one in base_of(found).parts] == [
         "0000000001.0000000003",
         "0000000002.0000000003",
         "0000000003.0000000003",

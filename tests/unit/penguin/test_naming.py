@@ -1,0 +1,93 @@
+"""One file has one name, whichever way a log writes it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from penguin.naming import linked_folders, naming, without_links
+
+
+@dataclass
+class Place:
+    uri: str
+    local_root: Path | None = None
+
+
+INSIDE = "date=2024-01-01/a b#1?.parquet"
+
+
+@pytest.mark.parametrize(
+    ("root", "prefix"),
+    [
+        ("s3://bucket/lake/events", "s3://bucket/lake/events/"),
+        ("s3://bucket/lake/events/", "s3a://bucket/lake/events/"),
+        ("s3a://bucket/lake/events", "s3n://bucket/lake/events/"),
+        ("s3://bucket", "s3://bucket/"),
+        ("gs://bucket/events", "gs://bucket/events/"),
+        ("az://container/events", "az://container/events/"),
+        (
+            "az://container/events",
+            "abfss://container@account.dfs.core.windows.net/events/",
+        ),
+        (
+            "abfss://container@account.dfs.core.windows.net/events",
+            "wasbs://container@account.blob.core.windows.net/events/",
+        ),
+    ],
+)
+def test_a_uri_of_the_table_is_a_name_in_it(root, prefix):
+    """HOLES D21"""
+    named = naming(Place(root))
+    assert named(prefix + INSIDE) == INSIDE
+    assert named(INSIDE) == INSIDE
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "s3://other/lake/events/x.parquet",
+        "s3://bucket/lake/events2/x.parquet",
+        "gs://bucket/lake/events/x.parquet",
+        "hdfs://bucket/lake/events/x.parquet",
+        "a:b=1/x.parquet",
+        "a:/x.parquet",
+    ],
+)
+def test_what_lies_elsewhere_keeps_its_name(name):
+    """HOLES D21: a file of another place is no file of this one."""
+    assert naming(Place("s3://bucket/lake/events"))(name) == name
+
+
+def test_another_account_is_another_place():
+    """HOLES D21"""
+    root = "abfss://c@one.dfs.core.windows.net/events"
+    name = "abfss://c@two.dfs.core.windows.net/events/x.parquet"
+    assert naming(Place(root))(name) == name
+
+
+@pytest.mark.parametrize("form", ["file://{}", "file:{}", "file://localhost{}", "{}"])
+def test_a_path_of_a_local_table_is_a_name_in_it(tmp_path: Path, form: str) -> None:
+    """HOLES D21: by its own path, by a link to it, and by what a link to it stands for."""
+    root, link = tmp_path / "table", tmp_path / "link"
+    root.mkdir()
+    link.symlink_to(root)
+    for given in (root, link):
+        named = naming(Place(str(given), given))
+        for way in (root, link):
+            assert named(form.format(f"{way}/{INSIDE}")) == INSIDE
+        beside = form.format(f"{tmp_path}/table2/x.parquet")
+        assert named(beside) == beside
+
+
+def test_links_within_a_table(tmp_path: Path) -> None:
+    """HOLES D21"""
+    (tmp_path / "real/below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "away").symlink_to(tmp_path.parent)
+    store = Place(str(tmp_path), tmp_path)
+    assert without_links(store, "link/below/x.parquet") == "real/below/x.parquet"
+    assert without_links(store, "real/x.parquet") == "real/x.parquet"
+    assert without_links(store, "away/x.parquet") == "away/x.parquet"
+    assert linked_folders(store, ["link/x", "link/y", "real/x", "z"]) == {"real": {"link"}}
+    assert linked_folders(Place("s3://b"), ["link/x"]) == {}
