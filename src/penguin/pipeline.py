@@ -35,6 +35,7 @@ from penguin.flow import (
 )
 from penguin.foreign import LeftOut
 from penguin.held import HeldFile, HeldMetas, releasable
+from penguin.ignored import why_ignored
 from penguin.metas import Metas, delete_metas
 from penguin.patience import Danger
 from penguin.recall import Memory
@@ -73,6 +74,8 @@ class Explanation:
     """Those of them that are not committed."""
     danger: Danger | None = None
     """Files have waited for so long that a VACUUM comes near."""
+    ignored_for: str | None = None
+    """Why files of other programs are not searched for; None where they are."""
 
 
 def commit_table(
@@ -153,6 +156,9 @@ def explain(
         others=sight.others,
         left_out=left_out,
         danger=sight.danger(left_out, clock.now()),
+        ignored_for=(
+            None if sight.searched else why_ignored(sight.handoff, declared=sight.declared)
+        ),
     )
 
 

@@ -39,6 +39,10 @@ class Sight:
     held_metas: HeldMetas = field(default_factory=dict)
     others: Found = field(default_factory=Found)
     """Files that other programs wrote."""
+    declared: bool = True
+    """Whether blizzard has said how it hands files off."""
+    searched: bool = True
+    """Whether the folders were searched for files of other programs."""
 
     def transactions(self, app_id: str) -> int | None:
         """Give the version of an app transaction in the snapshot that was looked at."""
@@ -95,7 +99,14 @@ def look(
     metas = read_metas(store, known or {}) if staged or hears_others or known is None else {}
     if not found.receipts and not found.stopped and not hears_others:
         left = strays(metas, (), (), hears_others=False)
-        return Sight(handoff=found.handoff, protocol=found.protocol, metas=metas, strays=left)
+        return Sight(
+            handoff=found.handoff,
+            protocol=found.protocol,
+            metas=metas,
+            strays=left,
+            declared=found.declared,
+            searched=False,
+        )
     held_metas = read_held(store, known_held or {})
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
@@ -114,6 +125,8 @@ def look(
         strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
         aside=sort_out(held_metas, transactions),
         held_metas=held_metas,
+        declared=found.declared,
+        searched=search is not None and _is_scanned(found, settings),
     )
     if search is not None and hears_others:
         entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)
