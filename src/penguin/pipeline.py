@@ -31,6 +31,7 @@ from penguin.flow import (
     Planned,
     Releasable,
     Stopped,
+    TableFacts,
     Waiting,
 )
 from penguin.foreign import LeftOut
@@ -44,6 +45,7 @@ from penguin.search import Found, Search
 from penguin.settings import TableSettings
 from penguin.sight import Sight, look
 from penguin.table import Log, LogReader, Snapshot
+from penguin.unused import is_unused
 from penguin.upkeep import Upkeep
 
 
@@ -141,8 +143,11 @@ def explain(
         store,
         _may_go_in(store, sight, sight.aside.held),
         transactions=sight.transactions,
+        unused=_unused(store, facts),
     )
-    joined = join_others(settings, facts, planned.commit, sight.others, store)
+    joined = join_others(
+        settings, facts, planned.commit, sight.others, store, unused=_unused(store, facts)
+    )
     left_out = (*sight.others.left_out, *joined.left_out)
     return Explanation(
         version=None if sight.table is None else sight.table.version,
@@ -252,11 +257,14 @@ class TableRun:
             store,
             untried,
             transactions=sight.transactions,
+            unused=_unused(store, facts),
             looked=self._crier.looked,
         )
         self._crier.halts((*sight.stopped, *planned.stopped))
         self._crier.waits((*sight.waiting, *planned.waiting))
-        joined = join_others(self.settings, facts, planned.commit, sight.others, store)
+        joined = join_others(
+            self.settings, facts, planned.commit, sight.others, store, unused=_unused(store, facts)
+        )
         search.refuse(joined.left_out, facts)
         left_out = (*sight.others.left_out, *joined.left_out)
         self._crier.left_out(left_out)
@@ -356,6 +364,11 @@ class TableRun:
             case _:
                 assert_never(outcome)
         return True
+
+
+def _unused(store: Reader, facts: TableFacts | None) -> Callable[[], bool]:
+    """Return how to ask whether a table never had a row; the log is read when it is asked."""
+    return lambda: facts is not None and is_unused(store, facts.version or 0)
 
 
 def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:
