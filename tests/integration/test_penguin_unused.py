@@ -113,6 +113,21 @@ def test_the_first_row_pins_the_schema(table, mode):
     assert table.ids() == [1]
 
 
+@pytest.mark.parametrize("created", [True, False])
+def test_the_first_files_of_a_commit_pin_the_schema_for_the_others_in_it(table, created):
+    """HOLES W43: rows that are about to be written count, too."""
+    journal = begin_wrong(table)
+    penguin = Penguin(table)
+    if created:
+        penguin.drain()
+    correct(journal).batch(rows_of(1))
+    journal.schema = WRONG
+    journal.batch([{"id": "x", "gone": None, "date": "2026-01-01"}])
+    penguin.drain()
+    assert table.ids() == [1]
+    assert len(penguin.held) == 1
+
+
 @pytest.mark.parametrize("how", ["emptied", "altered", "made by another", "cleaned up"])
 def test_a_schema_that_had_rows_or_that_somebody_chose_stays(table, how):
     """HOLES W43: only what penguin itself made of an entry, and nobody used, is replaced."""
