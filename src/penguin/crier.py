@@ -18,6 +18,7 @@ from penguin.events import (
     FilesPassedOver,
     FilesWaitNoLonger,
     FilesWaitTooLong,
+    FilterBoundsOthersOnly,
     MetasLeftAlone,
     OthersSeen,
     PipelineMended,
@@ -25,6 +26,7 @@ from penguin.events import (
 )
 from penguin.flow import CommitPlan, HoldCode, Stopped, Waiting
 from penguin.foreign import LeftOut, PassedOver
+from penguin.settings import TableSettings
 from penguin.sight import Sight
 
 
@@ -42,6 +44,7 @@ class Crier:
     _told_strays: set[str] = field(default_factory=set)
     _told_left_out: frozenset[LeftOut] = frozenset()
     _told_passed_over: PassedOver = field(default_factory=PassedOver)
+    _told_bounds: bool = False
     _alarmed: bool = False
 
     def backlog(self, sight: Sight) -> None:
@@ -82,6 +85,18 @@ class Crier:
                 FilesPassedOver(table=self.table, files=now.files, some=now.some, reason=now.reason)
             )
         self._told_passed_over = now
+
+    def bounds(self, settings: TableSettings, sight: Sight) -> None:
+        """Say once that a filter of folders leaves out nothing that a journal names."""
+        given = {
+            "partition_filter": settings.partition_filter is not None,
+            "sweep_horizon": settings.sweep_horizon is not None,
+            "file_pattern": settings.file_pattern is not None and not sight.searched,
+        }
+        keys = tuple(name for name, is_set in given.items() if is_set)
+        if keys and sight.declared and not self._told_bounds:
+            self._told_bounds = True
+            self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=sight.searched))
 
     def looked(self, done: int, files: int) -> None:
         """Say how far the look at the next commit's files is."""

@@ -422,6 +422,29 @@ class FilesPassedOver(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilterBoundsOthersOnly(Event):
+    """Settings that bound the search for files, on a table whose files a journal names; once."""
+
+    table: str
+    keys: tuple[str, ...]
+    searched: bool
+    """Whether the folders are searched, for files of other programs."""
+
+    def sentence(self) -> str:
+        """Say what the settings do not do."""
+        keys = " and ".join(self.keys)
+        holds = (
+            "bound the search for files of other programs"
+            if self.searched
+            else "have no effect, since the folders of this table are not searched"
+        )
+        return (
+            f"{self.table}: {keys}: {holds}; what blizzard has journaled is committed whole, "
+            "whatever folder it is in. To leave old data out, set partition_filter of the source"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointWritten(Event):
     """A Delta checkpoint was written."""
 

@@ -236,6 +236,7 @@ class TableRun:
         self._metas, self._held = sight.metas, sight.held_metas
         self._protocol = sight.protocol
         self._crier.strays(sight.strays)
+        self._crier.bounds(self.settings, sight)
         self._name_unnamed(store, sight)
         self._crier.backlog(sight)
         if not sight.backlogs and not sight.stopped and sight.others.is_empty:
