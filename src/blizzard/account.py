@@ -8,6 +8,7 @@ from blizzard import events
 from blizzard.discovery import Finding
 from blizzard.eventtime import rows_without_time
 from blizzard.flow import Effort, SourceFile, WorkUnit
+from blizzard.reasons import AMISS, IN_WORDS, Reason
 from blizzard.settings import PipelineSettings
 from blizzard.sight import row_partitions_of
 from lake.entry import Entry, SourceRecord
@@ -44,7 +45,33 @@ def listed(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[Event]:
         pending=len(files) + sum(finding.left_over for finding in findings.values()),
         oldest=min((file.modified.timestamp() for file in files), default=None),
         resting=sum(finding.resting for finding in findings.values()),
+        amiss={reason.value: _amiss(findings, reason) for reason in AMISS},
     )
+
+
+def _amiss(findings: Mapping[str, Finding], reason: Reason) -> int:
+    return sum(
+        one.files for found in findings.values() for one in found.amiss if one.reason is reason
+    )
+
+
+def passed_over(
+    pipeline: str, findings: Mapping[str, Finding], told: set[str]
+) -> Iterator[events.NamesPassedOver]:
+    """Tell of names that cannot be read, once for as long as they are the same."""
+    for source, finding in findings.items():
+        for one in finding.amiss:
+            sign = f"{source}:{one.reason}:{one.files}:{one.some[0]}"
+            if sign not in told:
+                told.add(sign)
+                yield events.NamesPassedOver(
+                    pipeline=pipeline,
+                    source=source,
+                    reason=one.reason.value,
+                    names=one.files,
+                    example=one.some[0],
+                    why=IN_WORDS[one.reason],
+                )
 
 
 def started(

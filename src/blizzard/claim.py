@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
 from blizzard.writers import (
@@ -59,6 +60,7 @@ class Claim:
         self._store: Store | None = None
         self._note: Writer | None = None
         self._lost_to: Writer | None = None
+        self._wrote: datetime | None = None
 
     def take(self, store: Store) -> bool:
         """Become the writer, or learn that another one is; False if a stop came while we waited.
@@ -74,6 +76,7 @@ class Claim:
                 if found is not None and found.run != watched.run:
                     continue  # Somebody else was quicker.
             mine = self._our_note(found)
+            wrote = self._clock.now()
             if found is None:
                 if isinstance(store.create(self._path, encode_writer(mine)), AlreadyThere):
                     continue  # Somebody began in this moment: look again.
@@ -81,8 +84,18 @@ class Claim:
                 store.replace(self._path, encode_writer(mine))
             if standing(mine, read_writer(store, self._pipeline)) is Standing.OURS:
                 with self._lock:
-                    self._store, self._note = store, mine
+                    self._store, self._note, self._wrote = store, mine, wrote
         return True
+
+    def ahead(self) -> timedelta:
+        """Return by how much our clock is ahead of the store's, which times our note; else zero."""
+        with self._lock:
+            if self._store is None or self._wrote is None:
+                return timedelta(0)
+            found = self._store.head(self._path)
+            if found is None:
+                return timedelta(0)
+            return max(timedelta(0), self._wrote - found.modified)
 
     def check(self) -> None:
         """See that nobody has taken over, before something becomes visible.
@@ -112,8 +125,9 @@ class Claim:
                 found = read_writer(self._store, self._pipeline)
                 if self._heed(self._note, found) is Standing.OURS:
                     renewed = replace(self._note, beat=self._note.beat + 1)
+                    wrote = self._clock.now()
                     self._store.replace(self._path, encode_writer(renewed))
-                    self._note = renewed
+                    self._note, self._wrote = renewed, wrote
             except LakeError as error:
                 self._emit(BeatFailed(pipeline=self._pipeline, code=error.code, error=str(error)))
 

@@ -1,11 +1,13 @@
 """Decompression as a stream: every member and frame, bounded pieces, and no quiet endings.
 
-A stream that breaks off is a failure, never a short file. So is an empty `.gz` or `.zst` object:
-even nothing, compressed, has a header.
+A stream that breaks off is a failure, never a short file. So is an empty `.gz`, `.zst` or `.bz2`
+object: even nothing, compressed, has a header.
 """
 
+import bz2
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from typing import cast
 
 import zstandard
@@ -14,6 +16,8 @@ from isal import isal_zlib
 from lake.errors import LakeError, Whose
 
 PIECE_BYTES = 1 << 20
+FIRST_BYTES = 16
+"""How many bytes of a file tell how it is compressed."""
 # What the zstd command itself allows without --long=31. A frame that needs more is refused.
 MAX_WINDOW_BYTES = 1 << 27
 
@@ -24,6 +28,10 @@ class Codec(StrEnum):
     NONE = "none"
     GZIP = "gzip"
     ZSTD = "zstd"
+    BZIP2 = "bzip2"
+
+
+SUFFIXES: Mapping[str, Codec] = {".gz": Codec.GZIP, ".zst": Codec.ZSTD, ".bz2": Codec.BZIP2}
 
 
 class CorruptStream(LakeError):
@@ -34,12 +42,33 @@ class CorruptStream(LakeError):
 
 
 def codec_of(path: str) -> Codec:
-    """Tell the compression by the name: `.gz`, `.zst`, anything else is none."""
-    if path.endswith(".gz"):
+    """Return the compression that a name tells: `.gz`, `.zst`, `.bz2`, anything else is none."""
+    return next((codec for end, codec in SUFFIXES.items() if path.endswith(end)), Codec.NONE)
+
+
+def codec_in(first: bytes, named: Codec) -> Codec:
+    """Return the compression that the first bytes of a file tell, and its name where they do not.
+
+    No line of NDJSON begins like a compressed stream. What begins with an object is plain, whatever
+    its name says; anything else is what its name says, and may be corrupt.
+    """
+    if first.startswith(b"\x1f\x8b"):
         return Codec.GZIP
-    if path.endswith(".zst"):
+    if first.startswith(b"BZh") and first[3:4] in b"123456789":
+        return Codec.BZIP2
+    number = int.from_bytes(first[:4], "little")
+    if number == _ZSTD_MAGIC or number & 0xFFFFFFF0 == _SKIPPABLE_MAGIC:
         return Codec.ZSTD
-    return Codec.NONE
+    is_object = first.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n").startswith(b"{")
+    return Codec.NONE if is_object else named
+
+
+def recognised(chunks: Iterator[bytes], named: Codec) -> tuple[Iterator[bytes], Codec]:
+    """Return the chunks of a file from its start, and the compression that they tell."""
+    first = b""
+    while len(first) < FIRST_BYTES and (chunk := next(chunks, None)) is not None:
+        first += chunk
+    return chain((first,) if first else (), chunks), codec_in(first[:FIRST_BYTES], named)
 
 
 def decompress(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
@@ -226,10 +255,47 @@ def _exactly(source: _Source, count: int) -> bytes:
     return taken
 
 
+# --------------------------------------------------------------------------------------- bzip2
+
+_BZIP2_STEP = 128 << 10
+
+
+def _bzip2(source: _Source) -> Iterator[bytes]:
+    head = source.upto(3)
+    if not head:
+        raise _corrupt("an empty object is no bzip2 stream", 0)
+    while head:
+        start = source.offset - len(head)
+        if head != b"BZh":
+            what = "the stream is not bzip2" if start == 0 else "something follows, not bzip2"
+            raise _corrupt(what, start)
+        yield from _bzip2_stream(source, head)
+        head = source.upto(3)
+
+
+def _bzip2_stream(source: _Source, head: bytes) -> Iterator[bytes]:
+    stream = bz2.BZ2Decompressor()
+    data = head
+    while not stream.eof:
+        try:
+            piece = stream.decompress(data, PIECE_BYTES)
+        except (OSError, ValueError) as cause:
+            raise _corrupt(f"corrupt bzip2 data: {cause}", source.offset) from cause
+        if piece:
+            yield piece
+        data = b""
+        if stream.needs_input and not stream.eof:
+            data = source.some(_BZIP2_STEP)
+            if not data:
+                raise _corrupt("the bzip2 stream breaks off", source.offset)
+    source.give_back(stream.unused_data)
+
+
 _DECOMPRESS: Mapping[Codec, Callable[[_Source], Iterator[bytes]]] = {
     Codec.NONE: _plain,
     Codec.GZIP: _gzip,
     Codec.ZSTD: _zstd,
+    Codec.BZIP2: _bzip2,
 }
 
 

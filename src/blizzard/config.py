@@ -6,7 +6,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard import eventtime, reach
+from blizzard import eventtime, places, reach
 from blizzard.pattern import Pattern, split
 from blizzard.settings import (
     METRICS_ADDRESS,
@@ -120,6 +120,7 @@ def _check(document: Document) -> Iterator[Fault]:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
             yield from _check_partition(path, by, schema.fields_ if schema else [])
     yield from reach.faults(document)
+    yield from places.faults(document, place)
     yield from not_available(document, NOT_AVAILABLE)
 
 

@@ -1,14 +1,16 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from blizzard import compression
 from blizzard.compression import Codec, codec_of
 from blizzard.flow import Known, Name, SourceFile
 from blizzard.history import Before
-from blizzard.reasons import NotTaken, Passed, Reason, Tally
+from blizzard.pattern import is_hidden
+from blizzard.reasons import AMISS, NotTaken, Passed, Reason, Tally
 from blizzard.settings import Compression, OnChange, SourceSettings
 from lake.entry import Failure, SourceRecord, Stage
 from lake.errors import LakeError
@@ -19,7 +21,7 @@ from lake.schema import Field
 from lake.storage import ObjectFacts
 
 RECORDS = (".ndjson", ".jsonl", ".json")
-PACKED = ("", ".gz", ".zst")
+PACKED = ("", *compression.SUFFIXES)
 SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
 TEMPORARY = (
     *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),
@@ -61,6 +63,8 @@ class Finding:
     """Some of those that were ingested before and are other objects now."""
     resting: int = 0
     """Files that failed before and are not read now, as the last sweep counted them."""
+    amiss: tuple[NotTaken, ...] = ()
+    """Names that cannot be read, as the last sweep counted them; a person should see to them."""
     swept: bool = True
     """Whether the whole source was listed."""
 
@@ -83,11 +87,19 @@ def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
     """Say why a name is none of the source's files; None where it is one."""
     if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
         return Reason.NOT_MATCHED
-    if any(part[:1] in ("_", ".") for part in path.split("/")):
+    if is_hidden(path):
         return Reason.HIDDEN
-    if path.endswith(SUFFIXES):
+    # Whoever writes `*.log` means files that end so.
+    if path.endswith(SUFFIXES) or (source.pattern is not None and source.pattern.names_suffix):
         return None
     return Reason.TEMPORARY if path.endswith(TEMPORARY) else Reason.NOT_NDJSON
+
+
+def why_not_below(folder: str, source: SourceSettings) -> Reason | None:
+    """Return why no file below a folder is one of the source's; None where some may be."""
+    if source.pattern is not None and not source.pattern.may_hold(folder):
+        return Reason.NOT_MATCHED
+    return Reason.HIDDEN if is_hidden(folder) else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,6 +116,8 @@ class Sifter:
     since: Window | None = None
     """The folders that are recent enough, counted from when the source was first read."""
     now: datetime
+    ahead: timedelta = timedelta(0)
+    """By how much our clock is known to be ahead of a store's."""
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
@@ -130,7 +144,8 @@ class Sifter:
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
         known = before.unfinished
-        is_other = before.finished is not None or (
+        # What gave no row has none in the table: its new content is read like a new file's.
+        is_other = (before.finished is not None and not before.finished.empty) or (
             known is not None and is_in_table(known.record) and not same_object(known.record, facts)
         )
         # The rest of an object whose first lines are in the table is read whatever came before it.
@@ -172,6 +187,10 @@ class Sifter:
             Passed(path=facts.path, size=facts.size, reason=reason, detail=detail, until=until)
         )
 
+    def pass_over(self, path: str, reason: Reason) -> None:
+        """Count a name of which the listing says no more, or a folder that it need not go into."""
+        self._tally.add(Passed(path=path, size=0, reason=reason))
+
     def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
         until = None if key in self.tried else next_try(known)
         failure = known.record.failure
@@ -182,35 +201,46 @@ class Sifter:
             until,
         )
 
-    def finding(self, *, late: frozenset[str], swept: bool, resting: int = 0) -> Finding:
-        """Give the outcome of the look; `resting` is what the last sweep counted."""
+    def finding(
+        self,
+        *,
+        late: frozenset[str],
+        swept: bool,
+        resting: int = 0,
+        amiss: tuple[NotTaken, ...] = (),
+    ) -> Finding:
+        """Return the outcome of the look; `resting` and `amiss` are what the last sweep counted."""
+        not_taken = self._tally.summed_up()
         return Finding(
             take=tuple(self._take.values()),
             misplaced=tuple(self._misplaced),
-            not_taken=self._tally.summed_up(),
+            not_taken=not_taken,
             passed=self._tally.named(),
             left_over=self._left_over,
             late=late,
             again=frozenset(self._again),
             changed=tuple(self._changed),
             resting=self._tally.count(Reason.RESTING, Reason.FAILED) if swept else resting,
+            amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
             swept=swept,
         )
 
     def _is_young(self, key: str, facts: ObjectFacts) -> bool:
         """Go by the store's clock, or by ours once the file has not changed for long enough.
 
-        A store's clock may be ahead of ours: then its time alone would keep a file waiting.
+        A store's clock may be ahead of ours: then its time alone would keep a file waiting. Where
+        ours is ahead, files seem older to us than they are, so that much is taken off.
         """
         enough = timedelta(seconds=self.source.min_age)
-        if not enough or self.now - facts.modified >= enough:
+        now = self.now - self.ahead
+        if not enough or now - facts.modified >= enough:
             return False
-        seen, at = self.first_seen.get(key, (facts, self.now))
-        if seen != facts or self.now < at:
-            at = self.now
+        seen, at = self.first_seen.get(key, (facts, now))
+        if seen != facts or now < at:
+            at = now
         if len(self.young) < self.source.max_files_per_batch:
             self.young[key] = (facts, at)
-        return self.now - at < enough
+        return now - at < enough
 
     def _enter(
         self, key: str, facts: ObjectFacts, known: Known | None, *, is_other: bool
@@ -227,7 +257,7 @@ class Sifter:
             values = partition_of(facts.path, self.template, self.partition_fields)
         except PartitionUnknown as unknown:
             self.leave(Reason.MISPLACED, facts, unknown.message)
-            self._misplaced.append(_failed(source.name, facts, unknown))
+            self._misplaced.append(_failed(source.name, facts, unknown, known))
             return Verdict.WAIT
         self._bytes += facts.size
         if is_other:
@@ -238,6 +268,7 @@ class Sifter:
             size=facts.size,
             etag=facts.etag,
             codec=codec_for(facts.path, source.compression),
+            by_content=source.compression is Compression.AUTO,
             partition_values=values,
             modified=facts.modified,
             skip=_read_before(known, facts) if known is not None else 0,
@@ -245,13 +276,27 @@ class Sifter:
         return Verdict.TAKE
 
 
-def _failed(source: str, facts: ObjectFacts, error: LakeError) -> SourceRecord:
-    return SourceRecord(
-        source=source,
-        path=facts.path,
-        size=facts.size,
-        etag=facts.etag,
-        failure=Failure(stage=Stage.DISCOVER, code=error.code, message=error.message),
+def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:
+    """Enter a file that fails before it is read; what is in the table of it stays known."""
+    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+    read = _read_before(known, facts) if known is not None else 0
+    if known is None or not read:
+        return SourceRecord(
+            source=source, path=facts.path, size=facts.size, etag=facts.etag, failure=failure
+        )
+    return replace(
+        known.record,
+        lines=0,
+        blank=0,
+        quarantined=0,
+        rows=0,
+        skipped=read,
+        complete=True,
+        dropped={},
+        unit=None,
+        failure=replace(
+            failure, message=f"{error.message}; its lines 1 to {read} are in the table"
+        ),
     )
 
 
@@ -276,9 +321,12 @@ def is_same(name: Name, facts: ObjectFacts) -> bool:
 
 
 def is_due(known: Known, now: datetime) -> bool:
-    """Say whether a file may be tried again: its rest is unread, or it failed and has rested."""
+    """Whether a file may be tried again: its rest is unread, or it failed and has rested.
+
+    One that failed in the future did so by a clock that was ahead: it need not wait for that.
+    """
     at = next_try(known)
-    return at is not None and now >= at
+    return at is not None and (now >= at or now < known.at)
 
 
 def next_try(known: Known) -> datetime | None:

@@ -1,7 +1,7 @@
 """What happens in blizzard, told as events."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
@@ -376,6 +376,8 @@ class SourcesListed(Event):
     """When the first of the pending files was written, in seconds since the epoch."""
     resting: int
     """Files that failed, and are tried again later or not at all."""
+    amiss: Mapping[str, int] = field(default_factory=dict)
+    """Names that are passed over and that a person should see to, by the reason."""
 
     def sentence(self) -> str:
         """Say how much."""
@@ -387,6 +389,28 @@ class SourcesListed(Event):
         yield Reading("blizzard_pending_files", self.pending, labels)
         yield Age("blizzard_oldest_pending_file_age_seconds", self.oldest, labels)
         yield Reading("blizzard_resting_files", self.resting, labels)
+        for reason, names in self.amiss.items():
+            yield Reading("blizzard_names_passed_over", names, {**labels, "reason": reason})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamesPassedOver(Event):
+    """A source has names that cannot be read; everything else goes on."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    source: str
+    reason: str
+    names: int
+    example: str
+    why: str
+
+    def sentence(self) -> str:
+        """Name one of them, and the reason."""
+        more = f" and {self.names - 1} more" if self.names > 1 else ""
+        return (
+            f"{self.pipeline}: source {self.source}: passed over {self.example}{more}: {self.why}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

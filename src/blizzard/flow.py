@@ -36,6 +36,8 @@ class SourceFile:
     """When the store says it was written."""
     part: ByteRange | None = None
     """The bytes to read of a large plain file that several tasks share."""
+    by_content: bool = False
+    """Whether its first bytes are asked how it is compressed; its name is only a guess then."""
     skip: int = 0
     """Lines at its start that an earlier batch has read."""
 
@@ -60,6 +62,8 @@ class Name:
     key: str
     size: int
     etag: str | None
+    empty: bool = False
+    """Whether it gave no row, so that nothing of it can come into the table a second time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

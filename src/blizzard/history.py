@@ -7,14 +7,14 @@ that cannot be read stops the run.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 
 from blizzard import snapshot
 from blizzard.flow import Known, Name
-from blizzard.known import Blocks, Cursor, KnownBroken, Segment, open_segment
+from blizzard.known import Blocks, Cursor, KnownBroken, Segment, needs_mark, open_segment
 from lake import layout
-from lake.entry import Entry, Receipt, decode_entry, decode_receipt, digest
+from lake.entry import Entry, Receipt, SourceRecord, decode_entry, decode_receipt, digest
 from lake.errors import DocumentUnreadable, StoreUnavailable
 from lake.storage import Reader
 
@@ -32,6 +32,11 @@ class Before:
 UNKNOWN = Before()
 
 
+def _step(peak: datetime | None, at: datetime) -> timedelta:
+    """Return by how much a time is earlier than the latest one that was told."""
+    return timedelta(0) if peak is None else max(timedelta(0), peak - at)
+
+
 @dataclass(slots=True)
 class History:
     """The entries up to now, as far as later batches need to know them."""
@@ -45,7 +50,13 @@ class History:
     source_names: dict[str, str] = field(default_factory=dict)
     """Under which name each source has been read, by its URI."""
     since: dict[str, datetime] = field(default_factory=dict)
-    """When each source was first read, by its name."""
+    """When each source was first read, by its name, as far as no clock contradicts it."""
+    opened: datetime | None = None
+    """When the store says that entry 0 was written, once somebody has asked."""
+    peak: datetime | None = None
+    """The latest time that an entry tells."""
+    stepped_back: timedelta = timedelta(0)
+    """By how much a later entry told an earlier time: so far, at least, the clock was ahead."""
     last: Entry | None = None
     awaits: int = 0
     """The last entry that a journal with inherited knowledge needs before it may go on."""
@@ -57,6 +68,8 @@ class History:
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, the oldest segment first."""
+    marks_empty: bool = False
+    """Whether names are marked that gave no row though they have bytes, or the other way round."""
     kept: int | None = None
     """The entry of the snapshot that this was read from, or that was written last."""
     rebuilt: str | None = None
@@ -79,6 +92,7 @@ class History:
         self.sequence = entry.sequence
         self.digest = digest(body)
         at = datetime.fromisoformat(entry.created)
+        self._heed_clock(at)
         for name, first in (entry.inherits.since if entry.inherits else {}).items():
             self.since.setdefault(name, datetime.fromisoformat(first))
         for name, uri in entry.source_uris.items():
@@ -91,10 +105,44 @@ class History:
             self.last = entry
         for record in entry.sources:
             if record.failure is None and record.complete:
-                self.recent[record.key] = Name(key=record.key, size=record.size, etag=record.etag)
+                self._finish(record)
                 self.unfinished.pop(record.key, None)
             else:
                 self.unfinished[record.key] = Known(record=record, at=at)
+
+    def _heed_clock(self, at: datetime) -> None:
+        """Take back what a clock that was ahead has told of the sources that are known so far."""
+        more = _step(self.peak, at) - self.stepped_back
+        if more > timedelta(0):
+            self.stepped_back += more
+            self.since = {name: first - more for name, first in self.since.items()}
+        self.peak = at if self.peak is None else max(self.peak, at)
+
+    def first_read(
+        self, store: Reader, pipeline: str, source: str, *, now: datetime
+    ) -> datetime | None:
+        """Return when a source was first read; None where it never was.
+
+        Our own clock may have been ahead then, and a window that is counted from there would hide
+        what should be in it. So the earliest time counts that the entries, our clock now, or the
+        store tell: of the sources of entry 0, when that was written.
+        """
+        at = self.since.get(source)
+        if at is None:
+            return None
+        is_first = at <= min(self.since.values())
+        at -= max(timedelta(0), _step(self.peak, now) - self.stepped_back)
+        if is_first:
+            if self.opened is None:
+                found = store.head(layout.journal_entry(pipeline, 0))
+                self.opened = at if found is None else found.modified
+            at = min(at, self.opened)
+        return at
+
+    def _finish(self, record: SourceRecord) -> None:
+        name = Name(key=record.key, size=record.size, etag=record.etag, empty=record.gave_no_row)
+        self.recent[record.key] = name
+        self.marks_empty = self.marks_empty or needs_mark(name)
 
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
         """Give the way to ask for many names; asked in their order, it costs one pass."""
@@ -218,11 +266,13 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         digest=found.digest,
         source_names=dict(found.source_names),
         since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
+        peak=datetime.fromisoformat(entry.created),
         last=entry if found.last == found.sequence else _read_entry(store, pipeline, found.last),
         awaits=found.awaits,
         heir=found.heir,
         unfinished=_by_key(found),
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
+        marks_empty=found.format == snapshot.WITH_EMPTY_MARKS,
         kept=found.sequence,
     )
 

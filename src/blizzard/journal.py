@@ -109,7 +109,9 @@ class Journal:
 
     def since(self, source: str) -> datetime | None:
         """Say when a source was first read; None where it never was."""
-        return self._history.since.get(source)
+        return self._history.first_read(
+            self._store, self._identity.pipeline, source, now=self._clock.now()
+        )
 
     def lookup(self) -> Lookup:
         """Give the way to ask what is known of source files, best in the order of their names."""

@@ -46,6 +46,7 @@ class Keeper:
             self.store,
             self.pipeline,
             snapshot.Snapshot(
+                format=snapshot.WITH_EMPTY_MARKS if history.marks_empty else snapshot.FORMAT,
                 journal=history.journal,
                 sequence=history.sequence,
                 digest=history.digest,

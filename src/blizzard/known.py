@@ -145,8 +145,7 @@ def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[Name]
     for first in range(0, len(segment.blocks), AHEAD):
         some = segment.blocks[first : first + AHEAD]
         for body in _read_blocks(store, pipeline, segment, some):
-            for key, size, etag in _decoded(body):
-                yield Name(key=key, size=size, etag=etag)
+            yield from _decoded(body)
 
 
 @dataclass(slots=True)
@@ -209,10 +208,7 @@ class Cursor:
             some = self._segment.blocks[at : at + count]
             bodies = _read_blocks(self._store, self._pipeline, self._segment, some)
             self._ahead = dict(enumerate(bodies, start=at))
-        names = {
-            key: Name(key=key, size=size, etag=etag)
-            for key, size, etag in _decoded(self._ahead.pop(at))
-        }
+        names = {name.key: name for name in _decoded(self._ahead.pop(at))}
         self._cache.put(place, names)
         return names
 
@@ -248,11 +244,18 @@ def _in_blocks(names: Iterable[Name]) -> Iterator[list[Name]]:
         yield some
 
 
+def needs_mark(name: Name) -> bool:
+    """Whether a line must say if a file gave a row: a file without bytes gave none."""
+    return name.empty != (name.size == 0)
+
+
 def _line(name: Name) -> bytes:
-    return json.dumps([name.key, name.size, name.etag], ensure_ascii=False).encode() + b"\n"
+    mark = [name.empty] if needs_mark(name) else []
+    facts = [name.key, name.size, name.etag, *mark]
+    return json.dumps(facts, ensure_ascii=False).encode() + b"\n"
 
 
-def _decoded(body: bytes) -> Iterator[tuple[str, int, str | None]]:
+def _decoded(body: bytes) -> Iterator[Name]:
     for line in body.splitlines():
-        key, size, etag = json.loads(line)
-        yield key, size, etag
+        key, size, etag, *mark = json.loads(line)
+        yield Name(key=key, size=size, etag=etag, empty=mark[0] if mark else size == 0)

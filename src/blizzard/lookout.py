@@ -5,17 +5,25 @@ A listing that breaks off fails the whole look: nothing is taken, and no mark mo
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from blizzard.discovery import Finding, Sifter, Verdict, is_due, is_same
+from blizzard.discovery import (
+    Finding,
+    Sifter,
+    Verdict,
+    is_due,
+    is_same,
+    why_not_below,
+    why_not_ours,
+)
 from blizzard.flow import Known, Name
 from blizzard.history import Before
-from blizzard.reasons import Reason
+from blizzard.reasons import NotTaken, Reason
 from blizzard.settings import SourceSettings
 from blizzard.watch import MOST_RANGES, Range, Watch, Watcher
 from lake.errors import ListingUnordered
-from lake.listing import end_of
+from lake.listing import Guide, Oddity, end_of
 from lake.lookback import Window
 from lake.partition import Template
 from lake.schema import Field
@@ -23,6 +31,12 @@ from lake.storage import ObjectFacts, Reader
 
 MOST_HEADS = 100
 """Files that are looked at one by one because they are due; beyond that, a sweep is made."""
+REASONS = {
+    Oddity.NAME: Reason.UNUSABLE_NAME,
+    Oddity.LINK: Reason.LINK,
+    Oddity.UNREADABLE: Reason.UNREADABLE,
+    Oddity.MARKER: Reason.FOLDER_MARKER,
+}
 SKIPPED = 1000
 """Names of an old folder that are passed over before the listing goes on behind it."""
 
@@ -45,6 +59,7 @@ class Lookout:
     _watch: Watch = field(default_factory=Watch)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _resting: int = 0
+    _amiss: tuple[NotTaken, ...] = ()
     _hold_all: bool = False
     _began: datetime | None = None
     """When this one first looked: before a batch is journaled, nothing else says since when."""
@@ -58,9 +73,13 @@ class Lookout:
         since: datetime | None,
         tried: frozenset[str],
         now: datetime,
+        ahead: timedelta = timedelta(0),
     ) -> Finding:
-        """Say what there is to do: by a sweep where one is due, else by a quick look."""
-        began = min((at for at in (since, self._began) if at is not None), default=now)
+        """Return what there is to do: by a sweep where one is due, else by a quick look.
+
+        `ahead` is by how much our clock is known to be ahead of a store's.
+        """
+        began = min(at for at in (since, self._began, now) if at is not None)
         due = self._due(unfinished, tried, now)
         sweep = (
             self._watch.sweep_is_due(
@@ -86,6 +105,7 @@ class Lookout:
                 first_seen=self._young,
                 since=_widened(self.source.lookback, began, now),
                 now=now,
+                ahead=ahead,
             ),
             watcher=Watcher(
                 late_after=now.timestamp() - self.source.late_window,
@@ -99,18 +119,27 @@ class Lookout:
                 look.over(self._sweep(store, now, look))
             else:
                 for each in ranges:
-                    look.over(self._listed(store, each))
+                    look.over(self._listed(store, each, look))
                 look.one_by_one(due)
         except ListingUnordered:
             if self._hold_all:
                 raise
             # Then all names are held and sorted: slower and larger, and as exact.
             self._hold_all = True
-            return self.look(store, books, unfinished=unfinished, since=since, tried=tried, now=now)
-        finding = look.finding(self._resting)
+            return self.look(
+                store,
+                books,
+                unfinished=unfinished,
+                since=since,
+                tried=tried,
+                now=now,
+                ahead=ahead,
+            )
+        finding = look.finding(self._resting, self._amiss)
         self._watch = look.watcher.end(now.timestamp())
         self._young = look.sifter.young
         self._resting = finding.resting
+        self._amiss = finding.amiss
         self._began = began
         return finding
 
@@ -140,7 +169,7 @@ class Lookout:
         while True:
             behind = None
             skipped = 0
-            for facts in self._in_order(store, "", after):
+            for facts in self._in_order(store, "", after, look):
                 if pattern and not facts.path.startswith(pattern.start):
                     return
                 if horizon is None or horizon.holds(facts.path, now):
@@ -157,17 +186,19 @@ class Lookout:
                 return
             after = behind
 
-    def _listed(self, store: Reader, each: Range) -> Iterator[ObjectFacts]:
-        for facts in self._in_order(store, each.prefix, each.after):
+    def _listed(self, store: Reader, each: Range, look: "_Look") -> Iterator[ObjectFacts]:
+        for facts in self._in_order(store, each.prefix, each.after, look):
             if each.until is not None and facts.path > each.until:
                 return
             yield facts
 
-    def _in_order(self, store: Reader, prefix: str, after: str) -> Iterator[ObjectFacts]:
+    def _in_order(
+        self, store: Reader, prefix: str, after: str, look: "_Look"
+    ) -> Iterator[ObjectFacts]:
         if self._hold_all:
             found = store.objects(prefix, after=after or None)
             return iter(sorted(found, key=lambda facts: facts.path))
-        return store.in_order(prefix, after=after)
+        return store.in_order(prefix, after=after, guide=look.guide())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,13 +227,30 @@ class _Look:
             if facts is not None and self.sifter.is_ours(facts):
                 self.sifter.consider(facts, self.books(self._key(path)))
 
-    def finding(self, resting: int) -> Finding:
+    def guide(self) -> Guide:
+        """Return what the listing need not go into; whatever it leaves out is counted."""
+        source = self.lookout.source
+
+        def enters(folder: str) -> bool:
+            reason = why_not_below(folder, source)
+            if reason is not None:
+                self.sifter.pass_over(f"{folder}/", reason)
+            return reason is None
+
+        return Guide(
+            passes=lambda path, oddity: self.sifter.pass_over(path, REASONS[oddity]),
+            enters=enters,
+            lists=lambda path: why_not_ours(path, source) is None,
+        )
+
+    def finding(self, resting: int, amiss: tuple[NotTaken, ...]) -> Finding:
         """Give what came of it."""
         source = self.lookout.source.name
         return self.sifter.finding(
             late=frozenset(f"{source}:{path}" for path in self.watcher.late),
             swept=self.watcher.sweep,
             resting=resting,
+            amiss=amiss,
         )
 
     def _consider(self, facts: ObjectFacts) -> None:
@@ -213,6 +261,10 @@ class _Look:
             self.watcher.done(seen[0], facts.path, seen[1])
             return
         before = self.books(key)
+        if not facts.size and before == Before() and self.store.head(facts.path) is None:
+            # A folder called like a file, whose marker is listed without its slash.
+            self.sifter.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
+            return
         verdict = self.sifter.consider(facts, before)
         if verdict is Verdict.DONE:
             # One that is another object now is compared with what is in the table each time.

@@ -9,8 +9,8 @@ def _counter(name: str, text: str, *more: str) -> Spec:
     return Spec(name=name, kind=Kind.COUNTER, help=text, labels=PIPELINE + more)
 
 
-def _gauge(name: str, text: str) -> Spec:
-    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=PIPELINE)
+def _gauge(name: str, text: str, *more: str) -> Spec:
+    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=PIPELINE + more)
 
 
 def _seconds(name: str, text: str, *more: str, buckets: tuple[float, ...]) -> Spec:
@@ -49,6 +49,7 @@ METRICS = (
     _gauge("blizzard_pending_files", "Source files that wait to be read."),
     _gauge("blizzard_oldest_pending_file_age_seconds", "Age of the oldest file of the next batch."),
     _gauge("blizzard_resting_files", "Source files that failed and are not read now."),
+    _gauge("blizzard_names_passed_over", "Names in sources that cannot be read.", "reason"),
     _gauge("blizzard_journal_entry", "Number of the last journal entry."),
     _seconds(
         "blizzard_batch_duration_seconds", "Time from plan to journal of a batch.", buckets=LONG

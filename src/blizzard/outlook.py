@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from blizzard.discovery import Finding
@@ -95,12 +95,14 @@ class Outlook:
         clock: Clock,
         pace: Pace,
         pause: Callable[[float], object],
+        ahead: Callable[[], timedelta] = timedelta,
     ) -> None:
         self._settings = settings
         self._open_source = open_source
         self._clock = clock
         self._pace = pace
         self._pause = pause
+        self._ahead_of_store = ahead
         self._lookouts = {each.source.name: each for each in lookouts(settings)}
         self._seen: dict[str, _Seen] = {}
         self._ahead: _LookAhead | None = None
@@ -112,9 +114,9 @@ class Outlook:
 
         All looks must succeed before any of them counts: a listing that breaks off fails them all.
         """
-        self._take_ahead()
+        fresh = self._take_ahead()
         now = self._clock.seconds()
-        due = self._due(now)
+        due = tuple(source for source in self._due(now) if source.name not in fresh)
         if due:
             self._saw(self._look(due, ledger, ledger.lookup, ledger.unfinished, tried), now)
         return {name: seen.finding for name, seen in self._seen.items()}
@@ -182,22 +184,29 @@ class Outlook:
             self._ahead.drop()
             self._ahead = None
 
-    def _take_ahead(self) -> None:
-        """Use what a look ahead has found, if it came to a good end and is of any use."""
+    def _take_ahead(self) -> frozenset[str]:
+        """Use what a look ahead has found, if it came to a good end and is of any use.
+
+        Return the sources that need not be looked at once more: to drain them, what was found
+        ahead is taken first.
+        """
         ahead, self._ahead = self._ahead, None
         if ahead is None or not ahead.has_begun:
-            return
+            return frozenset()
         while not ahead.ended.wait(PATIENCE_SECS):
             if self._pause(0):
-                return  # A stop was asked for.
+                return frozenset()  # A stop was asked for.
         found = ahead.found
         if found is None or not ahead.taken <= ahead.journaled:
-            return  # It took for done what was not, so it may have passed it by.
+            return frozenset()  # It took for done what was not, so it may have passed it by.
         if self._pace.drain and not any(_has_work(looked.finding) for looked in found.values()):
             # To drain means to see with own eyes that nothing is left, failed files included.
-            return
+            return frozenset()
         self._saw(found, ahead.begun)
         self.journaled(ahead.journaled)
+        if not self._pace.drain:
+            return frozenset()
+        return frozenset(name for name in found if _has_work(self._seen[name].finding))
 
     def _until_due(self) -> float:
         now = self._clock.seconds()
@@ -226,9 +235,10 @@ class Outlook:
                 self._open_source(source_location(source)),
                 books(),
                 unfinished=unfinished,
-                since=ledger.since(source.name),
+                since=None if source.lookback is None else ledger.since(source.name),
                 tried=tried,
                 now=self._clock.now(),
+                ahead=self._ahead_of_store() if source.min_age else timedelta(0),
             )
             looked[source.name] = _Looked(finding=finding, lookout=lookout)
         return looked

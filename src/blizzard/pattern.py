@@ -11,6 +11,8 @@ from functools import lru_cache
 from lake.listing import LAST
 
 WILD = re.compile(r"[*?\[]")
+LOST_AND_FOUND = "lost+found"
+"""What a file system keeps for itself; only its administrator may read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,23 @@ class Pattern:
         start = self.start
         return f"{start[:-1]}{chr(ord(start[-1]) - 1)}{LAST}" if start else ""
 
+    @property
+    def names_suffix(self) -> bool:
+        """Whether it says how the names end, as `*.log` does."""
+        return "." in WILD.split(self.text.rpartition("/")[2].replace("]", "*"))[-1]
+
+    def may_hold(self, folder: str) -> bool:
+        """Whether matching names may be below a folder; only where it is certain, none are."""
+        parts, wanted = folder.split("/"), self.text.split("/")
+        for depth, part in enumerate(parts):
+            if depth >= len(wanted) - 1 and "**" not in wanted[min(depth, len(wanted) - 1)]:
+                return False
+            if "**" in wanted[depth]:
+                return True
+            if _compiled(wanted[depth]).fullmatch(part) is None:
+                return False
+        return True
+
 
 def split(path: str) -> tuple[str, Pattern | None]:
     """Divide a path into the folder that is written out and the pattern below it."""
@@ -50,6 +69,11 @@ def split(path: str) -> tuple[str, Pattern | None]:
     if folder.endswith((":/", "//")) or folder == "":
         folder = path[: slash + 1]
     return folder, Pattern(path[slash + 1 :])
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a name, or a folder of it, is somebody's bookkeeping."""
+    return any(part[:1] in ("_", ".") or part == LOST_AND_FOUND for part in path.split("/"))
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,6 @@ from blizzard.journal import Journal
 from blizzard.keeper import Keeper
 from blizzard.known import KnownBroken
 from blizzard.outlook import Outlook, Pace
-from blizzard.plan import plan
 from blizzard.protocol import require_handoff
 from blizzard.restraint import check_commits
 from blizzard.runner import Runner
@@ -27,6 +26,7 @@ from blizzard.sight import (
     OpenReader,
     dlq_place,
     identity_of,
+    planned,
     row_partitions_of,
     sink_location,
     source_location,
@@ -98,6 +98,7 @@ class Pipeline:
             clock=self.clock,
             pace=self.pace or Pace(drain=self.once),
             pause=self.pause,
+            ahead=self.claim.ahead if self.claim is not None else timedelta,
         )
 
     def until_next_look(self) -> float:
@@ -123,6 +124,7 @@ class Pipeline:
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._keep_snapshot(journal)
         self._tell(account.listed(self.settings.name, findings))
+        self._tell(account.passed_over(self.settings.name, findings, self._told))
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
         if not files and not misplaced:
@@ -292,8 +294,7 @@ class Pipeline:
         )
 
     def _plan(self, files: tuple[SourceFile, ...]) -> tuple[WorkUnit, ...]:
-        file_size = self.settings.sink.rolling.file_size
-        return plan(files, parallelism=self.runner.parallelism, file_size=file_size)
+        return planned(self.settings, files, self.open_source, parallelism=self.runner.parallelism)
 
     def _work(self, journal: Journal) -> Work:
         settings = self.settings

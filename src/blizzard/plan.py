@@ -7,7 +7,7 @@ one cannot be cut: there is no way to start in its middle.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress, groupby
 
@@ -30,9 +30,7 @@ MOST_UNITS_PER_CORE = 3
 def plan(files: Iterable[SourceFile], *, parallelism: int, file_size: int) -> tuple[WorkUnit, ...]:
     """Put every byte of every file into exactly one unit, in the order of partitions and paths."""
     ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
-    cores = max(1, parallelism)
-    units = units_per_core(sum(weight(file) for file in ordered) / cores, file_size)
-    room = max(SMALLEST_UNIT, math.ceil(sum(work(file) for file in ordered) / cores / units))
+    room = _room(ordered, parallelism, file_size)
     packs = (
         pack
         for _partition_key, group in groupby(ordered, key=_partition)
@@ -42,6 +40,24 @@ def plan(files: Iterable[SourceFile], *, parallelism: int, file_size: int) -> tu
         WorkUnit(name=str(index), partition_values=pack[0].partition_values, files=tuple(pack))
         for index, pack in enumerate(packs)
     )
+
+
+def to_recognise(
+    files: Sequence[SourceFile], *, parallelism: int, file_size: int
+) -> tuple[SourceFile, ...]:
+    """Return the files that would be cut if it were certain that they are plain: a few, large."""
+    room = _room(files, parallelism, file_size)
+    return tuple(
+        file
+        for file in files
+        if file.by_content and file.size > room and can_be_cut(replace(file, by_content=False))
+    )
+
+
+def _room(files: Sequence[SourceFile], parallelism: int, file_size: int) -> int:
+    cores = max(1, parallelism)
+    units = units_per_core(sum(weight(file) for file in files) / cores, file_size)
+    return max(SMALLEST_UNIT, math.ceil(sum(work(file) for file in files) / cores / units))
 
 
 def units_per_core(share: float, file_size: int) -> int:
@@ -55,8 +71,8 @@ def units_per_core(share: float, file_size: int) -> int:
 
 
 def can_be_cut(file: SourceFile) -> bool:
-    """Say whether tasks can share a file: plain, and read from its start."""
-    return file.codec is Codec.NONE and not file.skip
+    """Whether tasks can share a file: plain for certain, and read from its start."""
+    return file.codec is Codec.NONE and not file.skip and not file.by_content
 
 
 def weight(file: SourceFile) -> int:

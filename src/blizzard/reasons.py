@@ -26,6 +26,14 @@ class Reason(StrEnum):
     HIDDEN = "hidden"
     NOT_MATCHED = "not_matched"
     NOT_NDJSON = "not_ndjson"
+    FOLDER_MARKER = "folder_marker"
+    LINK = "link"
+    UNREADABLE = "unreadable"
+    UNUSABLE_NAME = "unusable_name"
+
+
+AMISS = (Reason.LINK, Reason.UNREADABLE, Reason.UNUSABLE_NAME)
+"""What a person should see to: there may be data that is not read, and no waiting helps."""
 
 
 IN_WORDS = {
@@ -41,7 +49,16 @@ IN_WORDS = {
     Reason.TEMPORARY: "named like a file that is not finished",
     Reason.HIDDEN: "its name, or a folder of it, begins with _ or .",
     Reason.NOT_MATCHED: "not meant by the pattern in source.path",
-    Reason.NOT_NDJSON: "not named like NDJSON (.ndjson, .jsonl, .json, then .gz or .zst)",
+    Reason.NOT_NDJSON: (
+        "not named like NDJSON (.ndjson, .jsonl, .json, then .gz, .zst or .bz2); to take other "
+        "names, let source.path end as they do, such as *.log"
+    ),
+    Reason.FOLDER_MARKER: "marks a folder, and has no content",
+    Reason.LINK: "a link to a folder, or to a file that is here by its own name; not followed",
+    Reason.UNREADABLE: "may not be read (permission denied)",
+    Reason.UNUSABLE_NAME: (
+        "its name is not UTF-8, or has a control character or a part that is empty, . or .."
+    ),
 }
 
 

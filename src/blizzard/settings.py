@@ -19,12 +19,13 @@ METRICS_ADDRESS = "127.0.0.1:9090"
 
 
 class Compression(StrEnum):
-    """How source files are compressed; AUTO goes by the file itself."""
+    """How source files are compressed; AUTO goes by the file: its name, and its first bytes."""
 
     AUTO = "auto"
     NONE = "none"
     GZIP = "gzip"
     ZSTD = "zstd"
+    BZIP2 = "bzip2"
 
 
 class OnChange(StrEnum):

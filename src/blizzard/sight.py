@@ -3,19 +3,20 @@
 Everything here is handed readers only, so it cannot write.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from blizzard import dlq
 from blizzard.admission import admit
+from blizzard.compression import FIRST_BYTES, codec_in
 from blizzard.discovery import Finding
 from blizzard.eventtime import RowPartitions, from_path, row_partitions
-from blizzard.flow import Location, WorkUnit
+from blizzard.flow import Location, SourceFile, WorkUnit
 from blizzard.history import UNKNOWN, History, read_entries, read_history, rebuild
 from blizzard.journal import Identity
 from blizzard.known import KnownBroken
 from blizzard.lookout import Lookout
-from blizzard.plan import plan
+from blizzard.plan import plan, to_recognise
 from blizzard.protocol import require_handoff
 from blizzard.settings import PipelineSettings, SourceSettings
 from lake.clock import Clock
@@ -70,9 +71,34 @@ def explain(
         table_uri=settings.sink.table_uri,
         entry=max(history.sequence, 0) + 1,
         findings=findings,
-        units=plan(files, parallelism=parallelism, file_size=settings.sink.rolling.file_size),
+        units=planned(settings, files, open_reader, parallelism=parallelism),
         refusal=refusal,
     )
+
+
+def planned(
+    settings: PipelineSettings,
+    files: Sequence[SourceFile],
+    open_source: OpenReader,
+    *,
+    parallelism: int,
+) -> tuple[WorkUnit, ...]:
+    """Plan files into units, once it is known which of the large ones are plain.
+
+    A file is cut into byte ranges before anybody has read it, so the few that would be cut are
+    asked for their first bytes. One that does not answer is left whole: whoever reads it will see.
+    """
+    how = {"parallelism": parallelism, "file_size": settings.sink.rolling.file_size}
+    sources = {source.name: source for source in settings.sources}
+    sure: dict[str, SourceFile] = {}
+    for file in to_recognise(files, **how):
+        try:
+            store = open_source(source_location(sources[file.source]))
+            first = store.part(file.path, 0, min(FIRST_BYTES, file.size), etag=file.etag)
+        except LakeError:
+            continue
+        sure[file.key] = replace(file, codec=codec_in(first, file.codec), by_content=False)
+    return plan([sure.get(file.key, file) for file in files], **how)
 
 
 def _reader(settings: PipelineSettings, open_reader: OpenReader) -> Reader | None:
@@ -114,13 +140,17 @@ def look_at(
 ) -> Finding:
     """Look at one source, all of it, as a run does that has just started."""
     lookout = next(each for each in lookouts(settings) if each.source is source)
+    now = clock.now()
+    since = None
+    if source.lookback is not None and store is not None:
+        since = history.first_read(store, settings.name, source.name, now=now)
     return lookout.look(
         open_source(source_location(source)),
         history.lookup(store, settings.name) if store is not None else lambda _key: UNKNOWN,
         unfinished=history.unfinished,
-        since=history.since.get(source.name),
+        since=since,
         tried=frozenset(),
-        now=clock.now(),
+        now=now,
     )
 
 

@@ -17,6 +17,8 @@ from lake.errors import LakeError
 from lake.storage import Reader, Store
 
 FORMAT = 1
+WITH_EMPTY_MARKS = 2
+"""Its segments mark names that gave no row. A program that does not know the marks reads none."""
 
 
 class SnapshotBroken(LakeError):
@@ -80,7 +82,8 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
         found = _SNAPSHOT.validate_json(body)
     except ValidationError as invalid:
         raise SnapshotBroken("this document cannot be read", path=path) from invalid
-    if found.format != FORMAT or found.sequence != latest.sequence or _check(found) != found.check:
+    known = found.format in (FORMAT, WITH_EMPTY_MARKS)
+    if not known or found.sequence != latest.sequence or _check(found) != found.check:
         raise SnapshotBroken("this snapshot is damaged", path=path)
     return found
 

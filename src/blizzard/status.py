@@ -12,7 +12,7 @@ from blizzard.discovery import next_try
 from blizzard.flow import Known
 from blizzard.history import History, read_entries, read_receipt
 from blizzard.protocol import latest_protocol
-from blizzard.reasons import Reason
+from blizzard.reasons import NotTaken, Reason
 from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.sight import OpenReader, look_at, sink_location
 from blizzard.writers import Machine, WriterStatus, this_machine, writer_status
@@ -101,6 +101,8 @@ class SourceStatus:
     """Some of them, the newest first."""
     changed_files: int = 0
     """Ingested before and another object now; reported and not read."""
+    passed_over: tuple[NotTaken, ...] = ()
+    """Names that cannot be read, by the reason."""
     watermarks: tuple[Watermark, ...] = ()
     """How far the newest of its folders are read, the last one first."""
     folders: int = 0
@@ -315,6 +317,7 @@ def _source(
         oldest_pending=oldest,
         lag_secs=max(0.0, age),
         changed_files=found.count(Reason.CHANGED),
+        passed_over=found.amiss,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from blizzard.compression import CorruptStream, decompress
+from blizzard.compression import CorruptStream, decompress, recognised
 from blizzard.download import Downloads
 from blizzard.flow import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.grouping import NoPartition, require_partitions
@@ -262,7 +262,10 @@ class _Unit:
             pieces = self._counted(downloaded)
             if file.part is not None:
                 pieces = lines_of(pieces, file.part)
-            pieces = decompress(pieces, file.codec)
+            codec = file.codec
+            if file.by_content:
+                pieces, codec = recognised(pieces, codec)
+            pieces = decompress(pieces, codec)
             if file.skip:
                 pieces = without_first_lines(pieces, file.skip)
             yield from pieces

@@ -91,6 +91,12 @@ class SourceRecord:
         """Count the lines from the start of the file that need not be read again."""
         return self.skipped + self.lines
 
+    @property
+    def gave_no_row(self) -> bool:
+        """Whether none of its lines, now or before, gave a row: the table holds nothing of it."""
+        counted = self.rows or self.quarantined or self.skipped
+        return self.failure is None and not (counted or self.reingested)
+
 
 Kind = Literal["open", "batch", "gc", "redo", "inherited", "closed"]
 """What an entry is: only a batch has data files.

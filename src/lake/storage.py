@@ -247,17 +247,28 @@ class Reader:
         except (BaseError, OSError) as cause:
             raise self._translated(cause, prefix) from cause
 
-    def in_order(self, prefix: str = "", *, after: str = "") -> Iterator[ObjectFacts]:
+    def in_order(
+        self, prefix: str = "", *, after: str = "", guide: listing.Guide | None = None
+    ) -> Iterator[ObjectFacts]:
         """List every object below a prefix in the order of their paths, a page at a time.
 
         A listing that breaks off is an error, never short. Object stores list in this order; one
         that does not is a ListingUnordered. On a local disk the names of a folder are sorted.
+        Names that would fail the listing are left out where a guide is there to be told of them.
         """
         if self.local_root is not None:
-            yield from self._walk(prefix, after)
+            yield from self._walk(prefix, after, guide)
             return
         last = ""
         for facts in self.objects(prefix, after=after or None):
+            if not facts.path:
+                continue  # The marker of the folder itself.
+            if facts.path <= last < f"{facts.path}/" and not facts.size:
+                # The library leaves the slash out by which a folder's marker ends and is sorted.
+                last = f"{facts.path}/"
+                if guide is not None:
+                    guide.passes(last, listing.Oddity.MARKER)
+                continue
             if facts.path <= last:
                 raise ListingUnordered(
                     "the store does not list objects in the order of their names",
@@ -266,14 +277,14 @@ class Reader:
             last = facts.path
             yield facts
 
-    def _walk(self, prefix: str, after: str) -> Iterator[ObjectFacts]:
+    def _walk(self, prefix: str, after: str, guide: listing.Guide | None) -> Iterator[ObjectFacts]:
         root = self.local_root
         if root is None:
             raise AssertionError("only a local disk is walked")
         _check_readable(root)
         try:
-            for path in listing.walk_in_order(root, prefix, after=after):
-                found = self.head(path)
+            for path in listing.walk_in_order(root, prefix, after=after, guide=guide):
+                found = self._listed(path, guide)
                 # A link to nowhere is no file. A file that is gone since its folder was read was
                 # removed: it is not there, and the names beside it are.
                 if found is not None:
@@ -284,8 +295,21 @@ class Reader:
             raise StoreUnavailable(
                 "folders vanished while they were listed", path=self.describe(prefix)
             ) from None
+        except PermissionError as cause:
+            if guide is None or not prefix:
+                raise self._translated(cause, prefix) from cause
+            guide.passes(f"{prefix}/", listing.Oddity.UNREADABLE)
         except OSError as cause:
             raise self._translated(cause, prefix) from cause
+
+    def _listed(self, path: str, guide: listing.Guide | None) -> ObjectFacts | None:
+        try:
+            return self.head(path)
+        except StoreDenied:
+            if guide is None:
+                raise
+            guide.passes(path, listing.Oddity.UNREADABLE)
+            return None
 
     def folders(self, prefix: str) -> list[str]:
         """List the folders right below a prefix."""

@@ -9,6 +9,7 @@ import pytest
 from blizzard.flow import Name
 from blizzard.history import History
 from blizzard.lookout import Lookout
+from blizzard.reasons import Reason
 from lake import remote
 from lake.errors import StoreUnavailable
 from lake.storage import Reader
@@ -89,3 +90,35 @@ def test_a_listing_that_breaks_off_between_pages_fails_whole_and_then_costs_one_
     late = ["date=2024-01-03/99999.ndjson", "date=2024-02-01/00000.ndjson"]
     put_all(s3, bucket, late)
     assert site.look() == late
+
+
+# ------------------------------------------------------------------------------ folder markers
+
+
+BESIDE = ["a-1/x.ndjson", "a/x.ndjson", "b.ndjson/part-0.json", "c.ndjson"]
+
+
+def markers(site: Site) -> list[str]:
+    site.now += timedelta(seconds=1)
+    finding = site.lookout.look(
+        site.reader,
+        site.history.lookup(site.reader, "default"),
+        unfinished={},
+        since=None,
+        tried=frozenset(),
+        now=site.now,
+    )
+    return [one.path for one in finding.passed if one.reason is Reason.FOLDER_MARKER]
+
+
+def test_markers_of_folders_are_no_files_and_make_no_listing_unordered(s3, bucket):
+    """W47: such as a bucket's console makes them; no sweep has to hold all names for them."""
+    put_all(s3, bucket, ["-.ndjson", *BESIDE])
+    for marker in ("", "a/", "b.ndjson/", "z/"):
+        request = urllib.request.Request(f"{s3}/{bucket}/in/{marker}", b"", method="PUT")
+        urllib.request.urlopen(request).close()
+    site = Site(store(s3, f"s3://{bucket}/in"))
+    assert markers(site) == ["a/", "b.ndjson/"]
+    assert not site.lookout._hold_all
+    assert site.look() == ["-.ndjson", *BESIDE]
+    assert site.look() == []

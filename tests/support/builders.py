@@ -133,7 +133,10 @@ def record(
     etag: str | None = "e1",
     failure: Failure | None = None,
 ) -> SourceRecord:
-    return SourceRecord(source=source, path=path, size=size, etag=etag, failure=failure)
+    rows = 0 if failure is not None else 1
+    return SourceRecord(
+        source=source, path=path, size=size, etag=etag, lines=rows, rows=rows, failure=failure
+    )
 
 
 def failure(*, retryable: bool = False, attempts: int = 1, code: str = "bad_json") -> Failure:

@@ -18,8 +18,9 @@ from blizzard.commands.common import (
     say,
     second,
 )
+from blizzard.compression import Codec
 from blizzard.flow import SourceFile
-from blizzard.plan import can_be_cut, weight
+from blizzard.plan import weight
 from blizzard.reasons import IN_WORDS
 from blizzard.settings import PipelineSettings
 from blizzard.sight import Explanation, explain
@@ -195,6 +196,6 @@ def _cut_note(file: SourceFile, parts: int) -> str:
     """Say how many tasks share a large file, or why they cannot."""
     if parts > 1:
         return f"in {parts} parts"
-    if weight(file) > LARGE and not can_be_cut(file):
+    if weight(file) > LARGE and file.codec is not Codec.NONE:
         return f"in one part: {file.codec} cannot be cut"
     return ""

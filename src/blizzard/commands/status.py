@@ -21,6 +21,7 @@ from blizzard.commands.common import (
     second,
     span,
 )
+from blizzard.reasons import IN_WORDS as WHY
 from blizzard.settings import PipelineSettings
 from blizzard.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
 from blizzard.writers import Life
@@ -226,6 +227,12 @@ def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
             to,
             f"  source {one.source}: {plural(one.changed_files, 'file')} changed after being "
             "ingested; the new content is not read",
+        )
+    for each in one.passed_over:
+        say(
+            to,
+            f"  source {one.source}: {plural(each.files, 'name')} passed over: "
+            f"{WHY[each.reason]}; for example {each.some[0]}",
         )
     for failed in one.failures:
         say(to, f"  failed {one.source}:{failed.path}: {_failed(failed, clock)}")

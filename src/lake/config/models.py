@@ -215,7 +215,7 @@ class Source(Discovering):
 
     path: SourceLocation
     storage_options: dict[str, SecretStr] = {}
-    compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
+    compression: Literal["auto", "none", "gzip", "zstd", "bzip2"] = "auto"
     max_concurrent_files: Count = 16
     batch_size: Count = 8192
     poll_interval_secs: Seconds = 10

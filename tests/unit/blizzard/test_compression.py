@@ -1,5 +1,6 @@
 """Compressed streams are read to their very end, or refused; never in part."""
 
+import bz2
 import gzip
 import struct
 import zlib
@@ -13,8 +14,10 @@ from blizzard.compression import (
     PIECE_BYTES,
     Codec,
     CorruptStream,
+    codec_in,
     codec_of,
     decompress,
+    recognised,
 )
 
 TEXT = b"".join(
@@ -38,6 +41,7 @@ CODECS: list[tuple[Codec, Compress]] = [
     (Codec.GZIP, gzip.compress),
     (Codec.ZSTD, zstd),
     (Codec.ZSTD, zstd_of_unknown_size),
+    (Codec.BZIP2, bz2.compress),
 ]
 both = pytest.mark.parametrize(("codec", "compress"), CODECS)
 
@@ -57,6 +61,7 @@ def cut(data: bytes, size: int) -> list[bytes]:
     [
         ("a/b.ndjson.gz", Codec.GZIP),
         ("b.json.zst", Codec.ZSTD),
+        ("b.log.bz2", Codec.BZIP2),
         ("b.jsonl", Codec.NONE),
         ("gz", Codec.NONE),
         ("b.gz/c.ndjson", Codec.NONE),
@@ -83,7 +88,7 @@ def test_plain_bytes_pass_through_in_bounded_pieces(data: bytes):
 @both
 @pytest.mark.parametrize("size", [1, 100, 1 << 30])
 def test_all_members_and_frames_are_read(codec: Codec, compress: Compress, size: int):
-    """L13: concatenated gzip members and zstd frames are one file."""
+    """L13, L36: concatenated gzip members, zstd frames and bzip2 streams are one file."""
     stream = compress(b"one\n") + compress(b"") + compress(b"two\n") + compress(b"three")
     assert whole(cut(stream, size), codec) == b"one\ntwo\nthree"
 
@@ -139,7 +144,7 @@ def test_a_cut_skippable_frame_is_a_failure():
             whole([zstd(b"one") + SKIPPABLE[:end]], Codec.ZSTD)
 
 
-@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD])
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD, Codec.BZIP2])
 @pytest.mark.parametrize("chunks", [[], [b""], [b"", b""]])
 def test_an_empty_object_is_no_stream(codec: Codec, chunks: list[bytes]):
     """L14: a zero-byte .gz is an upload that failed, not an empty file."""
@@ -179,7 +184,7 @@ def test_anything_else_after_the_stream_is_a_failure(codec: Codec, compress: Com
             whole(cut(stream + rest, size), codec)
 
 
-@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD])
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD, Codec.BZIP2])
 @pytest.mark.parametrize(
     "data", [b"{", b'{"a":1}\n', TEXT, bytes(100), zlib.compress(TEXT), b"\x1f", b"\x28\xb5"]
 )
@@ -218,3 +223,40 @@ def test_a_frame_that_needs_a_dictionary_is_a_failure():
     stream = zstandard.ZstdCompressor(dict_data=dictionary).compress(TEXT[:2000])
     with pytest.raises(CorruptStream, match="corrupt zstd data"):
         whole([stream], Codec.ZSTD)
+
+
+# ------------------------------------------------------------------------------ by content
+
+
+@both
+@pytest.mark.parametrize("named", list(Codec))
+@pytest.mark.parametrize("size", [1, 3, 1 << 30])
+def test_the_first_bytes_tell_the_codec_whatever_the_name_says(
+    codec: Codec, compress: Compress, named: Codec, size: int
+):
+    """L35: and no byte is lost by looking at them."""
+    chunks, found = recognised(iter(cut(compress(TEXT[:300]), size)), named)
+    assert found is codec
+    assert whole(chunks, found) == TEXT[:300]
+
+
+@pytest.mark.parametrize("named", list(Codec))
+@pytest.mark.parametrize("text", [b'{"a":1}\n', b'\n \t{"a":1}', b'\xef\xbb\xbf{"a":1}\n', b"{"])
+def test_what_begins_with_an_object_is_plain_whatever_the_name_says(named: Codec, text: bytes):
+    """L35."""
+    chunks, found = recognised(iter(cut(text, 1)), named)
+    assert (b"".join(chunks), found) == (text, Codec.NONE)
+
+
+@pytest.mark.parametrize("named", list(Codec))
+@pytest.mark.parametrize(
+    "first", [b"", b"\x1f", b"\n\n", b"[1]", b"\0\0", b"BZhx", b"\x28\xb5\x2f"]
+)
+def test_what_tells_nothing_is_what_its_name_says(named: Codec, first: bytes):
+    """L35, L14: an empty or damaged file does not become a plain one."""
+    assert codec_in(first, named) is named
+
+
+def test_skippable_frames_are_zstd():
+    """L35."""
+    assert codec_in(SKIPPABLE + zstd(b"one"), Codec.NONE) is Codec.ZSTD

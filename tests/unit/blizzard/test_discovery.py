@@ -32,7 +32,12 @@ def before_of(records: dict[str, Known]) -> dict[str, Before]:
     """Say of each record what a journal with it says."""
     return {
         key: Before(
-            finished=Name(key=key, size=each.record.size, etag=each.record.etag)
+            finished=Name(
+                key=key,
+                size=each.record.size,
+                etag=each.record.etag,
+                empty=each.record.gave_no_row,
+            )
             if each.record.failure is None and each.record.complete
             else None,
             unfinished=None if each.record.failure is None and each.record.complete else each,
@@ -145,6 +150,43 @@ def test_a_pattern_means_some_names_and_no_others(pattern, path, is_meant):
     assert finding.count(Reason.NOT_MATCHED) == (not is_meant)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*.log", "app.log"),
+        ("**/*.txt", "a/b/app.txt"),
+        ("app-*.geojsonl", "app-1.geojsonl"),
+        ("*.log.bz2", "app.log.bz2"),
+        ("*/events.log", "a/events.log"),
+        ("app-[0-9].log", "app-1.log"),
+        ("*.part", "app.part"),
+    ],
+)
+def test_a_pattern_that_names_a_suffix_means_it(pattern, path):
+    """L36."""
+    source = source_settings(pattern=Pattern(pattern))
+    assert taken(look(facts(path), source=source)) == [path]
+    assert look(facts(path)).take == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "reason"),
+    [
+        ("app-*", "app-1.log", Reason.NOT_NDJSON),
+        ("v1.5-*", "v1.5-1.log", Reason.NOT_NDJSON),
+        ("a.b/*", "a.b/1.log", Reason.NOT_NDJSON),
+        ("*.lo[g]", "1.log", Reason.NOT_NDJSON),
+        ("app-*", "app-1.ndjson.tmp", Reason.TEMPORARY),
+        ("*.log", "_app.log", Reason.HIDDEN),
+        (".*.log", ".app.log", Reason.HIDDEN),
+    ],
+)
+def test_a_pattern_that_names_no_suffix_means_ndjson(pattern, path, reason):
+    """L36."""
+    finding = look(facts(path), source=source_settings(pattern=Pattern(pattern)))
+    assert (finding.take, finding.count(reason)) == ((), 1)
+
+
 # ------------------------------------------------------------------------------ deciding
 
 
@@ -160,6 +202,7 @@ def test_a_new_file_is_taken_as_it_was_listed():
         ("a.ndjson", Compression.AUTO, Codec.NONE),
         ("a.json.gz", Compression.AUTO, Codec.GZIP),
         ("a.jsonl.zst", Compression.AUTO, Codec.ZSTD),
+        ("a.jsonl.bz2", Compression.AUTO, Codec.BZIP2),
         ("a.ndjson", Compression.GZIP, Codec.GZIP),
         ("a.ndjson.gz", Compression.NONE, Codec.NONE),
     ],
@@ -201,6 +244,36 @@ def test_an_overwritten_file_is_taken_again_where_that_is_asked_for(now_is):
     finding = look(now_is, before=known(record("a.ndjson")), source=source)
     assert taken(finding) == ["a.ndjson"]
     assert finding.again == {"default:a.ndjson"}
+
+
+NOTHING = SourceRecord(source="default", path="a.ndjson", size=0, etag="e1")
+
+
+@pytest.mark.parametrize("on_change", list(OnChange))
+@pytest.mark.parametrize(
+    "before",
+    [
+        NOTHING,
+        replace(NOTHING, size=20),
+        replace(NOTHING, size=3, lines=3, blank=3),
+    ],
+    ids=["no bytes", "a gzip stream of nothing", "blank lines"],
+)
+def test_a_file_that_gave_no_row_is_read_when_it_has_other_content(before, on_change):
+    """L27: whatever on_change says, as none of its rows is in the table."""
+    source = source_settings(on_change=on_change)
+    finding = look(facts("a.ndjson", size=90, etag="e2"), before=known(before), source=source)
+    assert taken(finding) == ["a.ndjson"]
+    assert (finding.again, finding.changed) == (frozenset(), ())
+    same = facts("a.ndjson", size=before.size)
+    assert look(same, before=known(before), source=source).take == ()
+
+
+def test_a_file_that_gave_no_row_when_it_was_taken_again_is_still_one_with_rows_in_the_table():
+    """L27, D15: the rows of its first content are."""
+    before = known(replace(NOTHING, reingested=True))
+    finding = look(facts("a.ndjson", size=90, etag="e2"), before=before)
+    assert (finding.take, finding.count(Reason.CHANGED)) == ((), 1)
 
 
 def test_a_part_of_a_file_that_was_read_does_not_count_for_another_object():
@@ -353,6 +426,27 @@ def test_a_misplaced_file_is_recorded_once():
     (failed,) = look(facts("x.ndjson"), template="date=%Y-%m-%d").misplaced
     again = look(facts("x.ndjson"), template="date=%Y-%m-%d", before=known(replace(failed)))
     assert (again.misplaced, again.resting) == ((), 1)
+
+
+def test_a_half_read_file_that_is_misplaced_meanwhile_goes_on_where_it_was():
+    """D25: its first lines are in the table; they must not be read a second time."""
+    half = SourceRecord(
+        source="default", path="x.ndjson", size=10, etag="e1", lines=4, rows=4, skipped=3,
+        unit="0.0", complete=False,
+    )  # fmt: skip
+    (failed,) = look(facts("x.ndjson"), template="date=%Y-%m-%d", before=known(half)).misplaced
+    assert (failed.skipped, failed.lines, failed.rows, failed.unit) == (7, 0, 0, None)
+    assert failed.failure is not None
+    assert "its lines 1 to 7 are in the table" in failed.failure.message
+    later = known(replace(failed, failure=replace(failed.failure, retryable=True)))
+    (file,) = look(facts("x.ndjson"), before=later, now=NOON + timedelta(days=1)).take
+    assert file.skip == 7
+    other = known(replace(half, etag="e0"))
+    source = source_settings(on_change=OnChange.REINGEST)
+    (failed,) = look(
+        facts("x.ndjson"), template="date=%Y-%m-%d", before=other, source=source
+    ).misplaced
+    assert failed.skipped == 0
 
 
 def test_misplaced_files_are_bounded_like_those_that_are_taken():

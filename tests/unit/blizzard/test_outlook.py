@@ -213,6 +213,27 @@ def test_the_next_batch_is_discovered_while_one_runs(tmp_path: Path) -> None:
     assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(5)]
 
 
+def test_to_drain_a_source_it_is_looked_at_once_for_each_batch(tmp_path: Path) -> None:
+    """W47: and once more at the end, to see that nothing is left."""
+    sources = sources_of(tmp_path, once=True, a=10)
+    limited(sources, 2)
+    for number in range(6):
+        sources.land(f"a/{number}.ndjson")
+    running: list[Pipeline] = []
+
+    def wait() -> None:
+        if running[0]._outlook._ahead is not None:
+            ahead_of(running[0]).wait(60)
+
+    sources.bench.runner = Meanwhile(wait)
+    pipeline = sources.pipeline()
+    running.append(pipeline)
+    while pipeline.step():
+        pass
+    assert len(sources.ingested()) == 6
+    assert sources.looked() == ["a"] * 4
+
+
 def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) -> None:
     """Its trouble is none of the batch's; nothing is taken for empty."""
     sources = sources_of(tmp_path, once=True, a=10)

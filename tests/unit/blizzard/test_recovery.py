@@ -13,6 +13,7 @@ from blizzard import events, keeper, known, snapshot
 from blizzard.flow import Name
 from blizzard.history import Before, History, read_history
 from blizzard.journal import Journal
+from blizzard.settings import OnChange
 from lake import layout
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, Receipt, decode_entry, digest, encode
@@ -24,8 +25,10 @@ from tests.support.builders import (
     Hands,
     failure,
     finished_file,
+    gz,
     identity,
     ndjson,
+    no_options,
     pipeline_settings,
     put,
     record,
@@ -367,6 +370,59 @@ def test_a_run_writes_snapshots_and_the_next_ones_ingest_nothing_twice(bench, of
     found = [each.path for entry in bench.entries() for each in entry.sources]
     assert sorted(found) == [f"{number:04d}.ndjson" for number in range(24)]
     assert bench.said(events.HistoryRebuilt) == []
+
+
+EMPTY = {
+    "bytes.ndjson": b"",
+    "stream.ndjson.gz": gz(b""),
+    "blank.ndjson": b"\n\n",
+}
+
+
+@pytest.mark.parametrize("on_change", [OnChange.ERROR, OnChange.IGNORE])
+def test_files_that_were_empty_are_read_when_they_are_filled(bench, often, on_change):
+    """L27: also by a later run that knows them from a segment."""
+    folder = Path(bench.settings.sources[0].uri)
+    source = replace(bench.settings.sources[0], on_change=on_change)
+    bench.settings = replace(bench.settings, sources=(source,))
+    for name, body in EMPTY.items():
+        put(folder, name, body)
+    ingest(bench, 12)
+    found = read_history(Store(str(bench.table), no_options()), "default")
+    assert len(found.segments) == 1
+    assert not any(f"default:{name}" in found.recent for name in EMPTY)
+    body = ndjson(rows(2, 100))
+    for name in EMPTY:
+        put(folder, name, gz(body) if name.endswith(".gz") else body)
+    later = bench.again(run_id="run-2").pipeline()
+    assert later.step()
+    assert {each.path: each.rows for each in bench.entries()[-1].sources} == dict.fromkeys(EMPTY, 2)
+    assert not any(each.reingested for each in bench.entries()[-1].sources)
+    assert not later.step()
+
+
+def test_a_program_that_does_not_know_the_marks_of_empty_files_does_not_use_them(often):
+    """L27: it reads the entries instead, as from any snapshot of another format."""
+    store = Bucket()
+    journal = opened(store)
+    grow(journal, 12)
+    latest = snapshot.read_latest(store, "default")
+    assert latest is not None
+    assert latest.format == 1
+    empty = replace(record("stream.ndjson.gz"), lines=0, rows=0)
+    journal.append((empty,), ())
+    grow(journal, 12)
+    latest = snapshot.read_latest(store, "default")
+    assert latest is not None
+    assert latest.format == 2
+    again = opened(store, run="run-2")
+    finished = again.lookup()("default:stream.ndjson.gz").finished
+    assert finished is not None
+    assert finished.empty
+    grow(again, 12)
+    latest = snapshot.read_latest(store, "default")
+    assert latest is not None
+    assert latest.format == 2
 
 
 def test_names_move_only_while_no_look_ahead_can_ask_for_them(bench, often, monkeypatch):

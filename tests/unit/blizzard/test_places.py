@@ -1,0 +1,147 @@
+"""What is written into a source, and a source inside a table, is refused before anything runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from blizzard.config import load
+from blizzard.places import below, normal
+from lake.errors import ConfigInvalid
+
+
+def faults(folder: Path, document: dict[str, Any]) -> list[str]:
+    """Load a configuration; give its faults."""
+    file = folder / "c.yaml"
+    file.write_text(yaml.safe_dump(document))
+    try:
+        load([file], [], {})
+    except ConfigInvalid as invalid:
+        return [fault.partition("  (")[0] for fault in invalid.faults]
+    return []
+
+
+def pipeline(source: str, table: str, dlq: str | None = None) -> dict[str, Any]:
+    return {
+        "source": {"path": source},
+        "sink": {"path": table},
+        "schema": {"fields": [{"name": "id", "type": "string"}]},
+        "error_handling": {"dlq_path": dlq} if dlq else {},
+    }
+
+
+IN_SOURCE = "lies in source default, where the records of failed files would be read as data"
+
+
+@pytest.mark.parametrize(
+    ("source", "dlq"),
+    [
+        ("s3://b/in", "s3://b/in"),
+        ("s3://b/in/", "s3://b/in/dlq/"),
+        ("s3://b", "s3://b/dlq"),
+        ("s3://b/in", "s3://b/x/../in//dlq"),
+        ("s3://b/in/*.ndjson", "s3://b/in"),
+        ("s3://b/in/**/*.ndjson", "s3://b/in/dlq"),
+        ("s3://b/in/f*", "s3://b/in"),
+        ("/data/in", "file:///data/in/dlq"),
+        ("file:///data/in", "/data/./x/../in/dlq"),
+    ],
+)
+def test_a_dead_letter_queue_in_a_source_is_refused(tmp_path, source, dlq):
+    """D20: its records would be read, fail, and be written about again."""
+    (fault,) = faults(tmp_path, pipeline(source, "s3://b/table", dlq))
+    assert fault.startswith(f"error_handling.dlq_path: {IN_SOURCE}")
+
+
+@pytest.mark.parametrize(
+    ("source", "dlq"),
+    [
+        ("s3://b/in", "s3://b/dlq"),
+        ("s3://b/in", "s3://b/in-dlq"),
+        ("s3://b/in", "s3://other/in/dlq"),
+        ("s3://b/in", "s3://b/in/_dlq"),
+        ("s3://b/in/*.ndjson", "s3://b/in/dlq"),
+        ("s3://b/in/events-*", "s3://b/in"),
+        ("/data/in", "s3://data/in"),
+    ],
+)
+def test_a_dead_letter_queue_of_which_nothing_is_read_is_accepted(tmp_path, source, dlq):
+    """D20."""
+    assert faults(tmp_path, pipeline(source, "s3://b/table", dlq)) == []
+
+
+def test_a_link_does_not_hide_that_a_queue_lies_in_a_source(tmp_path):
+    """D20."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    found = faults(
+        tmp_path, pipeline(f"{tmp_path}/in", f"{tmp_path}/table", f"{tmp_path}/link/dlq")
+    )
+    assert [IN_SOURCE in fault for fault in found] == [True]
+
+
+def test_the_queue_of_one_pipeline_in_the_source_of_another_is_refused(tmp_path):
+    """D20."""
+    document = {
+        "pipelines": {
+            "a": pipeline("s3://b/a", "s3://b/ta"),
+            "b": pipeline("s3://b/b", "s3://b/tb", "s3://b/a/dlq"),
+        }
+    }
+    (fault,) = faults(tmp_path, document)
+    assert fault.startswith(f"pipelines.b.error_handling.dlq_path: {IN_SOURCE}")
+
+
+@pytest.mark.parametrize(
+    ("source", "table"),
+    [
+        ("s3://b/table", "s3://b/table"),
+        ("s3://b/table/in", "s3://b/table"),
+        ("s3://b/table/date=*/x.ndjson", "s3://b/table"),
+        ("s3://b/table/_blizzard/in", "s3://b/table"),
+        ("/t/table/../table/in", "file:///t/table"),
+    ],
+)
+def test_a_source_in_a_table_is_refused(tmp_path, source, table):
+    """D20: a VACUUM takes its files for what the table has left behind."""
+    (fault,) = faults(tmp_path, pipeline(source, table))
+    assert fault.startswith("source.path: lies in the table of pipeline default, where a VACUUM")
+
+
+def test_a_source_in_a_table_of_penguin_is_refused(tmp_path):
+    """D20."""
+    document = pipeline("s3://b/other/in", "s3://b/table")
+    document["tables"] = {"t": {"table_uri": "s3://b/other"}}
+    (fault,) = faults(tmp_path, document)
+    assert fault.startswith("source.path: lies in the table of tables.t, where a VACUUM")
+
+
+@pytest.mark.parametrize(
+    ("source", "table"),
+    [
+        ("s3://b/table/_landing", "s3://b/table"),
+        ("s3://b/table-in", "s3://b/table"),
+        ("s3://b", "s3://b/table"),
+        ("s3://b/**/*.ndjson", "s3://b/table"),
+        ("s3://b/**", "s3://b/table"),
+    ],
+)
+def test_a_source_beside_or_around_a_table_is_accepted(tmp_path, source, table):
+    """D20: what the programs write into a table is Parquet, or hidden."""
+    assert faults(tmp_path, pipeline(source, table)) == []
+
+
+def test_a_table_whose_data_files_a_pattern_means_is_refused(tmp_path):
+    """D20."""
+    (fault,) = faults(tmp_path, pipeline("s3://b/**/*.parquet", "s3://b/table"))
+    assert fault == "sink: lies in source default, whose pattern means its data files"
+
+
+def test_places_are_compared_in_one_form():
+    assert normal("s3a://b//x/./y/") == normal("s3://b/x/y")
+    assert normal("s3://b") == normal("s3://b/")
+    assert normal("file:///a%20b") == normal("/a b")
+    assert below("s3://b/x/y", "s3://b") == "x/y"
+    assert below("s3://b/xy", "s3://b/x") is None
+    assert below("/x", "/") == "x"
