@@ -1,6 +1,6 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -81,6 +81,8 @@ class Verdict(StrEnum):
     TAKE = "take"
     WAIT = "wait"
     """It has to be looked at again."""
+    NO_FILE = "no_file"
+    """There is no such file: what was listed stands for a folder."""
 
 
 def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
@@ -118,6 +120,8 @@ class Sifter:
     now: datetime
     ahead: timedelta = timedelta(0)
     """By how much our clock is known to be ahead of a store's."""
+    exists: Callable[[str], bool] = lambda _path: True
+    """Whether there is an object of this name: the marker of a folder is listed by one."""
     young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _take: dict[str, SourceFile] = field(default_factory=dict)
     _bytes: int = 0
@@ -253,6 +257,9 @@ class Sifter:
             self._left_over += 1
             self.leave(Reason.BEYOND_BATCH, facts)
             return Verdict.WAIT
+        if not facts.size and not self.exists(facts.path):
+            self.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
+            return Verdict.NO_FILE
         try:
             values = partition_of(facts.path, self.template, self.partition_fields)
         except PartitionUnknown as unknown:

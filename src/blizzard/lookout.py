@@ -106,6 +106,7 @@ class Lookout:
                 since=_widened(self.source.lookback, began, now),
                 now=now,
                 ahead=ahead,
+                exists=lambda path: store.head(path) is not None,
             ),
             watcher=Watcher(
                 late_after=now.timestamp() - self.source.late_window,
@@ -261,11 +262,9 @@ class _Look:
             self.watcher.done(seen[0], facts.path, seen[1])
             return
         before = self.books(key)
-        if not facts.size and before == Before() and self.store.head(facts.path) is None:
-            # A folder called like a file, whose marker is listed without its slash.
-            self.sifter.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
-            return
         verdict = self.sifter.consider(facts, before)
+        if verdict is Verdict.NO_FILE:
+            return
         if verdict is Verdict.DONE:
             # One that is another object now is compared with what is in the table each time.
             name = before.finished or Name(key=key, size=facts.size, etag=facts.etag)

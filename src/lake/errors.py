@@ -66,6 +66,17 @@ class ListingUnordered(LakeError):
     whose = Whose.EXTERNAL
 
 
+class NameUnusable(LakeError):
+    """The store holds an object whose name its library cannot bear, so it lists nothing there."""
+
+    code = "name_unusable"
+    whose = Whose.USER
+    retryable = True
+
+    key = ""
+    """The name as it is in the store, below the root; control characters and all."""
+
+
 class StoreDenied(LakeError):
     """The store refused us: credentials or permissions."""
 

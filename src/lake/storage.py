@@ -18,17 +18,19 @@ import obstore
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
+    InvalidPathError,
     PermissionDeniedError,
     PreconditionError,
     UnauthenticatedError,
 )
 from obstore.store import LocalStore, from_url
 
-from lake import listing, remote
+from lake import detour, listing, rawnames, remote
 from lake.errors import (
     ConfigInvalid,
     LakeError,
     ListingUnordered,
+    NameUnusable,
     ObjectChanged,
     ObjectMissing,
     StoreDenied,
@@ -260,7 +262,7 @@ class Reader:
             yield from self._walk(prefix, after, guide)
             return
         last = ""
-        for facts in self.objects(prefix, after=after or None):
+        for facts in self._past_odd_names(prefix, after, guide):
             if not facts.path:
                 continue  # The marker of the folder itself.
             if facts.path <= last < f"{facts.path}/" and not facts.size:
@@ -276,6 +278,35 @@ class Reader:
                 )
             last = facts.path
             yield facts
+
+    def _past_odd_names(
+        self, prefix: str, after: str, guide: listing.Guide | None
+    ) -> Iterator[ObjectFacts]:
+        """List every object, and go around names that cannot be used if somebody is told."""
+        way = detour.Detour(store=self, names=self._names, odd=NameUnusable)
+        last = after
+        while True:
+            try:
+                for facts in self.objects(prefix, after=last or None):
+                    yield facts
+                    last = max(last, facts.path)
+            except NameUnusable as unusable:
+                if guide is None or not rawnames.can_name(self.uri):
+                    raise
+                odd = detour.odd_name(unusable.key)
+            else:
+                return
+            yield from way.before(prefix, low=last, high=odd.path)
+            guide.passes(odd.shown, listing.Oddity.NAME)
+            # A listing begins after a name, so this one is asked for by itself.
+            found = self.head(odd.next) if odd.next > last else None
+            if found is not None:
+                yield found
+            last = odd.next
+
+    def _names(self, folder: str) -> tuple[list[str], list[str]]:
+        options = self.options.plain()
+        return rawnames.names(self.uri, folder, options=options, environment=os.environ)
 
     def _walk(self, prefix: str, after: str, guide: listing.Guide | None) -> Iterator[ObjectFacts]:
         root = self.local_root
@@ -343,6 +374,14 @@ class Reader:
         """Say what went wrong in our words; a library's text may hold URLs and secrets."""
         where = self.describe(path)
         text = str(cause)
+        if isinstance(cause, InvalidPathError) and (name := detour.name_in(text)) is not None:
+            root = self.uri.partition("://")[2].strip("/").partition("/")[2]
+            unusable = NameUnusable(
+                "the store holds an object whose name cannot be used; rename or remove it",
+                object=listing.readable(name),
+            )
+            unusable.key = name.removeprefix(f"{root}/") if root else name
+            return unusable
         if isinstance(cause, PermissionDeniedError | UnauthenticatedError):
             return StoreDenied(REFUSED, path=where)
         if isinstance(cause, FileNotFoundError):

@@ -3,15 +3,17 @@
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 import pytest
 
+from blizzard.discovery import Finding
 from blizzard.flow import Name
 from blizzard.history import History
 from blizzard.lookout import Lookout
 from blizzard.reasons import Reason
 from lake import remote
-from lake.errors import StoreUnavailable
+from lake.errors import NameUnusable, StoreUnavailable
 from lake.storage import Reader
 from tests.support.builders import source_settings
 from tests.support.faulty import Cut, Refuse
@@ -30,10 +32,12 @@ def quick(monkeypatch):
     monkeypatch.setattr(remote, "RETRY", {**remote.RETRY, "backoff": backoff})
 
 
-def put_all(address: str, bucket: str, names: list[str]) -> None:
+def put_all(address: str, bucket: str, names: list[str], *, above: str = "in/") -> None:
     def put(name: str) -> None:
-        url = f"{address}/{bucket}/in/{name}"
-        urllib.request.urlopen(urllib.request.Request(url, b"{}\n", method="PUT")).close()
+        url = f"{address}/{bucket}/{above}{name}"
+        kind = {"Content-Type": "application/x-ndjson"}
+        request = urllib.request.Request(url, b"{}\n", headers=kind, method="PUT")
+        urllib.request.urlopen(request).close()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(put, names))
@@ -122,3 +126,70 @@ def test_markers_of_folders_are_no_files_and_make_no_listing_unordered(s3, bucke
     assert not site.lookout._hold_all
     assert site.look() == ["-.ndjson", *BESIDE]
     assert site.look() == []
+
+
+# ------------------------------------------------------------------------------ odd names
+
+GOOD = [
+    *("!first.ndjson", "-dash.ndjson", "0.ndjson", "a b.ndjson", "a.ndjson", "date=1/0.ndjson"),
+    *("date=1/!x.ndjson", "date=1/1.ndjson", "date=1/deep/a.ndjson", "date=1/z.ndjson"),
+    *("date=2/.-hidden.ndjson", "date=2/a.ndjson", "date=2/t .ndjson", "date=2/tz.ndjson"),
+    *("date=3/a.ndjson", "z.ndjson", "é.ndjson"),
+]
+ODD = {
+    "/q.ndjson": "/",
+    "a\tb.ndjson": r"a\x09b.ndjson",
+    "date=1//x.ndjson": "date=1//",
+    "date=1/./x.ndjson": "date=1/./",
+    "date=1/../x.ndjson": "date=1/../",
+    "date=1/deep//a/b.ndjson": "date=1/deep//",
+    "date=2/t\x01.ndjson": r"date=2/t\x01.ndjson",
+    "date=2/t\x7f.ndjson": r"date=2/t\x7f.ndjson",
+    "date=3/.": "date=3/.",
+    "a//b": "a//",
+}
+
+
+def taken(found: Finding) -> list[str]:
+    return [file.path for file in found.take]
+
+
+def look_at(reader: Reader) -> Finding:
+    lookout = Lookout(source=source_settings("in"), template=None, partition_fields={})
+    lookup = History().lookup(reader, "default")
+    now = datetime.now(UTC) + timedelta(hours=2)
+    return lookout.look(reader, lookup, unfinished={}, since=None, tried=frozenset(), now=now)
+
+
+@pytest.mark.parametrize("inside", ["in", ""])
+def test_names_that_cannot_be_used_are_told_and_all_others_are_found(s3, bucket, inside):
+    """W23: one such name on a page of a listing fails the whole page, and every look."""
+    above = "in/" if inside else ""
+    odd = [name for name in ODD if inside or not name.startswith("/")]
+    put_all(s3, bucket, [quote(name) for name in [*GOOD, *odd]], above=above)
+    finding = look_at(store(s3, f"s3://{bucket}/{inside}"))
+    hidden = {"date=2/.-hidden.ndjson"}
+    assert taken(finding) == sorted({*GOOD} - hidden)
+    (amiss,) = finding.amiss
+    assert (amiss.reason, amiss.files) == (Reason.UNUSABLE_NAME, len(odd))
+    shown = {one.path for one in finding.passed if one.reason is Reason.UNUSABLE_NAME}
+    assert shown == {ODD[name] for name in odd}
+
+
+def test_an_odd_name_behind_many_pages_costs_what_is_on_its_page(s3, bucket, proxy):
+    """W23: and a quick look behind it costs nothing more."""
+    put_all(s3, bucket, [*NAMES, "date=2024-01-02/00999%09.ndjson"])
+    reader = store(proxy.address, f"s3://{bucket}/in")
+    finding = look_at(reader)
+    assert taken(finding) == NAMES
+    assert len(proxy.record) < 420
+    listed = list(reader.in_order(after=NAMES[1100]))
+    assert [facts.path for facts in listed] == NAMES[1101:]
+
+
+def test_a_listing_of_which_nobody_is_told_what_it_leaves_out_fails_by_name(s3, bucket):
+    """W23: unknown is never taken for empty."""
+    put_all(s3, bucket, ["a.ndjson", "b//x%09.ndjson"])
+    with pytest.raises(NameUnusable, match="rename or remove it") as failed:
+        list(store(s3, f"s3://{bucket}/in").in_order())
+    assert r"in/b//x\x09.ndjson" in str(failed.value)
