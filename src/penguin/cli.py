@@ -125,7 +125,11 @@ def held(
     for table in tables:
         try:
             reader = open_reader(table)
-            found = None if reader is None else table_status(table, reader, Clock().now())
+            found = (
+                None
+                if reader is None
+                else table_status(table, reader, Clock().now(), count_ignored=False)
+            )
         except LakeError as trouble:
             failed = True
             sys.stderr.write(f"error: {table.name}: {_sentence(trouble)}\n")

@@ -219,6 +219,8 @@ class Committer:
                 if outcome is not None:
                     return outcome
                 if table.facts.shape() != plan.after.shape():
+                    if plan.replaces and table.version != plan.table.version:
+                        return Superseded()  # Somebody may have written rows meanwhile.
                     step = _metadata("columns", token, attempt)
                     table.evolve(plan.after, plan.current_transactions(), step, self.clock.now())
                     continue

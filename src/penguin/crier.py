@@ -15,15 +15,18 @@ from penguin.events import (
     FilesHeld,
     FilesLeftOut,
     FilesLookedAt,
+    FilesPassedOver,
     FilesWaitNoLonger,
     FilesWaitTooLong,
+    FilterBoundsOthersOnly,
     MetasLeftAlone,
     OthersSeen,
     PipelineMended,
     PipelineStopped,
 )
 from penguin.flow import CommitPlan, HoldCode, Stopped, Waiting
-from penguin.foreign import LeftOut
+from penguin.foreign import LeftOut, PassedOver
+from penguin.settings import TableSettings
 from penguin.sight import Sight
 
 
@@ -40,6 +43,8 @@ class Crier:
     """The entries that are not handed off now."""
     _told_strays: set[str] = field(default_factory=set)
     _told_left_out: frozenset[LeftOut] = frozenset()
+    _told_passed_over: PassedOver = field(default_factory=PassedOver)
+    _told_bounds: bool = False
     _alarmed: bool = False
 
     def backlog(self, sight: Sight) -> None:
@@ -64,8 +69,34 @@ class Crier:
                 listed=0 if others.listing is None else others.listing.files,
                 waiting=len(others.files) + others.more,
                 left_out=len(others.left_out),
+                passed_over=others.passed_over.files,
             )
         )
+        if others.listing is not None and others.listing.sweep:
+            self._passed_over(others.passed_over)
+
+    def _passed_over(self, now: PassedOver) -> None:
+        """Tell of files whose names a scan does not take, once, and again when they change.
+
+        Only a sweep sees all of them. What another engine is writing comes and goes between two.
+        """
+        if now.files and now != self._told_passed_over:
+            self.emit(
+                FilesPassedOver(table=self.table, files=now.files, some=now.some, reason=now.reason)
+            )
+        self._told_passed_over = now
+
+    def bounds(self, settings: TableSettings, sight: Sight) -> None:
+        """Say once that a filter of folders leaves out nothing that a journal names."""
+        given = {
+            "partition_filter": settings.partition_filter is not None,
+            "sweep_horizon": settings.sweep_horizon is not None,
+            "file_pattern": settings.file_pattern is not None and not sight.searched,
+        }
+        keys = tuple(name for name, is_set in given.items() if is_set)
+        if keys and sight.declared and not self._told_bounds:
+            self._told_bounds = True
+            self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=sight.searched))
 
     def looked(self, done: int, files: int) -> None:
         """Say how far the look at the next commit's files is."""

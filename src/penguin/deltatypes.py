@@ -10,6 +10,22 @@ from penguin.flow import DeltaField, DeltaSchema
 DeltaType = Any
 """A Delta type: a name, or an object for a struct, an array or a map."""
 DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+ADDABLE = frozenset(
+    {
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "timestamp",
+        "date",
+        "binary",
+    }
+)
+"""Plain types that a change of the schema alone can bring into a table."""
 
 
 def kind_of(kind: DeltaType) -> str:
@@ -91,3 +107,33 @@ def type_name(kind: DeltaType) -> str:
     if kind["type"] == "array":
         return f"array<{type_name(kind['elementType'])}>"
     return f"map<{type_name(kind['keyType'])}, {type_name(kind['valueType'])}>"
+
+
+def reasons_against_adding(new: DeltaField, shown: str) -> Iterator[str]:
+    """Yield why a field cannot be added to a table that has rows; nothing where it can."""
+    kind = type_name(new["type"])
+    if not new["nullable"]:
+        yield (
+            f"{shown}: the table does not have it, the files have type {kind} and require it; "
+            "a new column must be nullable: the rows already there have no value for it"
+        )
+    yield from reasons_against_type(new["type"], shown)
+
+
+def reasons_against_type(kind: DeltaType, shown: str) -> Iterator[str]:
+    """Yield why a type cannot be brought into a table by a change of its schema alone."""
+    match kind_of(kind):
+        case "struct":
+            twins: dict[str, str] = {}
+            for one in kind["fields"]:
+                inner = f"{shown}.{one['name']}"
+                if twins.setdefault(one["name"].casefold(), one["name"]) != one["name"]:
+                    yield f"{inner}: differs from another field only in case"
+                yield from reasons_against_adding(one, inner)
+        case "array":
+            yield from reasons_against_type(kind["elementType"], f"{shown}[]")
+        case "map":
+            yield from reasons_against_type(kind["keyType"], f"{shown}[key]")
+            yield from reasons_against_type(kind["valueType"], f"{shown}[]")
+        case _ if kind not in ADDABLE and DECIMAL.fullmatch(kind) is None:
+            yield f"{shown}: a column of type {kind} cannot be added to a table"

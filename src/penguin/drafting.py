@@ -50,11 +50,13 @@ def draft_commit(
     *,
     transactions: Transactions = lambda _app_id: None,
     asked: bool = False,
+    unused: Callable[[], bool] = lambda: False,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> Planned:
     """Plan the next commit of files that are all there.
 
     With `asked` an operator wants what was set aside to go in, also where that changes the schema.
+    `unused` says whether no row was ever written to the table: the first files say what it is then.
     """
     rules = Rules(
         decide=lambda table, entry: decide(table, entry, settings),
@@ -64,6 +66,9 @@ def draft_commit(
         max_files=settings.max_files_per_commit,
         fate=lambda name: transactions(held_transaction(name)),
         may_release=lambda decision: may_release(decision, settings, asked=asked),
+        replacement=lambda table, entry: replacement(
+            table, entry.table_schema, entry.partition_columns, settings, unused
+        ),
     )
     lacking: dict[str, str] = {}
     waiting: tuple[Waiting, ...] = ()
@@ -86,6 +91,8 @@ def join_others(
     commit: CommitPlan | None,
     others: Found,
     store: Reader,
+    *,
+    unused: Callable[[], bool] = lambda: False,
 ) -> Joined:
     """Let files of other programs join a commit, those that are still as they were looked at."""
     template = settings.partition_template
@@ -95,6 +102,9 @@ def join_others(
         statistics=statistics_for,
         template=None if template is None else Template.parse(template),
         max_files=settings.max_files_per_commit,
+        replacement=lambda table, schema, apart: replacement(
+            table, schema, apart, settings, unused
+        ),
     )
     there, gone = still_there(store, others)
     joined = join(facts, commit, there, others.scan, terms)
@@ -131,6 +141,24 @@ def created_as(
             **settings.properties,
         },
     )
+
+
+def replacement(
+    table: TableFacts,
+    schema: DeltaSchema,
+    partition_columns: tuple[str, ...],
+    settings: TableSettings,
+    unused: Callable[[], bool],
+) -> Evolves | None:
+    """Return what a table becomes for its first files; None where it may not be replaced."""
+    found = evolution.replaced(table, schema, partition_columns)
+    if found is None or not unused():
+        return None
+    name = stats.SKIPPING_PROPERTY
+    bounded = stats.columns_with_bounds(schema, partition_columns)
+    listed = {name: settings.properties.get(name, stats.format_columns(bounded))}
+    after = replace(found.table, configuration={**found.table.configuration, **listed})
+    return replace(found, table=after)
 
 
 def decide(table: TableFacts, entry: Entry, settings: TableSettings) -> Decision:

@@ -23,7 +23,7 @@ class TableWaiting(Event):
 
     def sentence(self) -> str:
         """Say what is waited for."""
-        return f"{self.table}: nothing to commit: blizzard has not written to {self.table_uri} yet"
+        return f"{self.table}: there is nothing to commit in {self.table_uri} yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,13 +340,15 @@ class OthersSeen(Event):
     listed: int
     waiting: int
     left_out: int
+    passed_over: int = 0
+    """How many Parquet files are not looked at, because of their names."""
 
     def sentence(self) -> str:
         """Say what is there."""
         how = {None: "nothing was", True: "all folders were", False: "new names were"}[self.sweep]
         return (
             f"{self.table}: {how} listed, {self.listed} files seen; {self.waiting} of other "
-            f"programs wait, {self.left_out} are left out"
+            f"programs wait, {self.left_out} are left out, {self.passed_over} are passed over"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -358,6 +360,7 @@ class OthersSeen(Event):
             yield Count("penguin_files_listed_total", self.listed, labels)
         yield Reading("penguin_other_files_waiting", self.waiting, labels)
         yield Reading("penguin_other_files_left_out", self.left_out, labels)
+        yield Reading("penguin_other_files_passed_over", self.passed_over, labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,6 +401,47 @@ class FilesLeftOut(Event):
         """Count them."""
         labels = {"table": self.table, "code": self.code}
         yield Count("penguin_files_left_out_total", len(self.paths), labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesPassedOver(Event):
+    """Parquet files that a scan does not take; it says so when a sweep finds others than before."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    files: int
+    some: tuple[str, ...]
+    reason: str
+
+    def sentence(self) -> str:
+        """Count them, name some, and say how they get in."""
+        return (
+            f"{self.table}: {self.files} Parquet files are passed over: {_some(self.some)}: "
+            f"{self.reason}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterBoundsOthersOnly(Event):
+    """Settings that bound the search for files, on a table whose files a journal names; once."""
+
+    table: str
+    keys: tuple[str, ...]
+    searched: bool
+    """Whether the folders are searched, for files of other programs."""
+
+    def sentence(self) -> str:
+        """Say what the settings do not do."""
+        keys = " and ".join(self.keys)
+        holds = (
+            "bound the search for files of other programs"
+            if self.searched
+            else "have no effect, since the folders of this table are not searched"
+        )
+        return (
+            f"{self.table}: {keys}: {holds}; what blizzard has journaled is committed whole, "
+            "whatever folder it is in. To leave old data out, set partition_filter of the source"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,12 @@ from penguin.deltatypes import (
     by_name,
     clean,
     kind_of,
+    reasons_against_adding,
+    reasons_against_type,
     same_fields,
     struct_of,
     type_name,
+    why_no_table,
 )
 from penguin.flow import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
 from penguin.flow import TableFacts as Table
@@ -35,22 +38,6 @@ READ_AS: dict[str, frozenset[str]] = {
     "double": frozenset({"float"}),
 }
 """For a table's type, the types of files that every reader reads as it."""
-
-ADDABLE = frozenset(
-    {
-        "string",
-        "long",
-        "integer",
-        "short",
-        "byte",
-        "float",
-        "double",
-        "boolean",
-        "timestamp",
-        "date",
-        "binary",
-    }
-)
 
 
 def decide(
@@ -69,6 +56,32 @@ def decide(
     if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
         return Fits()
     return Evolves(after, walk.changes())
+
+
+def replaced(
+    table: Table, schema: DeltaSchema, partition_columns: tuple[str, ...]
+) -> Evolves | None:
+    """Return the table with another schema: only for one that never had a row, so none is lost.
+
+    None where a change of the schema alone does not make it such a table: some types need more.
+    """
+    against = (reasons_against_type(one["type"], one["name"]) for one in schema["fields"])
+    if why_no_table(schema) is not None or any(True for reasons in against for _ in reasons):
+        return None
+    before, now = by_name(table.schema), by_name(schema)
+    after = replace(
+        table,
+        schema=schema,
+        partition_columns=partition_columns,
+        configuration=_remembering(table, struct_of(())),
+    )
+    return Evolves(
+        after,
+        Changes(
+            added=tuple(name for name in now if now[name] != before.get(name)),
+            dropped=tuple(name for name in before if before[name] != now.get(name)),
+        ),
+    )
 
 
 def _partition_reasons(table: tuple[str, ...], entry: tuple[str, ...]) -> Iterator[str]:
@@ -210,7 +223,7 @@ class _Walk:
                 "and strict accepts no difference"
             )
         else:
-            self.reasons += _reasons_against_adding(theirs, shown)
+            self.reasons += reasons_against_adding(theirs, shown)
         if ghost is not None:
             again = _Walk(Evolution.OVERWRITE, frozenset())
             kind, hidden = again.kind(ghost["type"], None, kind, shown, fixed=False)
@@ -289,34 +302,6 @@ def reads(table: DeltaType, file: DeltaType) -> bool:
     if ours and theirs:
         return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
     return table == file or file in READ_AS.get(table, ())
-
-
-def _reasons_against_adding(new: DeltaField, shown: str) -> Iterator[str]:
-    kind = type_name(new["type"])
-    if not new["nullable"]:
-        yield (
-            f"{shown}: the table does not have it, the files have type {kind} and require it; "
-            "a new column must be nullable: the rows already there have no value for it"
-        )
-    yield from _reasons_against_type(new["type"], shown)
-
-
-def _reasons_against_type(kind: DeltaType, shown: str) -> Iterator[str]:
-    match kind_of(kind):
-        case "struct":
-            twins: dict[str, str] = {}
-            for one in kind["fields"]:
-                inner = f"{shown}.{one['name']}"
-                if twins.setdefault(one["name"].casefold(), one["name"]) != one["name"]:
-                    yield f"{inner}: differs from another field only in case"
-                yield from _reasons_against_adding(one, inner)
-        case "array":
-            yield from _reasons_against_type(kind["elementType"], f"{shown}[]")
-        case "map":
-            yield from _reasons_against_type(kind["keyType"], f"{shown}[key]")
-            yield from _reasons_against_type(kind["valueType"], f"{shown}[]")
-        case _ if kind not in ADDABLE and DECIMAL.fullmatch(kind) is None:
-            yield f"{shown}: a column of type {kind} cannot be added to a table"
 
 
 def _dropped(table: Table) -> DeltaSchema | None:

@@ -359,6 +359,8 @@ class CommitPlan:
     """What else is said in the commit."""
     others: Others | None = None
     """The files of other programs that are among those that are added."""
+    replaces: bool = False
+    """Whether the schema is replaced: that holds only while nobody else has written a version."""
 
     @property
     def rows(self) -> int:

@@ -1,6 +1,6 @@
 """The values of files that other programs wrote, from where they are found to the commit."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -71,3 +71,28 @@ class LeftOut:
     asked_by: str | None = None
     modified: datetime | None = field(default=None, compare=False)
     """When the file was last modified, which is what VACUUM goes by; None where there is none."""
+
+
+FEW_NAMED = 10
+"""How many files that are passed over are named; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedOver:
+    """Parquet files in the table's folders that nobody commits: how many, some of them, and why."""
+
+    files: int = 0
+    some: tuple[str, ...] = ()
+    reason: str = ""
+    """Why they are passed over, and how they get in."""
+    complete: bool = True
+    """False where there may be more: the look at them is bounded."""
+
+    @classmethod
+    def of(cls, paths: Iterable[str], reason: str, *, complete: bool = True) -> "PassedOver":
+        """Count files, and name the first ones."""
+        ordered = sorted(paths)
+        if not ordered:
+            return cls(complete=complete)
+        some = tuple(ordered[:FEW_NAMED])
+        return cls(files=len(ordered), some=some, reason=reason, complete=complete)

@@ -40,6 +40,10 @@ class Terms:
     statistics: Callable[[FinishedFile, frozenset[str], TableFacts], str]
     template: Template | None
     max_files: int
+    replacement: Callable[[TableFacts, DeltaSchema, tuple[str, ...]], Evolves | None] = (
+        lambda _table, _schema, _apart: None
+    )
+    """What a table becomes for a file that it cannot hold, if no row was ever written to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,10 @@ def join(
 class _Unfit(Exception):
     """A file cannot join, for this reason."""
 
+    def __init__(self, reason: str, code: str = UNFIT) -> None:
+        super().__init__(reason)
+        self.code = code
+
 
 class _Draft:
     """A commit in the making; a file is taken, or the draft stays as it was."""
@@ -84,6 +92,7 @@ class _Draft:
         self.names: dict[str, str] = {}
         """The files that are taken, by their transactions."""
         self.left_out: list[LeftOut] = []
+        self.replaces = commit is not None and commit.replaces
 
     def take(self, one: Stranger) -> None:
         transaction = one.found.transaction
@@ -91,16 +100,31 @@ class _Draft:
             self.left_out.append(name_taken(one.found, self.names[transaction]))
             return
         try:
-            self._take(one)
+            self._take(one, Evolves(self.after, Changes()) if self.after else None)
         except _Unfit as reason:
-            self._leave(one, UNFIT, str(reason))
+            try:
+                self._take_first(one)
+            except _Unfit:
+                self._leave(one, reason.code, str(reason))
 
-    def _take(self, one: Stranger) -> None:
+    def _take_first(self, one: Stranger) -> None:
+        """Take a file that the table cannot hold; one that never had a row becomes the file's."""
+        if self.table is None or self.after is None or self.adds:
+            raise _Unfit("the table has rows, or is still to be made")
+        made = self._new_table(one)
+        found = self.terms.replacement(self.after, made.schema, made.partition_columns)
+        if found is None:
+            raise _Unfit("the table is not to be replaced")
+        self._take(one, found)
+        self.replaces = True
+
+    def _take(self, one: Stranger, start: Evolves | None) -> None:
+        """Take a file into the table as it is, or as it becomes before anything is added."""
         unreadable = why_unreadable(one.found.path)
         if unreadable is not None:
             raise _Unfit(f"{unreadable}; give it another name, with %3A or %2A in a folder's")
         table = self.table or self._new_table(one)
-        after = self.after or table
+        after = start.table if start is not None else table
         apart = after.partition_columns
         seen = as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
         decision = self.terms.decide(after, seen)
@@ -110,8 +134,7 @@ class _Draft:
             case Evolves(after, changes):
                 pass
             case Refused(reasons):
-                self._leave(one, REFUSED, "; ".join(reasons))
-                return
+                raise _Unfit("; ".join(reasons), REFUSED)
             case _:
                 assert_never(decision)
         names = frozenset(field["name"] for field in one.schema["fields"])
@@ -123,7 +146,8 @@ class _Draft:
         file = one.finished(values)
         inside = frozenset(field["name"] for field in seen["fields"])
         self.table, self.after = table, after
-        self.changes = self.changes.then(changes)
+        before = Changes() if start is None else start.changes
+        self.changes = self.changes.then(before).then(changes)
         self.adds[file.filename] = _add(file, self.terms.statistics(file, inside, after))
         self.taken.append(one)
         self.names[one.found.transaction] = one.found.path
@@ -165,8 +189,16 @@ class _Draft:
                 changes=self.changes,
                 adds=adds,
                 others=others,
+                replaces=self.replaces,
             )
-        return replace(before, after=self.after, changes=self.changes, adds=adds, others=others)
+        return replace(
+            before,
+            after=self.after,
+            changes=self.changes,
+            adds=adds,
+            others=others,
+            replaces=self.replaces,
+        )
 
 
 def _check_values(values: Mapping[str, str | None], table: TableFacts) -> None:

@@ -21,6 +21,7 @@ from penguin.held import Aside, HeldFile, read_held, releasable, sort_out
 from penguin.metas import delete_metas
 from penguin.settings import TableSettings
 from penguin.table import Log, Table
+from penguin.unused import is_unused
 
 LOOKS = 5
 """How often the table may change between the look and the commit."""
@@ -78,7 +79,13 @@ class Order:
             why.update(given_up(self.store, chosen, table.transaction))
             units = releasable(self.store, tuple(one for one in chosen if one.name not in why))
             return draft_commit(
-                self.settings, table.facts, (), self.store, units, asked=True
+                self.settings,
+                table.facts,
+                (),
+                self.store,
+                units,
+                asked=True,
+                unused=lambda: is_unused(self.store, table.version),
             ).commit
 
         plan_made, version, held = self._settle(plan)

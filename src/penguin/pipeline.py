@@ -34,10 +34,12 @@ from penguin.flow import (
     Planned,
     Releasable,
     Stopped,
+    TableFacts,
     Waiting,
 )
 from penguin.foreign import LeftOut
 from penguin.held import HeldFile, releasable
+from penguin.ignored import why_ignored
 from penguin.metas import Pending, delete_metas
 from penguin.ondisk import OnDisk
 from penguin.overtaken import Overtaken
@@ -48,6 +50,7 @@ from penguin.search import Found, Search
 from penguin.settings import TableSettings
 from penguin.sight import Sight, look
 from penguin.table import Log, LogReader, Snapshot
+from penguin.unused import is_unused
 from penguin.upkeep import Upkeep
 
 
@@ -78,6 +81,8 @@ class Explanation:
     """Those of them that are not committed."""
     danger: Danger | None = None
     """Files have waited for so long that a VACUUM comes near."""
+    ignored_for: str | None = None
+    """Why files of other programs are not searched for; None where they are."""
 
 
 def commit_table(
@@ -143,8 +148,11 @@ def explain(
         store,
         _may_go_in(store, sight, sight.aside.held),
         transactions=sight.transactions,
+        unused=_unused(store, facts),
     )
-    joined = join_others(settings, facts, planned.commit, sight.others, store)
+    joined = join_others(
+        settings, facts, planned.commit, sight.others, store, unused=_unused(store, facts)
+    )
     left_out = (*sight.others.left_out, *joined.left_out)
     return Explanation(
         version=None if sight.table is None else sight.table.version,
@@ -158,6 +166,9 @@ def explain(
         others=sight.others,
         left_out=left_out,
         danger=sight.danger(left_out, clock.now()),
+        ignored_for=(
+            None if sight.searched else why_ignored(sight.handoff, declared=sight.declared)
+        ),
     )
 
 
@@ -232,6 +243,7 @@ class TableRun:
         )
         self._protocol = sight.protocol
         self._crier.strays(sight.strays)
+        self._crier.bounds(self.settings, sight)
         self._name_unnamed(store, sight)
         self._crier.backlog(sight)
         if not sight.backlogs and not sight.stopped and sight.others.is_empty:
@@ -252,11 +264,14 @@ class TableRun:
             store,
             untried,
             transactions=sight.transactions,
+            unused=_unused(store, facts),
             looked=self._crier.looked,
         )
         self._crier.halts((*sight.stopped, *planned.stopped))
         self._crier.waits((*sight.waiting, *planned.waiting))
-        joined = join_others(self.settings, facts, planned.commit, sight.others, store)
+        joined = join_others(
+            self.settings, facts, planned.commit, sight.others, store, unused=_unused(store, facts)
+        )
         search.refuse(joined.left_out, facts)
         left_out = (*sight.others.left_out, *joined.left_out)
         self._crier.left_out(left_out)
@@ -379,6 +394,11 @@ class TableRun:
                 table=self.settings.table_uri,
                 version=version,
             )
+
+
+def _unused(store: Reader, facts: TableFacts | None) -> Callable[[], bool]:
+    """Return how to ask whether a table never had a row; the log is read when it is asked."""
+    return lambda: facts is not None and is_unused(store, facts.version or 0)
 
 
 def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:

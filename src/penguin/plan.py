@@ -62,6 +62,8 @@ class Rules:
     """What the log says of a held file."""
     may_release: Callable[[Decision], bool] = lambda decision: not isinstance(decision, Refused)
     """Whether a file that was set aside goes in, as the table now decides on it."""
+    replacement: Callable[[TableFacts, Entry], Evolves | None] = lambda _table, _entry: None
+    """What a table becomes for an entry that it refuses, if no row was ever written to it."""
 
 
 def plan_commit(
@@ -121,6 +123,7 @@ class _Draft:
         self.released: list[str] = []
         self.discarded: dict[str, Fate | None] = {}
         self.taken: dict[str, list[ReadyEntry]] = {}
+        self.replaces = False
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
         files = len(self.adds) + len(self.holds) + len(ready.entry.files)
@@ -143,6 +146,10 @@ class _Draft:
         _check_names(ready, self.adds)
         given_up = _given_up(ready, self.rules.fate)
         decision = self.rules.decide(after, entry)
+        replacement = self._replacement(decision, after, entry)
+        if replacement is not None:
+            decision = replacement
+            table = replacement.table if table.version is None else table
         match decision:
             case Fits():
                 changes = Changes()
@@ -169,6 +176,7 @@ class _Draft:
                 adds[file.filename] = Add.of(file, ready, stats)
         self.table, self.after = table, after
         self.changes = self.changes.then(changes)
+        self.replaces = self.replaces or replacement is not None
         self.adds |= adds
         self.discarded |= given_up
         # What one unit wrote stands or falls together: its sources are read again as a whole.
@@ -183,6 +191,16 @@ class _Draft:
             raise SchemaRefused(ready.entry.sequence, (wrong,), path=ready.path)
         return self.rules.new_table(ready.entry)
 
+    def _replacement(self, decision: Decision, after: TableFacts, entry: Entry) -> Evolves | None:
+        """Return what the table becomes instead, where it refuses an entry and holds no row yet."""
+        if not isinstance(decision, Refused) or self.adds or not entry.files:
+            return None
+        if after.version is None:
+            made = self.rules.new_table(entry)  # An entry without files would have made another.
+            is_better = not isinstance(self.rules.decide(made, entry), Refused)
+            return Evolves(made, Changes()) if is_better else None
+        return self.rules.replacement(after, entry)
+
     def release(self, held: Releasable) -> None:
         """Take what was set aside of a unit, if the table can hold it now and all of it is there.
 
@@ -191,14 +209,15 @@ class _Draft:
         if self.table is None or self.after is None:
             return
         names = [file.filename for file in held.files]
-        if any(name in self.lacking or name in self.adds for name in names):
-            return
-        if any(file_name(name) in self.discarded for name in names):
+        unfit = self.lacking.keys() | self.adds.keys()
+        if any(name in unfit or file_name(name) in self.discarded for name in names):
             return
         if self.adds and len(self.adds) + len(names) > self.rules.max_files:
             return
         decision = self.rules.decide(self.after, held.ready.entry)
-        if not self.rules.may_release(decision):
+        replacement = self._replacement(decision, self.after, held.ready.entry)
+        decision = replacement or decision
+        if not replacement and not self.rules.may_release(decision):
             return
         after = decision.table if isinstance(decision, Evolves) else self.after
         try:
@@ -210,6 +229,7 @@ class _Draft:
         if isinstance(decision, Evolves):
             self.after = after
             self.changes = self.changes.then(decision.changes)
+            self.replaces = self.replaces or replacement is not None
         for file in held.files:
             stats = self.rules.statistics(file, held.ready.entry, after)
             self.adds[file.filename] = Add.of(file, held.ready, stats)
@@ -226,6 +246,7 @@ class _Draft:
             holds=tuple(self.holds),
             released=tuple(self.released),
             discarded=dict(self.discarded),
+            replaces=self.replaces,
             advances=tuple(
                 Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
                 for backlog in backlogs

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penguin.status import OthersStatus, TableStatus
 
 Row = dict[str, Any]
+NONE_PASSED_OVER: Row = {"files": 0, "some": (), "reason": "", "complete": True}
 SHOWN = 10
 """How many files of one reason are named to a person."""
 
@@ -88,6 +89,7 @@ def _others(found: "OthersStatus | None") -> Row:
             for one in (found.left_out if found else ())
         ],
         "watermarks": dict(found.watermarks) if found else {},
+        "passed_over": asdict(found.passed_over) if found else dict(NONE_PASSED_OVER),
     }
 
 
@@ -145,6 +147,18 @@ def _say_others(console: Console, table: str, others: Row) -> None:
     if len(others["left_out"]) > SHOWN:
         more = len(others["left_out"]) - SHOWN
         _say(console, f"{table}: and {more:,} more are not committed; --output json has all")
+    passed = others["passed_over"]
+    if passed["files"]:
+        least = "" if passed["complete"] else "at least "
+        _say(
+            console,
+            f"{table}: {least}{passed['files']:,} Parquet files are passed over: "
+            f"{passed['reason']}",
+        )
+        for path in passed["some"]:
+            _say(console, f"  {path}")
+        if passed["files"] > len(passed["some"]):
+            _say(console, f"  and {passed['files'] - len(passed['some']):,} more")
 
 
 def held_rows(table: str, found: "TableStatus | None") -> list[Row]:
@@ -323,10 +337,15 @@ def duration(seconds: float) -> str:
 def _standing(row: Row) -> str:
     if row["error"]:
         return str(row["error"])
-    if row["version"] is None and not row["pipelines"]:
-        return f"there is no table yet: blizzard has not written to {row['table_uri']} yet"
     if row["version"] is None:
-        return "there is no Delta table yet; the first commit creates it"
+        others = row["others"]
+        if row["pipelines"] or others["pending_files"]:
+            return "there is no Delta table yet; the first commit creates it"
+        if others["left_out"] or others["passed_over"]["files"]:
+            return (
+                f"there is no Delta table yet, and no file in {row['table_uri']} can be committed"
+            )
+        return f"there is no table yet: nothing has been written to {row['table_uri']}"
     last = row["last_commit"]
     at = f", last commit {_second(last['at'])} UTC" if last and last["at"] else ""
     return f"version {row['version']}{at}"

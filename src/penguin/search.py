@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lake.clock import Clock
-from lake.layout import TablePath, timed_id
+from lake.layout import TablePath, file_id, is_parquet, timed_id
 from lake.meta import Meta
 from lake.pattern import matcher
 from lake.storage import Reader
 from lake.watermark import advance, is_late, place
 from penguin.actions import NOTHING, Known, read_back, read_log
 from penguin.flow import TableFacts
-from penguin.foreign import Candidate, LeftOut, Stranger
+from penguin.foreign import Candidate, LeftOut, PassedOver, Stranger
 from penguin.naming import linked_folders, without_links
 from penguin.scan import Windows, poll, sweep
 from penguin.settings import TableSettings
@@ -38,6 +38,10 @@ from penguin.table import LogReader, Snapshot
 from penguin.verdicts import Ours, Verdict, candidate, leave_out, look_at, verdict_on
 
 CONCURRENT = 16
+NOT_TAKEN = (
+    "a scan takes files that are named {uuidv7}.parquet; set file_pattern, such as '*.parquet', "
+    "to take these as well"
+)
 TELL_EVERY = 500
 """Files between two words on how far the look at them is."""
 
@@ -71,6 +75,8 @@ class Found:
     marks: Mapping[str, str] = field(default_factory=dict)
     listing: Listing | None = None
     """None where nothing was listed."""
+    passed_over: PassedOver = field(default_factory=PassedOver)
+    """Parquet files that are not looked at, because of their names."""
 
     @property
     def is_empty(self) -> bool:
@@ -92,6 +98,8 @@ class Search:
     _listing: Listing | None = None
     _pool: dict[str, Candidate] = field(default_factory=dict)
     """What was listed and is not settled."""
+    _passed: set[str] = field(default_factory=set)
+    """Parquet files whose names a look does not take, and that the log does not know."""
     _unread: int = 0
     """How many of those nobody has looked into yet, because a commit was full."""
     _offered: bool = False
@@ -124,12 +132,17 @@ class Search:
             else poll(store, wanted, self.marks, self._windows())
         )
         is_data = self._is_data()
-        seen = {
-            facts.path: candidate(facts, late=is_late(facts.path, self.marks))
-            for facts in listed
-            if is_data(facts.path) and wanted(facts.path)
-        }
+        seen: dict[str, Candidate] = {}
+        passed: set[str] = set()
+        for facts in listed:
+            if is_reserved(facts.path) or not wanted(facts.path):
+                continue
+            if is_data(facts.path):
+                seen[facts.path] = candidate(facts, late=is_late(facts.path, self.marks))
+            elif is_parquet(facts.path):
+                passed.add(facts.path)
         self._pool = seen if sweeping else self._pool | seen
+        self._passed = passed if sweeping else self._passed | passed
         self._listing = Listing(sweep=sweeping, files=len(seen))
         if sweeping:
             self._swept = now
@@ -138,6 +151,7 @@ class Search:
         """Forget what was listed: the directory turned out to be handed off in another way."""
         self._pool, self._listing, self._swept = {}, None, None
         self._unread, self._offered = 0, False
+        self._passed = set()
 
     def find(
         self,
@@ -155,6 +169,11 @@ class Search:
         done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
         waiting = {path: meta for path, meta in asked.items() if path not in set(done)}
         claimed, missing = look_at(store, waiting)
+        self._passed = {
+            path
+            for path in self._passed
+            if path not in claimed and path not in named and not _is_known(path, known)
+        }
         candidates = {
             path: one for path, one in (self._pool | claimed).items() if path not in named
         }
@@ -185,6 +204,7 @@ class Search:
             fresh=frozenset(self._fresh),
             marks=dict(self.marks),
             listing=self._listing,
+            passed_over=PassedOver.of(self._passed, NOT_TAKEN),
         )
 
     def _read(self, store: Reader, table: Snapshot | None) -> Known:
@@ -317,7 +337,12 @@ class Search:
     def _is_data(self) -> Callable[[str], bool]:
         pattern = self.settings.file_pattern
         also = (lambda _path: False) if pattern is None else matcher(pattern)
-        return lambda path: not is_reserved(path) and (timed_id(path) is not None or also(path))
+        return lambda path: timed_id(path) is not None or also(path)
+
+
+def _is_known(path: str, known: Known) -> bool:
+    """Whether the log has a file; transactions are asked only where that costs nothing."""
+    return path in known.paths or (known.complete and is_settled(path, known))
 
 
 def _is_another(known: Known, before: Known) -> bool:

@@ -40,6 +40,10 @@ class Sight:
     """Files that are held."""
     others: Found = field(default_factory=Found)
     """Files that other programs wrote."""
+    declared: bool = True
+    """Whether blizzard has said how it hands files off."""
+    searched: bool = True
+    """Whether the folders were searched for files of other programs."""
 
     def transactions(self, app_id: str) -> int | None:
         """Give the version of an app transaction in the snapshot that was looked at."""
@@ -97,7 +101,14 @@ def look(
     metas = read_metas(store, pending) if staged or hears_others or not pending.asked else {}
     if not found.receipts and not found.stopped and not hears_others:
         left = strays(metas, (), (), hears_others=False)
-        return Sight(handoff=found.handoff, protocol=found.protocol, metas=metas, strays=left)
+        return Sight(
+            handoff=found.handoff,
+            protocol=found.protocol,
+            metas=metas,
+            strays=left,
+            declared=found.declared,
+            searched=False,
+        )
     held_metas = read_held(store, known_held)
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
@@ -115,6 +126,8 @@ def look(
         settled=done,
         strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
         aside=sort_out(held_metas, transactions),
+        declared=found.declared,
+        searched=search is not None and _is_scanned(found, settings),
     )
     if search is not None and hears_others:
         entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)

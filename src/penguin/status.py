@@ -10,9 +10,10 @@ from lake.storage import Reader
 from lake.telemetry.events import code_of
 from penguin.errors import SchemaRefused
 from penguin.flow import Backlog, Stopped
-from penguin.foreign import LeftOut
+from penguin.foreign import LeftOut, PassedOver
 from penguin.held import HeldFile
 from penguin.history import Commit, read_history
+from penguin.ignored import ignored_files
 from penguin.patience import Danger, instant
 from penguin.pipeline import Explanation, explain
 from penguin.settings import TableSettings
@@ -59,6 +60,9 @@ class OthersStatus:
     left_out: tuple[LeftOut, ...] = ()
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest committed name of each folder, where files are found by a scan."""
+    passed_over: PassedOver = field(default_factory=PassedOver)
+    """Parquet files that nobody commits, because of their names or of how the table is handed off.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +84,25 @@ class TableStatus:
         return max((one.lag_secs or 0.0 for one in self.pipelines), default=0.0)
 
 
-def table_status(settings: TableSettings, store: Reader, now: datetime) -> TableStatus:
-    """Say how a table stands, by the same look and the same plan as the next step's."""
+def table_status(
+    settings: TableSettings, store: Reader, now: datetime, *, count_ignored: bool = True
+) -> TableStatus:
+    """Say how a table stands, by the same look and the same plan as the next step's.
+
+    To count files that nobody searches for takes a listing of all folders: it can be left out.
+    """
     found = explain(settings, store, everything=True, clock=Clock(now.timestamp))
     return TableStatus(
         version=found.version,
         last_commit=None if found.version is None else _last(store, found.version),
         pipelines=tuple(sorted(_pipelines(found, now), key=lambda one: one.pipeline)),
         held=found.held,
-        others=_others(found),
+        others=_others(found, store if count_ignored else None),
         danger=found.danger,
     )
 
 
-def _others(found: Explanation) -> OthersStatus:
+def _others(found: Explanation, store: Reader | None) -> OthersStatus:
     waiting = found.others.files
     refused = {one.path for one in found.left_out}
     fitting = [one.found for one in waiting if one.found.path not in refused]
@@ -102,6 +111,24 @@ def _others(found: Explanation) -> OthersStatus:
         pending_late=sum(one.late for one in fitting),
         left_out=found.left_out,
         watermarks=found.others.marks,
+        passed_over=(
+            found.others.passed_over
+            if found.ignored_for is None or store is None
+            else ignored_files(store, _named(found), found.ignored_for)
+        ),
+    )
+
+
+def _named(found: Explanation) -> frozenset[str]:
+    """Return the files that entries which wait name, that are held, or that metas ask for."""
+    waiting = (ready.entry for backlog in found.backlogs for ready in backlog.entries)
+    return frozenset(
+        (
+            *(file.filename for entry in waiting for file in entry.files),
+            *(one.meta.filename for one in found.held),
+            *(one.found.path for one in found.others.files),
+            *(one.path for one in found.left_out),
+        )
     )
 
 

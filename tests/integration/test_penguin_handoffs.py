@@ -8,12 +8,14 @@ from lake.clock import Clock
 from lake.entry import Handoff, Protocol, Receipt, digest, encode
 from lake.errors import ProtocolConflict
 from lake.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
+from lake.lookback import Window
 from lake.storage import Reader
 from penguin.errors import CommitFailed
-from penguin.events import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
+from penguin.events import EntryNotHandedOff, FilesUnnamed, FilterBoundsOthersOnly, MetasLeftAlone
 from penguin.pipeline import explain
 from penguin.settings import DiscoverBy
 from penguin.table import Table
+from tests.support.foreign import Directory
 from tests.support.handoffs import metas, move_out, put_back, ring
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
@@ -359,3 +361,33 @@ def test_a_lost_answer_of_the_commit_is_one_commit_and_then_the_metas_go(staging
     ring(staging, staging.journal().batch(rows_of(1)))
     penguin = Penguin(staging).drain()
     assert (ids(staging), metas(staging), penguin.run.totals.commits) == ([1], [], 1)
+
+
+@pytest.mark.parametrize("handoff", list(Handoff))
+def test_a_partition_filter_leaves_out_nothing_that_is_journaled_and_penguin_says_so(
+    tmp_path, handoff
+):
+    """HOLES L37: `lookback` of the first documents, on a cold start in the mode it comes from."""
+    table = TableDirectory(tmp_path / "table", handoff=handoff)
+    entry = table.journal().batch(rows_of(1, date="2001-01-01"), rows_of(2))
+    if handoff is Handoff.STAGING:
+        ring(table, entry)
+    window = Window.parse("date=%Y-%m-%d", 7)
+    penguin = Penguin(table, {"partition_filter": window}).drain()
+    assert table.ids() == [1, 2]
+    (told,) = [one for one in penguin.events if isinstance(one, FilterBoundsOthersOnly)]
+    assert told.keys == ("partition_filter",)
+    assert told.searched is (handoff is Handoff.DIRECT)
+    assert "journaled is committed whole" in told.sentence()
+    penguin.drain()
+    assert [type(one) for one in penguin.events].count(FilterBoundsOthersOnly) == 1
+
+
+def test_a_filter_on_a_table_that_blizzard_does_not_write_to_does_what_it_says(tmp_path):
+    """HOLES L37"""
+    others = Directory(tmp_path / "table")
+    others.file(9, folder="date=2001-01-01")
+    others.file(1)
+    visitor = others.penguin(partition_filter=Window.parse("date=%Y-%m-%d", 7)).drain()
+    assert others.ids() == [1]
+    assert visitor.told(FilterBoundsOthersOnly) == []

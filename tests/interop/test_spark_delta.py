@@ -41,7 +41,7 @@ from tests.support.intervals import INTERVALS, length, strange
 from tests.support.landing import FIELDS, Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
-from tests.support.tables import Penguin, TableDirectory
+from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
@@ -492,3 +492,20 @@ def test_spark_reads_nested_columns_and_odd_folders_of_other_programs(tmp_path: 
     assert spark.rows(table.root) == wanted
     frame = pl.scan_delta(str(table.root)).sort("id").collect()
     assert frame.select("id", "who", "m", "p").to_dicts() == wanted
+
+
+def test_spark_reads_a_table_whose_first_schema_was_replaced(tmp_path: Path) -> None:
+    """HOLES W43: other types and other partition columns, in a version of their own."""
+    directory = TableDirectory(tmp_path / "table")
+    wrong = Schema((Field(name="id", type=FieldType.STRING), Field(name="p", type=FieldType.DATE)))
+    journal = directory.journal(schema=wrong, partitions=("p",))
+    journal.batch()
+    Penguin(directory).drain()
+    journal.schema, journal.partitions = EVENTS, ("date",)
+    journal.batch(rows_of(1, 2))
+    Penguin(directory).drain()
+    day = date(2026, 1, 1)
+    wanted = [{"id": number, "name": f"n{number}", "date": day} for number in (1, 2)]
+    assert spark.rows(directory.root) == wanted
+    spark.sql(f"INSERT INTO delta.`{directory.root}` VALUES (3, 'spark', DATE'2026-01-02')")
+    assert directory.ids() == [1, 2, 3]

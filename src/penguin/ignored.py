@@ -1,0 +1,94 @@
+"""Parquet files of other programs in a table whose folders nobody searches. It looks only.
+
+Where a table is handed off by its journal or by metas, files that other programs put into its
+folders are not committed. Here they are counted, for whoever asks why they are not in the table.
+The look is bounded: it is made for a person who waits.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from lake.entry import Handoff
+from lake.errors import LakeError
+from lake.layout import file_id, is_parquet
+from lake.storage import ObjectFacts, Reader
+from penguin.actions import NOTHING, read_log
+from penguin.errors import FileUnfit
+from penguin.footers import read_footer
+from penguin.foreign import PassedOver
+from penguin.strangers import is_reserved
+from penguin.table import LogReader
+
+CONCURRENT = 16
+MOST_LISTED = 100_000
+"""Objects after which the look ends."""
+MOST_READ = 1_000
+"""Files that may be blizzard's own, and whose footers are read."""
+
+BY_JOURNAL = (
+    "this table is handed off by its journal, and only what blizzard journals is committed; "
+    "`blizzard handoff set direct` lets such files in, or give them a table of their own"
+)
+BY_METAS = (
+    "this table is handed off by metas, and a file of another program needs one in "
+    "_staging/pending; `blizzard handoff set direct` lets such files in without"
+)
+NOT_SEARCHED = "discovery says not to look for them; auto or watermark does"
+
+
+def why_ignored(handoff: Handoff, *, declared: bool) -> str:
+    """Return why files of other programs are passed over, and how they get in."""
+    if not declared:
+        return NOT_SEARCHED
+    return BY_METAS if handoff is Handoff.STAGING else BY_JOURNAL
+
+
+def ignored_files(store: Reader, named: frozenset[str], reason: str) -> PassedOver:
+    """Count the Parquet files that the log does not know, nothing names and blizzard did not write.
+
+    Files of a batch that is running, or of an attempt that died, carry blizzard's mark.
+    """
+    table = LogReader(store).look()
+    known = NOTHING if table is None else read_log(store, table)
+    listed = _Bounded(store)
+    odd = [
+        facts
+        for facts in listed
+        if is_parquet(facts.path)
+        and not is_reserved(facts.path)
+        and facts.path not in known.paths
+        and facts.path not in named
+    ]
+    maybe_ours = [facts for facts in odd if file_id(facts.path) is not None]
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
+        ours = pool.map(lambda facts: _is_ours(store, facts), maybe_ours[:MOST_READ])
+        left_alone = {
+            facts.path for facts, mine in zip(maybe_ours[:MOST_READ], ours, strict=True) if mine
+        } | {facts.path for facts in maybe_ours[MOST_READ:]}
+    complete = listed.complete and len(maybe_ours) <= MOST_READ
+    others = (facts.path for facts in odd if facts.path not in left_alone)
+    return PassedOver.of(others, reason, complete=complete)
+
+
+class _Bounded:
+    """A listing that ends early where a table is very large."""
+
+    def __init__(self, store: Reader) -> None:
+        self._store = store
+        self.complete = True
+
+    def __iter__(self) -> Iterator[ObjectFacts]:
+        listed = iter(self._store.objects())
+        yield from islice(listed, MOST_LISTED)
+        self.complete = next(listed, None) is None
+
+
+def _is_ours(store: Reader, facts: ObjectFacts) -> bool:
+    """Whether blizzard wrote a file; one that cannot be read is not taken for its."""
+    try:
+        return read_footer(store, facts.path, size=facts.size, etag=facts.etag).ours
+    except FileUnfit:
+        return False
+    except LakeError:
+        return True  # It changed or went while it was looked at, or is not ours to read.

@@ -1,0 +1,39 @@
+"""Whether a table is still what penguin made it, and no row was ever written to it.
+
+Nobody chose such a schema: it is that of the first entry, whose files may all have failed.
+"""
+
+import json
+
+from lake.layout import log_version
+from lake.storage import Reader
+
+MOST_READ = 1_000
+"""Versions after which the answer is no: a table in use says so with its second version."""
+
+
+def is_unused(store: Reader, version: int) -> bool:
+    """Whether no version up to this one names a file, and penguin alone has said what the table is.
+
+    Every version is read, from the first. One that is gone may have named files.
+    """
+    if version > MOST_READ:
+        return False
+    for number in range(version + 1):
+        body = store.get(log_version(number))
+        if body is None or not _leaves_it_unused(body):
+            return False
+    return True
+
+
+def _leaves_it_unused(body: bytes) -> bool:
+    """Whether a version names no file, and changes what the table is only by penguin's hand."""
+    try:
+        actions = [json.loads(line) for line in body.splitlines() if line.strip()]
+    except ValueError:
+        return False
+    kinds = {kind for action in actions for kind in action}
+    told = next((one["commitInfo"] for one in actions if "commitInfo" in one), None) or {}
+    return kinds.isdisjoint({"add", "remove", "cdc"}) and (
+        "penguin" in told or kinds.isdisjoint({"metaData", "protocol"})
+    )

@@ -1,0 +1,217 @@
+"""Parquet files that are not committed because of their names, or of how a table is handed off."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner
+
+from lake.clock import uuid7
+from lake.entry import Handoff
+from lake.layout import timed_id
+from lake.watermark import look_from
+from penguin import ignored
+from penguin.cli import app
+from penguin.events import FilesPassedOver, OthersSeen
+from penguin.settings import DiscoverBy
+from tests.support.builders import NOON
+from tests.support.foreign import DAY, Directory
+from tests.support.tables import Penguin, TableDirectory, rows_of, write_file
+
+SEED = "019234ab-cdef-7890-1234-567890abcdef.parquet"
+"""A name as the first documents of this system write it; its variant is not that of RFC 9562."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Directory:
+    return Directory(tmp_path / "table")
+
+
+@pytest.fixture
+def run(tmp_path):
+    def command(*arguments, more=""):
+        file = tmp_path / "penguin.yaml"
+        file.write_text(f"tables:\n  events:\n    table_uri: {tmp_path / 'table'}\n{more}")
+        return CliRunner().invoke(app, [*arguments, "-c", str(file)], env={"COLUMNS": "80"})
+
+    return command
+
+
+# ------------------------------------------------------------------------------ the seeds' names
+
+
+def test_the_names_that_the_first_documents_write_are_taken(table):
+    """HOLES L34: the variant of a UUIDv7 is not looked at; its time and its version are."""
+    table.file(1, path=f"date=2024-01-01/{SEED}")
+    table.file(2, path="date=2024-01-01/019234ab-cdef-7890-f234-567890abcdef.parquet")
+    table.file(9, path="date=2024-01-01/019234ab-cdef-4890-8234-567890abcdef.parquet")
+    table.penguin().drain()
+    assert table.ids() == [1, 2]
+    table.delta().optimize.compact()
+    table.penguin().drain()
+    assert table.ids() == [1, 2]
+
+
+def test_a_meta_commits_the_short_name_of_the_first_documents(table):
+    """HOLES L34: `019234ab-cdef-7890.parquet` is no UUID, and a meta asks for it by name."""
+    path = table.file(1, path="date=2024-01-01/019234ab-cdef-7890.parquet")
+    table.meta(path)
+    table.penguin().drain()
+    assert table.ids() == [1]
+    assert table.metas() == []
+
+
+def test_names_of_every_variant_move_the_watermark_and_are_found_below_it(table):
+    """HOLES L34: a poll after the first lists from the mark on, as for any UUIDv7."""
+    names = []
+    visitor = table.penguin()
+    for number, variant in enumerate("18f0"):
+        given = str(uuid7(int(table.hands.at * 1000), number.to_bytes(10, "big")))
+        names.append(f"{DAY}/{given[:19]}{variant}{given[20:]}.parquet")
+        table.file(number, path=names[-1])
+        table.hands.at += 1
+        visitor.drain()
+    assert table.ids() == [0, 1, 2, 3]
+    assert [one.sweep for one in visitor.told(OthersSeen)].count(False) > 0
+    assert all(timed_id(name) for name in names)
+
+
+def test_the_late_window_begins_below_every_name_of_its_millisecond():
+    """HOLES L34: also below names of another variant."""
+    at = int(NOON.timestamp() * 1000)
+    lowest = f"{uuid7(at, bytes(10))}"
+    odd = f"{lowest[:14]}7000-0000-000000000000.parquet"
+    start = look_from(f"{lowest}.parquet", NOON - NOON)
+    assert start is not None
+    assert start < odd
+
+
+# ------------------------------------------------------------------------------ what a scan says
+
+
+def test_every_parquet_file_that_a_scan_passes_over_is_counted_and_named(table, run):
+    """HOLES L34: D10 keeps unfinished files of other engines out, and silence lost the others."""
+    odd = sorted(table.file(9, path=f"{DAY}/part-{number:05}.parquet") for number in range(12))
+    table.file(9, path=f"{DAY}/UPPER.PARQUET")
+    table.file(9, path="_temporary/0/part-0.parquet")
+    table.file(9, path=f"{DAY}/.part-0.parquet")
+    (table.root / DAY / "notes.txt").write_text("x")
+    answer = run("status", "--output", "json")
+    passed = json.loads(answer.stdout)["others"]["passed_over"]
+    assert (passed["files"], passed["complete"]) == (13, True)
+    assert passed["some"] == [f"{DAY}/UPPER.PARQUET", *odd[:9]]
+    assert "file_pattern" in passed["reason"]
+    assert answer.exit_code == 0
+    text = run("status").stdout
+    assert "13 Parquet files are passed over" in text
+    assert odd[0] in text
+    assert "and 3 more" in text
+    assert "blizzard has not written" not in text
+    assert "no file in" in text
+
+    visitor = table.penguin().drain()
+    (told,) = visitor.told(FilesPassedOver)
+    assert told.files == 13
+    assert odd[0] in told.sentence()
+    assert "file_pattern" in told.sentence()
+    assert visitor.told(OthersSeen)[-1].passed_over == 13
+    table.hands.at += 7200
+    visitor.drain()
+    assert len(visitor.told(FilesPassedOver)) == 1
+    table.file(9, path=f"{DAY}/one-more.parquet")
+    table.hands.at += 7200
+    visitor.drain()
+    assert [one.files for one in visitor.told(FilesPassedOver)] == [13, 14]
+
+    pattern = "    file_pattern: '*.[pP][aA]*'\n"
+    others = json.loads(run("status", "--output", "json", more=pattern).stdout)["others"]
+    assert (others["pending_files"], others["passed_over"]["files"]) == (14, 0)
+
+
+def test_what_the_log_knows_or_a_meta_asks_for_is_not_passed_over(table, run):
+    """HOLES L34: another engine's own files have names of all kinds, and are in the table."""
+    table.file(1)
+    table.penguin().drain()
+    again = pa.table(table.delta().scan().read_all())
+    write_deltalake(str(table.root), again, mode="append")
+    table.delta().optimize.compact()
+    asked = table.file(3, path=f"{DAY}/named-by-a-meta.parquet")
+    table.meta(asked)
+    assert json.loads(run("status", "--output", "json").stdout)["others"]["passed_over"] == {
+        "files": 0,
+        "some": [],
+        "reason": "",
+        "complete": True,
+    }
+
+
+def test_an_empty_directory_says_that_nothing_was_written(table, run):
+    assert "nothing has been written to" in run("status").stdout
+    table.file(1)
+    assert "the first commit creates it" in run("status").stdout
+
+
+# ------------------------------------------------------------------------------ what nobody scans
+
+
+@pytest.mark.parametrize(
+    ("handoff", "way_out"),
+    [(Handoff.JOURNAL, "handoff set direct"), (Handoff.STAGING, "_staging/pending")],
+)
+def test_status_names_other_programs_files_where_nobody_looks_for_them(
+    tmp_path, run, handoff, way_out
+):
+    """HOLES W35: with the journal or metas as hand-off they are never in the table."""
+    directory = TableDirectory(tmp_path / "table", handoff=handoff)
+    journal = directory.journal()
+    journal.batch(rows_of(1))
+    if handoff is Handoff.JOURNAL:
+        Penguin(directory).drain()
+        journal.batch(rows_of(2))
+    write_file(directory, journal.schema, rows_of(3), {"date": "2026-01-01"})
+    others = Directory(directory.root)
+    foreign = [others.file(9, folder="date=2026-01-01"), others.file(9, path="x.parquet")]
+    answer = run("status", "--output", "json")
+    passed = json.loads(answer.stdout)["others"]["passed_over"]
+    assert passed["files"] == 2
+    assert passed["some"] == sorted(foreign)
+    assert way_out in passed["reason"]
+    assert "2 Parquet files are passed over" in run("status").stdout
+    before = sorted(directory.root.rglob("*"))
+    run("status")
+    assert sorted(directory.root.rglob("*")) == before
+
+
+def test_a_setting_that_does_not_look_for_them_is_named(table, run):
+    """HOLES W35"""
+    table.file(1)
+    more = f"    discovery: {DiscoverBy.JOURNAL.value}\n"
+    passed = json.loads(run("status", "--output", "json", more=more).stdout)["others"]
+    assert passed["passed_over"]["files"] == 1
+    assert "discovery" in passed["passed_over"]["reason"]
+
+
+def test_the_look_at_a_large_table_is_bounded_and_says_so(tmp_path, run, monkeypatch):
+    """HOLES W35"""
+    directory = TableDirectory(tmp_path / "table")
+    others = Directory(directory.root)
+    for number in range(6):
+        others.file(number, path=f"a-{number}.parquet")
+    monkeypatch.setattr(ignored, "MOST_LISTED", 4)
+    passed = json.loads(run("status", "--output", "json").stdout)["others"]["passed_over"]
+    assert passed["files"] <= 4
+    assert passed["complete"] is False
+
+
+def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, run, monkeypatch):
+    """HOLES W35"""
+    directory = TableDirectory(tmp_path / "table")
+    journal = directory.journal()
+    for number in range(3):
+        write_file(directory, journal.schema, rows_of(number), {"date": "2026-01-01"})
+    Directory(directory.root).file(9, path="x.parquet")
+    monkeypatch.setattr(ignored, "MOST_READ", 1)
+    text = run("status").stdout
+    assert "at least 1 Parquet files are passed over" in text
