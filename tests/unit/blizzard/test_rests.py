@@ -258,10 +258,11 @@ def test_a_failed_upload_of_a_rest_is_tried_again_and_says_what_is_in_the_table(
     assert ids(tmp_path / "table") == list(range(ROWS))
 
 
-def test_a_file_that_is_replaced_while_its_parts_stop_is_not_entered(
+def test_a_file_that_is_replaced_while_it_is_read_is_not_entered_by_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HOLES L32, D17: a part that stops in good order may have read of two objects as well."""
+    """HOLES L32, D17: what stops in good order may have read of two objects as well."""
+    monkeypatch.setattr(planning, "SMALLEST_UNIT", 10**9)
     original = worker.OpenedStores.source
 
     def replaced(self: OpenedStores, name: str) -> Reader:
@@ -406,3 +407,18 @@ def _prefix(entry: Entry) -> Entry:
 
 def _table(count: int) -> Any:
     return pa.table({"id": list(range(count))})
+
+
+def test_a_file_whose_path_is_wrong_for_a_while_is_gone_on_with_where_it_was(
+    tmp_path: Path,
+) -> None:
+    """HOLES L32: a failure before anything is read forgets nothing of what was read before."""
+    bench, found = journaled(tmp_path, all_at(30))
+    wrong = pipeline_settings(tmp_path / "in", tmp_path / "table", template="date=%Y-%m-%d")
+    assert bench.again(settings=wrong, runner=all_at(NEVER)).pipeline().step()
+    (failed,) = bench.entries()[2].sources
+
+    assert failed.failure is not None
+    assert failed.failure.code == "partition_unknown"
+    assert f"{found.lines} of its lines are in the table" in failed.failure.message
+    assert (failed.skipped, failed.unread) == (found.lines, found.unread)
