@@ -51,10 +51,13 @@ class Told:
 
     records: int
     progress: Progress = field(default_factory=Progress)
+    hand_in: bool = False
 
     @property
     def stop_soon(self) -> bool:
         return self.progress.records >= self.records
+
+    def report(self) -> None: ...
 
 
 @dataclass
