@@ -104,7 +104,7 @@ def _run_next(
 
 
 def _not_run(unit: WorkUnit) -> UnitOutcome:
-    return UnitOutcome(unit=unit.name, sources=(), files=(), handed_in=True)
+    return UnitOutcome(unit=unit.name, sources=(), files=())
 
 
 def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:

@@ -418,9 +418,9 @@ class _Unit:
             self.write_seconds.update(zip(names, group.seconds, strict=True))
             return files
         failure = failure_of(group.broken, stage=Stage.UPLOAD)
-        files = {file.key: file for file in self.unit.files}
+        given = {file.key: file for file in self.unit.files}
         self.failed.extend(
-            failed(untouched(files[record.key]), failure) for record in group.records
+            failed(untouched(given[record.key]), failure) for record in group.records
         )
         group.records.clear()
         return []

@@ -18,6 +18,7 @@ from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Caller, Progress, Silence, Switchboard, Wish
 from blizzard.ndjson import decoder, lines
 from blizzard.pipeline import TooManyFailures
+from blizzard.ranges import without_first_lines
 from blizzard.runner import RunFailed, WorkersDied
 from blizzard.settings import PipelineSettings, RollingPolicy, SparkSettings
 from blizzard.spark.runner import SparkRunner
@@ -56,7 +57,11 @@ class Slow(Progress):
 
 
 def slow(hands: Hands, pace: float) -> Progress:
-    return type("Slower", (Slow,), {"hands": hands, "pace": pace})()
+    class Slower(Slow):
+        pass
+
+    Slower.hands, Slower.pace = hands, pace
+    return Slower()
 
 
 @dataclass
@@ -197,12 +202,11 @@ def test_what_has_to_be_skipped_first_does_not_eat_the_time_of_every_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """HOLES W29: a resumed file is read for at least as long as it took to come there."""
-    original = worker.without_first_lines
     bench = bench_of(tmp_path, rollover=100)
 
     def slowly(chunks: Iterable[bytes], count: int) -> Iterator[bytes]:
         bench.hands.at += count / 2
-        return original(chunks, count)
+        return without_first_lines(chunks, count)
 
     monkeypatch.setattr(worker, "without_first_lines", slowly)
     put(tmp_path / "in", "large.ndjson.gz", gz(ndjson(rows(2_000))))
@@ -358,8 +362,7 @@ def test_no_more_files_of_all_units_fail_than_are_allowed(
     for number in range(25):
         put(tmp_path / "in", f"date=2024-01-{number + 1:02}/bad.ndjson", BAD * 3)
         put(tmp_path / "in", f"date=2024-01-{number + 1:02}/good.ndjson", ndjson(rows(2)))
-    template = {"template": "date=%Y-%m-%d"}
-    bench = Bench(settings_of(tmp_path, max_failures=3, **template))
+    bench = Bench(settings_of(tmp_path, max_failures=3, template="date=%Y-%m-%d"))
     found = limited(bench)
 
     assert sum(each.failure is not None for each in found) == 3
@@ -464,6 +467,7 @@ def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
     assert not first.complete
     assert 0 < first.rows < 1_000
     assert "2 units were not run and go on" in bench.said(UnitsLeft)[0].sentence()
+    assert not bench.said(BatchHandedIn), "it was not its age"
     assert pipeline.step(), "what is left waits for no trigger"
     assert ids(bench.table) == list(range(1_000))
 
