@@ -6,16 +6,16 @@ rest goes on. When the driver itself dies, the next one sees how often files of 
 without an end, and takes fewer of them. What ends before any file is opened says nothing of files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from blizzard.events import JobSplit, UnitsEnded
+from blizzard.events import JobSplit, UnitsEnded, UnitsLeft
 from blizzard.flow import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.outcome import Settled, settle
 from blizzard.rests import failed, untouched
-from blizzard.runner import Runner, RunnerDied, WorkersDied
+from blizzard.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from lake.entry import Failure, SourceRecord, Stage, Started
-from lake.errors import JournalConflict, panic_as_error
+from lake.errors import JournalConflict, ObjectChanged, panic_as_error
 from lake.telemetry.events import Emit
 
 PATIENCE = 2
@@ -86,10 +86,49 @@ def _run(
         ran: list[WorkUnit] = []
         outcomes: list[UnitOutcome] = []
         for half in halves:
-            some, came = _run(half, work, runner, emit)
+            some, came = _run_next(half, work, runner, emit, outcomes)
             ran += some
             outcomes += came
         return ran, outcomes
+
+
+def _run_next(
+    units: list[WorkUnit], work: Work, runner: Runner, emit: Emit, before: list[UnitOutcome]
+) -> tuple[list[WorkUnit], list[UnitOutcome]]:
+    """Run units after others of the same batch, whose outcomes stand whatever becomes of these."""
+    bounds = work.bounds
+    if bounds.failures is not None:
+        failed = new_failures((each for one in before for each in one.sources), bounds.forgiven)
+        if len(failed) >= bounds.failures:
+            return units, [_not_run(unit) for unit in units]
+        work = replace(work, bounds=replace(bounds, failures=bounds.failures - len(failed)))
+    try:
+        return _run(units, work, runner, emit)
+    except RunFailed as failed_to_run:
+        if not any(one.sources for one in before):
+            raise
+        # What the others have done is journaled first. The next batch meets the same trouble.
+        pipeline = work.marks["pipeline"]
+        emit(UnitsLeft(pipeline=pipeline, units=len(units), reason=str(failed_to_run)))
+        return units, [_not_run(unit) for unit in units]
+
+
+def _not_run(unit: WorkUnit) -> UnitOutcome:
+    return UnitOutcome(unit=unit.name, sources=(), files=())
+
+
+def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:
+    """Name the files that count against `max_failures`: each once.
+
+    One that changed while it was read has not failed: it is left for a later batch.
+    """
+    return {
+        record.key
+        for record in records
+        if record.failure is not None
+        and record.failure.code != ObjectChanged.code
+        and record.key not in forgiven
+    }
 
 
 def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | None:

@@ -80,6 +80,7 @@ class BatchProgress(Event):
     level: ClassVar[Level] = Level.TRACE
     pipeline: str
     files_read: int = 0
+    files_failed: int = 0
     records: int = 0
     bytes_read: int = 0
     parquet_files: int = 0
@@ -574,6 +575,41 @@ class NextStartMadeFaster(Event):
     def sentence(self) -> str:
         """Say what goes on after the end."""
         return "in the background: keeping what Java worked out, so that Spark starts faster next"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitsLeft(Event):
+    """Some units of a batch could not be run; what the others have done is journaled."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    units: int
+    reason: str
+
+    def sentence(self) -> str:
+        """Say what is left, and why."""
+        return (
+            f"{self.pipeline}: {self.units} units were not run and go on in the next batch: "
+            f"{self.reason}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchHandedIn(Event):
+    """A batch was journaled before all of its files were read; the rest goes on in the next one."""
+
+    pipeline: str
+    entry: int
+    left: int
+    seconds: float
+
+    def sentence(self) -> str:
+        """Say how old it was, and how much is left."""
+        return (
+            f"{self.pipeline}: batch {self.entry} was handed in after {self.seconds:.1f} s "
+            f"(rollover_timeout_secs); {self.left} source files, or the rest of them, go on in "
+            "the next one"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

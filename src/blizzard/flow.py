@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
+from blizzard.bounds import Bounds
 from blizzard.compression import Codec
 from blizzard.eventtime import RowPartitions
 from blizzard.line import Address, Done
@@ -127,6 +128,8 @@ class Work:
     """The pipeline in whose outbox files wait for their entry; None where they need not."""
     show_values: bool = False
     """Whether failures may quote what stands in a line."""
+    bounds: Bounds = field(default_factory=Bounds)
+    """When the batch is to end before all of its files are read."""
     line: Address | None = None
     """Where running units tell the driver how far they are."""
 
@@ -162,11 +165,13 @@ class Effort:
 class UnitOutcome:
     """What came of a unit: every source file read or failed, and the files that hold the rows.
 
-    A source file that is not in it was not read, because a stop was asked for. Nothing in it means
-    anything until the driver has journaled it.
+    A source file that is not in it was not read, because the unit was asked to end. Nothing in it
+    means anything until the driver has journaled it.
     """
 
     unit: str
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
     effort: Effort = field(default_factory=Effort)
+    handed_in: bool = False
+    """Whether it left something for the next batch, and nobody had asked for a stop."""

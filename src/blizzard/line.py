@@ -1,4 +1,4 @@
-"""The line between running tasks and the driver: progress one way, "stop soon" the other.
+"""The line between running tasks and the driver: progress one way, what to do the other.
 
 It is advisory. Correctness never depends on it: a task that cannot reach the driver goes on
 without, and a message that is lost is followed by the next. Python accumulators would not do: they
@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from multiprocessing import ProcessError
 from multiprocessing.connection import (
     Client,
@@ -27,6 +28,16 @@ BEAT_SECS = 0.5
 PATIENCE_SECS = 2.0
 
 
+class Wish(StrEnum):
+    """What the driver wants a unit to do."""
+
+    GO_ON = "go_on"
+    HAND_IN = "hand_in"
+    """To come to a good end: the batch is old enough, and the rest goes on in the next one."""
+    STOP = "stop"
+    """To come to a good end at once: nothing goes on after it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Progress:
     """What a unit has done so far, and what it is doing now."""
@@ -34,6 +45,8 @@ class Progress:
     bytes_read: int = 0
     records: int = 0
     files_read: int = 0
+    files_failed: int = 0
+    """Those that count against `max_failures`."""
     parquet_files: int = 0
     bytes_written: int = 0
     active_uploads: int = 0
@@ -125,7 +138,14 @@ class Line(Protocol):
 
     @property
     def stop_soon(self) -> bool:
-        """Say whether the driver wants the unit to come to a good end."""
+        """Whether the driver wants the unit to come to a good end at once."""
+
+    @property
+    def hand_in(self) -> bool:
+        """Whether the driver wants the unit to come to a good end, as the batch is old enough."""
+
+    def report(self) -> None:
+        """Tell the driver now, and wait for its answer; one that is silent is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +156,10 @@ class Silence:
     progress: Progress = field(default_factory=Progress)
     done: Done = field(default_factory=Done)
     stop_soon: bool = False
+    hand_in: bool = False
+
+    def report(self) -> None:
+        """Tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +174,8 @@ class Address:
 class Caller:
     """A task's end of the line, open while one unit runs. Its trouble is no trouble of the task.
 
-    `reached` says whether the driver has answered at all.
+    `reached` says whether the driver has answered at all. A unit that is run `again`, because its
+    worker died, is not asked to hand in: it might die unnoticed in one batch after the other.
     """
 
     def __init__(
@@ -159,6 +184,7 @@ class Caller:
         unit: str,
         *,
         job: str = "",
+        again: bool = False,
         fresh_name: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         self.progress = Progress()
@@ -167,16 +193,37 @@ class Caller:
         self._address = address
         self._unit = unit
         self._job = job
+        self._again = again
         self.reached = False
-        self._stop_soon = threading.Event()
+        self._wish = Wish.GO_ON
         self._answered = threading.Event()
-        self._over = threading.Event()
+        self._news = threading.Condition()
+        self._reports = 0
+        """How many words the unit wanted to be told at once."""
+        self._told = 0
+        """How many of them the driver has answered."""
+        self._over = False
+        self._gone = address is None
+        """Whether nobody is there to be told."""
         self._thread = threading.Thread(target=self._call, name="line", daemon=True)
 
     @property
     def stop_soon(self) -> bool:
-        """Say whether the driver wants the unit to come to a good end."""
-        return self._stop_soon.is_set()
+        """Whether the driver wants the unit to come to a good end at once."""
+        return self._wish is Wish.STOP
+
+    @property
+    def hand_in(self) -> bool:
+        """Whether the driver wants the unit to come to a good end, as the batch is old enough."""
+        return self._wish is Wish.HAND_IN and not self._again
+
+    def report(self) -> None:
+        """Tell the driver now, and wait for its answer; one that is silent is not waited for."""
+        with self._news:
+            self._reports += 1
+            wanted = self._reports
+            self._news.notify_all()
+            self._news.wait_for(lambda: self._told >= wanted or self._gone, PATIENCE_SECS)
 
     def __enter__(self) -> Self:
         if self._address is not None:
@@ -192,7 +239,9 @@ class Caller:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
+        with self._news:
+            self._over = True
+            self._news.notify_all()
         if self._thread.is_alive():
             self._thread.join(PATIENCE_SECS)
 
@@ -208,12 +257,22 @@ class Caller:
             answer_challenge(connection, address.token)
             deliver_challenge(connection, address.token)
             self._say(connection)
-            while not self._over.wait(BEAT_SECS):
+            while not self._wait():
                 self._say(connection)
             self._say(connection)
+        with self._news:
+            self._gone = True
+            self._news.notify_all()
         self._answered.set()
 
+    def _wait(self) -> bool:
+        """Wait for the next beat, or for news that cannot; True once the unit has ended."""
+        with self._news:
+            self._news.wait_for(lambda: self._over or self._reports > self._told, BEAT_SECS)
+            return self._over
+
     def _say(self, connection: Connection) -> None:
+        reports = self._reports
         connection.send(
             Report(
                 unit=self._unit,
@@ -223,11 +282,14 @@ class Caller:
                 done=self.done,
             )
         )
-        stop = connection.recv()
+        wish: Wish = connection.recv()
         self.reached = True
-        if stop:
-            self._stop_soon.set()
+        if self._wish is not Wish.STOP:
+            self._wish = wish
         self._answered.set()
+        with self._news:
+            self._told = reports
+            self._news.notify_all()
 
 
 def _send_at_once(connection: Connection) -> None:
@@ -240,7 +302,7 @@ def _send_at_once(connection: Connection) -> None:
 
 
 class Switchboard:
-    """The driver's end: it hears every running unit and tells all of them whether to stop.
+    """The driver's end: it hears every running unit and tells each of them what to do.
 
     `host` is what executors call. The driver may have to listen at another address, `bind`: inside
     a container, or where its machine is known by another name outside.
@@ -254,6 +316,7 @@ class Switchboard:
         port: int = 0,
         stop_requested: Callable[[], bool],
         heard: Callable[[Report], None],
+        wish: Callable[[str, Progress], Wish] = lambda _unit, _progress: Wish.GO_ON,
     ) -> None:
         token = secrets.token_bytes(32)
         # The listener lets everybody in and each caller is asked for the word in a thread of its
@@ -263,6 +326,7 @@ class Switchboard:
         self.address = Address(host, self._own_door[1], token)
         self._stop_requested = stop_requested
         self._heard = heard
+        self._wish = wish
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="switchboard", daemon=True)
         self._thread.start()
@@ -293,5 +357,7 @@ class Switchboard:
             deliver_challenge(connection, self.address.token)
             answer_challenge(connection, self.address.token)
             while True:
-                self._heard(connection.recv())
-                connection.send(self._stop_requested())
+                report: Report = connection.recv()
+                self._heard(report)
+                wish = self._wish(report.unit, report.progress)
+                connection.send(Wish.STOP if self._stop_requested() else wish)

@@ -23,6 +23,8 @@ class Settled:
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
     effort: Effort = field(default_factory=Effort)
+    handed_in: bool = False
+    """Whether something was left for the next batch, and nobody had asked for a stop."""
 
 
 def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settled:
@@ -45,7 +47,18 @@ def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settle
             if record.failure is None and record.unit is not None:
                 written = chain.from_iterable(outcome.files for _file, outcome in parts)
                 files += [replace(file, unit=record.unit) for file in written]
-    return Settled(sources=tuple(sources), files=tuple(files), effort=_together(outcomes, files))
+    return Settled(
+        sources=tuple(sources),
+        files=tuple(files),
+        effort=_together(outcomes, files),
+        handed_in=any(outcome.handed_in for outcome in outcomes),
+    )
+
+
+def left_over(units: Sequence[WorkUnit], settled: Settled) -> int:
+    """Count the files that were planned and neither read to their end nor failed."""
+    done = {record.key for record in settled.sources if record.complete}
+    return len({file.key for unit in units for file in unit.files} - done)
 
 
 def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:

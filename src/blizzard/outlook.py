@@ -106,6 +106,8 @@ class Outlook:
         self._lookouts = {each.source.name: each for each in lookouts(settings)}
         self._seen: dict[str, _Seen] = {}
         self._ahead: _LookAhead | None = None
+        self._part_way: set[str] = set()
+        """Sources with a file whose rest is unread: it is found by the next look."""
         # The journal is asked by a look ahead while the batch that it knows is appended.
         self.journal_lock = threading.Lock()
 
@@ -119,6 +121,7 @@ class Outlook:
         due = tuple(source for source in self._due(now) if source.name not in fresh)
         if due:
             self._saw(self._look(due, ledger, ledger.lookup, ledger.unfinished, tried), now)
+            self._part_way.clear()
         return {name: seen.finding for name, seen in self._seen.items()}
 
     def wait(self) -> float:
@@ -172,8 +175,12 @@ class Outlook:
 
         self._ahead = _LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
 
-    def journaled(self, keys: Collection[str]) -> None:
-        """Forget files that an entry names: they must not be taken once more."""
+    def journaled(self, keys: Collection[str], part_way: Collection[str] = ()) -> None:
+        """Forget files that an entry names: they must not be taken once more.
+
+        The sources in which an entry has left files `part_way` are due at once.
+        """
+        self._part_way |= set(part_way)
         if self._ahead is not None:
             self._ahead.journaled |= set(keys)
         self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
@@ -217,7 +224,9 @@ class Outlook:
         return tuple(
             source
             for source in self._settings.sources
-            if source.name not in self._seen or self._seen[source.name].is_due(now)
+            if source.name not in self._seen
+            or source.name in self._part_way
+            or self._seen[source.name].is_due(now)
         )
 
     def _look(

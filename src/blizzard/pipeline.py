@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from blizzard import account, dlq, events
 from blizzard.account import Statistics
 from blizzard.attempts import Attempts
-from blizzard.batch import Portion, given_up, may_be_a_death, portion, run_units
+from blizzard.batch import Portion, given_up, may_be_a_death, new_failures, portion, run_units
+from blizzard.bounds import Bounds
 from blizzard.claim import Claim
 from blizzard.discovery import Finding
 from blizzard.flow import Effort, Limits, Location, SourceFile, Work, WorkUnit
@@ -18,6 +19,7 @@ from blizzard.history import read_history
 from blizzard.journal import Journal
 from blizzard.keeper import Keeper
 from blizzard.known import KnownBroken
+from blizzard.outcome import left_over
 from blizzard.outlook import Outlook, Pace
 from blizzard.protocol import require_handoff
 from blizzard.restraint import check_commits
@@ -35,7 +37,7 @@ from blizzard.sight import (
 from blizzard.trigger import Waiting, should_start
 from lake.clock import Clock
 from lake.entry import Entry, Handoff, SourceRecord, Started
-from lake.errors import JournalConflict, LakeError, ObjectChanged, Whose
+from lake.errors import JournalConflict, LakeError, Whose
 from lake.storage import Store
 from lake.telemetry.events import Emit, Event, code_of
 
@@ -92,6 +94,10 @@ class Pipeline:
     _fresh: Entry | None = None
     _started: float = 0.0
     _effort: Effort = field(default_factory=Effort)
+    _rest: bool = False
+    """Whether the last batch has left files that it had begun with: no trigger is waited for."""
+    _unbounded: bool = False
+    """Whether the next batch may take as long as it wants: the last one got nowhere in its time."""
     _outlook: Outlook = field(init=False)
     _attempts: Attempts = field(init=False)
 
@@ -135,6 +141,7 @@ class Pipeline:
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
         if not files and not misplaced:
+            self._rest = False
             resting = sum(finding.resting for finding in findings.values())
             self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
             return False
@@ -143,16 +150,25 @@ class Pipeline:
         journal.check_protocol()
         self._check_commits(journal)
         self._started = self.clock.seconds()
+        may_fail = self._may_fail()
+        misplaced = misplaced[:may_fail]
         part = portion(files, journal.started_before()) if files else Portion(take=())
         files, died = part.take, tuple(given_up(file, DRIVER_DIED) for file in part.died)
+        failed_before = misplaced + died
+        bounds = Bounds(
+            seconds=None if self._unbounded else self.settings.sink.rolling.rollover,
+            failures=None if may_fail is None else may_fail - len(failed_before),
+            forgiven=frozenset(self._failed & {file.key for file in files}),
+        )
+        if bounds.failures is not None and bounds.failures <= 0:
+            files = ()  # The last file that may fail has failed by its path alone.
         units = self._plan(files) if files else ()
         self._tell(account.started(self.settings.name, journal.sequence + 1, files, units))
-        failed_before = misplaced + died
         self._outlook.look_ahead(
             journal, frozenset(self._tried), running=files, failed=failed_before
         )
         try:
-            return self._run(journal, units, failed_before, part.note)
+            return self._run(journal, units, failed_before, part.note, bounds)
         except BaseException as error:
             self._outlook.drop_ahead()
             if not may_be_a_death(error):
@@ -165,16 +181,21 @@ class Pipeline:
         units: tuple[WorkUnit, ...],
         failed_before: tuple[SourceRecord, ...],
         note: Started,
+        bounds: Bounds,
     ) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
-        attempts = self._attempts
+        work, attempts = replace(self._work(journal), bounds=bounds), self._attempts
         with self._timed(events.Step.RUN), attempts.running(lambda: journal.note_start(note)):
-            settled = run_units(units, self._work(journal), self.runner, self.emit)
+            settled = run_units(units, work, self.runner, self.emit)
         self._effort = settled.effort
+        left = left_over(units, settled)
+        self._rest = left > 0
+        self._unbounded = settled.handed_in and not settled.sources
         if not settled.sources and not failed_before:
             self._outlook.drop_ahead()
             journal.forget_start()
-            return False  # A stop was asked for before anything was read.
+            # Either a stop was asked for before anything was read, or the time was too short.
+            return settled.handed_in
         sources = tuple(
             self._as_ingested_again(journal.with_attempts(each))
             for each in failed_before + settled.sources
@@ -184,6 +205,13 @@ class Pipeline:
         with self._timed(events.Step.JOURNAL), self._outlook.journal_lock:
             entry = journal.append(sources, settled.files, dead_letters)
         self._tell_end(entry)
+        if settled.handed_in and left:
+            age = self.clock.seconds() - self._started
+            self.emit(
+                events.BatchHandedIn(
+                    pipeline=self.settings.name, entry=entry.sequence, left=left, seconds=age
+                )
+            )
         self._count(entry)
         self._publish()
         self._check_failures()
@@ -287,7 +315,10 @@ class Pipeline:
         self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
 
     def _is_time(self, findings: Mapping[str, Finding], files: tuple[SourceFile, ...]) -> bool:
-        """Say whether the waiting files make a batch now; with `once`, they always do."""
+        """Whether the waiting files make a batch now; with `once`, they always do.
+
+        So do those that a batch has left which was handed in: they have waited already.
+        """
         now = self.clock.now()
         # A file has arrived when the store says so, or when we first saw it: a store's clock may
         # be ahead of ours.
@@ -299,8 +330,12 @@ class Pipeline:
             newest=max(arrived),
             more=any(finding.left_over for finding in findings.values()),
         )
-        return self.once or should_start(
-            waiting, self.settings.sink.rolling, parallelism=self.runner.parallelism, now=now
+        return (
+            self.once
+            or self._rest
+            or should_start(
+                waiting, self.settings.sink.rolling, parallelism=self.runner.parallelism, now=now
+            )
         )
 
     def _plan(self, files: tuple[SourceFile, ...]) -> tuple[WorkUnit, ...]:
@@ -372,14 +407,13 @@ class Pipeline:
 
     def _count(self, entry: Entry) -> None:
         """Enter a journaled batch into the statistics; it has yet to be handed on."""
-        failed = {
-            record.key: record.failure for record in entry.sources if record.failure is not None
-        }
-        # A file that changed while it was read has not failed: it is left for a later batch.
-        self._failed |= {key for key in failed if failed[key].code != ObjectChanged.code}
+        self._failed |= new_failures(entry.sources, forgiven=())
         if self.once:
-            self._tried |= failed.keys()
-        self._outlook.journaled({record.key for record in entry.sources})
+            self._tried |= {record.key for record in entry.sources if record.failure is not None}
+        self._outlook.journaled(
+            {record.key for record in entry.sources},
+            part_way={record.source for record in entry.sources if not record.complete},
+        )
         self.statistics.count(entry)
         self.statistics.files_failed = len(self._failed)
         self._unpublished = True
@@ -414,6 +448,11 @@ class Pipeline:
         """Stop before anything becomes visible if another blizzard has taken over."""
         if self.claim is not None:
             self.claim.check()
+
+    def _may_fail(self) -> int | None:
+        """Count the files that may still fail before the pipeline stops; None for no limit."""
+        limit = self.settings.max_failures
+        return None if limit is None else limit - len(self._failed)
 
     def _check_failures(self) -> None:
         """Stop the pipeline once too many files have failed; what succeeded is handed on."""

@@ -31,7 +31,7 @@ from blizzard.upload import Uploads
 from blizzard.writer import Repeating, RollingWriter
 from lake.datafile import FinishedFile
 from lake.entry import Failure, SourceRecord, Stage, Unread
-from lake.errors import LakeError, machine_trouble
+from lake.errors import LakeError, ObjectChanged, machine_trouble
 from lake.partition import PartitionValues
 from lake.retry import may_mend
 from lake.schema import Schema
@@ -80,8 +80,8 @@ class OpenedStores:
 def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = None) -> UnitOutcome:
     """Turn a unit's source files into data files; every failure is part of the answer."""
     line = line or Silence()
-    if line.stop_soon:
-        return UnitOutcome(unit=unit.name, sources=(), files=())
+    if line.stop_soon or line.hand_in:
+        return UnitOutcome(unit=unit.name, sources=(), files=(), handed_in=not line.stop_soon)
 
     def open_at(file: SourceFile, place: int) -> Iterator[bytes]:
         begin = file.part.read_from if file.part is not None else 0
@@ -157,6 +157,19 @@ class _Place:
     """The bytes of the lines that were read."""
     is_plain: bool = True
     """Whether bytes of the file are bytes of its lines."""
+    opened: float = 0.0
+    """When the reading began."""
+    reached: float | None = None
+    """When it came to the first line that no batch has read before."""
+
+    def is_worth_it(self, now: float) -> bool:
+        """Whether the reading has taken as long as it took to come to its first line.
+
+        Whoever leaves a file makes the next batch come there again: were that to take longer than
+        a batch may, no batch would get any further.
+        """
+        reached = now if self.reached is None else self.reached
+        return now - reached >= reached - self.opened
 
     def begin(self, first: int) -> None:
         self.first = first
@@ -211,15 +224,20 @@ class _Unit:
         self.groups: list[_Group] = []
         self.failed: list[SourceRecord] = []
         self.write_seconds: dict[str, float] = {}
+        self.began = work.clock.seconds()
+        self.handed_in = False
+        self.may_fail = True
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
-        for (file, place), decoded in self.decoder.decode_all(
-            self._opened(), from_start=lambda one: one[0].from_start
-        ):
-            self.most_rows = self.batch_sizes[file.key]
-            self._read(file, place, decoded, shared)
-            self._count_finished(file, shared)
+        opened = self.decoder.decode_all(self._opened(), from_start=lambda one: one[0].from_start)
+        with closing(opened):
+            for (file, place), decoded in opened:
+                self.most_rows = self.batch_sizes[file.key]
+                self._read(file, place, decoded, shared)
+                self._count_finished(file, shared)
+                if not self.may_fail:
+                    break
         self._write_all(shared, shared.writer.close())
         files = [file for group in self.groups for file in self._settle(group)]
         records = [record for group in self.groups for record in group.records]
@@ -228,6 +246,7 @@ class _Unit:
             unit=self.unit.name,
             sources=tuple(sorted(records + self.failed, key=lambda record: order[record.key])),
             files=tuple(files),
+            handed_in=self.handed_in,
             effort=Effort(
                 write_seconds=self.write_seconds,
                 download_retries=self.downloads.retries,
@@ -282,11 +301,40 @@ class _Unit:
         )
 
     def _opened(self) -> Iterator[tuple[tuple[SourceFile, _Place], Generator[bytes]]]:
-        for file in self.unit.files:
-            if self.line.stop_soon:
+        for number, file in enumerate(self.unit.files):
+            # The first one is begun in any case: a batch must get further.
+            if number and self._is_to_end():
                 return
-            place = _Place()
+            place = _Place(opened=self.work.clock.seconds())
             yield (file, place), self._pieces(file, place)
+
+    def _is_to_end(self, place: _Place | None = None) -> bool:
+        """Whether to come to a good end: somebody wants to stop, or the batch is old enough.
+
+        A unit that the driver does not reach goes by its own age.
+        """
+        if self.line.stop_soon:
+            return True
+        now, most = self.work.clock.seconds(), self.work.bounds.seconds
+        is_old = self.line.hand_in or (most is not None and now - self.began > most)
+        if not is_old or (place is not None and not place.is_worth_it(now)):
+            return False
+        self.handed_in = True
+        return True
+
+    def _fail(self, record: SourceRecord) -> None:
+        """Enter a failed file, and hear whether others may still fail."""
+        self.failed.append(record)
+        bounds = self.work.bounds
+        changed = record.failure is not None and record.failure.code == ObjectChanged.code
+        if bounds.failures is None or changed or record.key in bounds.forgiven:
+            return
+        self.line.progress.files_failed += 1
+        self.line.report()
+        # Small files that are decoded already do not count as begun here: each of them may fail.
+        self.may_fail = (
+            self.line.progress.files_failed < bounds.failures and not self.line.stop_soon
+        )
 
     def _read(
         self, file: SourceFile, place: _Place, batches: Iterator[Decoded], shared: _Group
@@ -299,6 +347,8 @@ class _Unit:
         unread: tuple[Unread, ...] | None = ()
         try:
             for decoded in batches:
+                if place.reached is None:
+                    place.reached = self.work.clock.seconds()
                 self.line.progress.records += decoded.batch.num_rows
                 if self.work.row_partitions is not None:
                     lines_before = None if decoded.blank else tally.lines
@@ -312,7 +362,7 @@ class _Unit:
                 if own is not None:
                     self._write(own, kept, file)
                     kept = []
-                    if self.line.stop_soon:
+                    if self._is_to_end(place):
                         self._require_unchanged(file)
                         unread = place.rest_of(file, tally.lines)
                         break
@@ -320,7 +370,7 @@ class _Unit:
             if own is not None:
                 self._forget(own)
             failure = failure_of(error, file=file, show_values=self.work.show_values)
-            self.failed.append(record_of(file, tally, failure=failure))
+            self._fail(record_of(file, tally, failure=failure))
             return
         group = own or shared
         self._write(group, kept, file)

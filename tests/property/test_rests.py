@@ -37,7 +37,8 @@ def test_every_line_is_read_once_over_many_batches_and_its_number_is_known_or_ab
     starts = [0, *accumulate(lengths)][:-1]
     file = source_file(size=sum(lengths))
     seen: list[int] = []
-    for batch in [*stops, [10**9]]:
+    to_the_end: list[int | None] = [10**9]
+    for batch in (*stops, to_the_end):
         files = [replace(file, part=part) for part in _parts(file, room)]
         records: list[SourceRecord | None] = []
         firsts: list[int | None] = []

@@ -1,10 +1,37 @@
 """The in-process runner: the same protocol as Spark's, the same worker, no JVM."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from blizzard.bounds import Overseer
 from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.line import Done, Progress, Wish
 from blizzard.worker import OpenedStores, Stores, run_unit
+
+
+@dataclass
+class Near:
+    """A line to a driver in the same process, which answers at once."""
+
+    overseer: Overseer
+    unit: str
+    progress: Progress = field(default_factory=Progress)
+    done: Done = field(default_factory=Done)
+    attempt: str = ""
+
+    @property
+    def stop_soon(self) -> bool:
+        return self._answer() is Wish.STOP
+
+    @property
+    def hand_in(self) -> bool:
+        return self._answer() is Wish.HAND_IN
+
+    def report(self) -> None:
+        self._answer()
+
+    def _answer(self) -> Wish:
+        return self.overseer.answer(self.unit, self.progress)
 
 
 @dataclass
@@ -16,4 +43,5 @@ class InProcessRunner:
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores = self.stores(work)
-        return [run_unit(unit, work, stores) for unit in units]
+        overseer = Overseer(work.bounds, work.clock.seconds)
+        return [run_unit(unit, work, stores, Near(overseer, unit.name)) for unit in units]

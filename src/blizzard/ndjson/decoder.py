@@ -64,7 +64,7 @@ class Decoder:
         files: Iterable[tuple[Key, Generator[bytes]]],
         *,
         from_start: Callable[[Key], bool] = lambda _key: True,
-    ) -> Iterator[tuple[Key, Iterator[Decoded]]]:
+    ) -> Generator[tuple[Key, Iterator[Decoded]]]:
         """Give the rows of many files, each as `decode` would; short ones are read together.
 
         What goes wrong in a file, in its chunks too, is raised where its rows are taken. They are

@@ -14,11 +14,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from blizzard.bounds import Overseer
 from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.line import Caller, Report, Switchboard
+from blizzard.line import Caller, Progress, Report, Switchboard, Wish
 from blizzard.masters import runs_in_this_process, unreachable_driver
 from blizzard.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
 from blizzard.settings import SparkSettings
@@ -67,6 +69,8 @@ class SparkRunner:
         self._unreached = unreached
         self._said = said
         self._told_unreached = False
+        self._overseers: dict[str, Overseer] = {}
+        """By pipeline, who answers the units of its running job."""
         self._lock = threading.Lock()
         self._jobs: dict[str, set[str]] = {}
         """The units of each running job that have reported, which is before they read anything."""
@@ -93,12 +97,14 @@ class SparkRunner:
         """
         session, switchboard = self._started()
         count = len(units)
+        pipeline = work.marks["pipeline"]
+        self._overseers[pipeline] = Overseer(work.bounds, work.clock.seconds)
         work = replace(work, line=switchboard.address)
         job = secrets.token_hex(8)
         begun = self._jobs[job] = set()
         try:
             # A property of this Python thread and of the JVM thread that belongs to it.
-            session.sparkContext.setLocalProperty(POOL, work.marks["pipeline"])
+            session.sparkContext.setLocalProperty(POOL, pipeline)
             answers = (
                 session.range(0, count, 1, count)
                 .mapInArrow(task(tuple(units), work, job), ANSWER)
@@ -107,7 +113,7 @@ class SparkRunner:
         except TROUBLE as cause:
             raise self._explained(cause, count, session, begun=bool(begun)) from cause
         finally:
-            del self._jobs[job]
+            del self._jobs[job], self._overseers[pipeline]
         self._notice_silence([row.reached for row in answers], switchboard)
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
@@ -126,6 +132,11 @@ class SparkRunner:
         except TROUBLE:
             return False
         return True
+
+    def _wish(self, unit: str, progress: Progress) -> Wish:
+        """Say what a unit (`pipeline/unit`) is to do; one of a job that has ended goes on."""
+        overseer = self._overseers.get(unit.partition("/")[0])
+        return Wish.GO_ON if overseer is None else overseer.answer(unit, progress)
 
     def _notice_silence(self, reached: Sequence[bool], switchboard: Switchboard) -> None:
         """Tell, once, that no unit of a job could call; a single one may have been too quick."""
@@ -207,7 +218,12 @@ class SparkRunner:
         port = self._settings.line_port
         try:
             return Switchboard(
-                host, bind=bind, port=port, stop_requested=self._stop_requested, heard=self._report
+                host,
+                bind=bind,
+                port=port,
+                stop_requested=self._stop_requested,
+                heard=self._report,
+                wish=self._wish,
             )
         except OSError as cause:
             raise RunFailed(
@@ -241,11 +257,13 @@ def task(
         # the workers must outlive it. The driver decides.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         stores = OpenedStores(work)
+        context = TaskContext.get()
+        again = context is not None and context.attemptNumber() > 0
         for batch in batches:
             for index in batch.column(0).to_numpy().tolist():
                 unit: WorkUnit = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
                 name = f"{work.marks['pipeline']}/{unit.name}"
-                with Caller(work.line, name, job=job) as line:
+                with Caller(work.line, name, job=job, again=again) as line:
                     outcome = run_unit(unit, work, stores, line)
                 yield pa.RecordBatch.from_arrays(
                     [

@@ -1,5 +1,6 @@
 """A plain file that tasks share, and a batch that ends in the middle: nothing is read twice."""
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from blizzard.commands.plan import document
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.history import read_history
 from blizzard.keeper import Keeper
-from blizzard.line import Progress
+from blizzard.line import Done, Progress
 from blizzard.ndjson import decoder, lines
 from blizzard.past import inherited
 from blizzard.sight import explain
@@ -51,10 +52,15 @@ class Told:
 
     records: int
     progress: Progress = field(default_factory=Progress)
+    done: Done = field(default_factory=Done)
+    attempt: str = ""
+    hand_in: bool = False
 
     @property
     def stop_soon(self) -> bool:
         return self.progress.records >= self.records
+
+    def report(self) -> None: ...
 
 
 @dataclass
@@ -258,10 +264,11 @@ def test_a_failed_upload_of_a_rest_is_tried_again_and_says_what_is_in_the_table(
     assert ids(tmp_path / "table") == list(range(ROWS))
 
 
-def test_a_file_that_is_replaced_while_its_parts_stop_is_not_entered(
+def test_a_file_that_is_replaced_while_it_is_read_is_not_entered_by_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HOLES L32, D17: a part that stops in good order may have read of two objects as well."""
+    """HOLES L32, D17: what stops in good order may have read of two objects as well."""
+    monkeypatch.setattr(planning, "SMALLEST_UNIT", 10**9)
     original = worker.OpenedStores.source
 
     def replaced(self: OpenedStores, name: str) -> Reader:
@@ -349,7 +356,7 @@ def test_a_snapshot_of_an_older_program_is_as_good_as_before(tmp_path: Path) -> 
     del old["heir"]
     old["check"] = ""
     body = json.dumps(old, separators=(",", ":")).encode()
-    check = snapshot.hashlib.sha256(body).hexdigest()
+    check = hashlib.sha256(body).hexdigest()
     path.write_bytes(body.replace(b'"check":""', b'"check":"%s"' % check.encode()) + b"\n")
 
     assert snapshot.read_latest(store, "default") is not None
@@ -406,3 +413,18 @@ def _prefix(entry: Entry) -> Entry:
 
 def _table(count: int) -> Any:
     return pa.table({"id": list(range(count))})
+
+
+def test_a_file_whose_path_is_wrong_for_a_while_is_gone_on_with_where_it_was(
+    tmp_path: Path,
+) -> None:
+    """HOLES L32: a failure before anything is read forgets nothing of what was read before."""
+    bench, found = journaled(tmp_path, all_at(30))
+    wrong = pipeline_settings(tmp_path / "in", tmp_path / "table", template="date=%Y-%m-%d")
+    assert bench.again(settings=wrong, runner=all_at(NEVER)).pipeline().step()
+    (failed,) = bench.entries()[2].sources
+
+    assert failed.failure is not None
+    assert failed.failure.code == "partition_unknown"
+    assert f"{found.lines} of its lines are in the table" in failed.failure.message
+    assert (failed.skipped, failed.unread) == (found.lines, found.unread)

@@ -37,10 +37,13 @@ class StopAfter:
     progress: Progress = field(default_factory=Progress)
     done: Done = field(default_factory=Done)
     attempt: str = ""
+    hand_in: bool = False
 
     @property
     def stop_soon(self) -> bool:
         return self.progress.records >= self.records
+
+    def report(self) -> None: ...
 
 
 @dataclass

@@ -1,0 +1,515 @@
+"""A batch that ends before all of its files are read: by its age, or by too many failures."""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from blizzard import plan as planning
+from blizzard import worker
+from blizzard.bounds import Bounds, Overseer, wish
+from blizzard.events import BatchHandedIn, UnitsLeft
+from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.line import Caller, Done, Progress, Silence, Switchboard, Wish
+from blizzard.ndjson import decoder, lines
+from blizzard.pipeline import TooManyFailures
+from blizzard.ranges import without_first_lines
+from blizzard.runner import RunFailed, WorkersDied
+from blizzard.settings import PipelineSettings, RollingPolicy, SparkSettings
+from blizzard.spark.runner import SparkRunner
+from blizzard.worker import OpenedStores, run_unit
+from lake.entry import SourceRecord
+from tests.support.builders import (
+    Bench,
+    Hands,
+    entries,
+    gz,
+    listed,
+    ndjson,
+    pipeline_settings,
+    put,
+    rows,
+    source_settings,
+    unit,
+    work,
+)
+from tests.support.runner import InProcessRunner, Near
+
+BAD = b'{"id": "no number"}\n'
+FOR_EVER = 10**9
+
+
+class Slow(Progress):
+    """The progress of a unit that needs so many seconds for each record."""
+
+    hands: Hands
+    pace: float
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "records" and value:
+            self.hands.at += (value - self.records) * self.pace
+        super().__setattr__(name, value)
+
+
+def slow(hands: Hands, pace: float) -> Progress:
+    class Slower(Slow):
+        pass
+
+    Slower.hands, Slower.pace = hands, pace
+    return Slower()
+
+
+@dataclass
+class SlowRunner:
+    """Runs units one after the other, each record in so many seconds."""
+
+    hands: Hands
+    pace: float = 1.0
+    parallelism: int = 2
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        stores, overseer = OpenedStores(work), Overseer(work.bounds, work.clock.seconds)
+        return [
+            run_unit(each, work, stores, Near(overseer, each.name, slow(self.hands, self.pace)))
+            for each in units
+        ]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read short files one by one, and call those with more than some lines large."""
+    monkeypatch.setattr(decoder, "MOST_TOGETHER", 1)
+    monkeypatch.setattr(decoder, "SHORT_BYTES", 600)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(worker, "DECODED_BUDGET", 2_000)
+
+
+def settings_of(folder: Path, *, rollover: float = 300, **given: Any) -> PipelineSettings:
+    usual = pipeline_settings(folder / "in", folder / "table", **given)
+    # By itself no batch starts: nothing has come for a long time only in the far future.
+    policy = RollingPolicy(rollover=rollover, inactivity=FOR_EVER)
+    return replace(usual, sink=replace(usual.sink, rolling=policy))
+
+
+def bench_of(folder: Path, *, pace: float = 1.0, **given: Any) -> Bench:
+    hands = Hands()
+    return Bench(settings_of(folder, **given), runner=SlowRunner(hands, pace), hands=hands)
+
+
+def ids(table: Path) -> list[int]:
+    found: list[Any] = []
+    for entry in entries(table):
+        for file in entry.files:
+            found += pq.read_table(table / file.filename)["id"].to_pylist()
+    return sorted(found)
+
+
+def drained(bench: Bench) -> list[list[SourceRecord]]:
+    """Step as `--once` does, and give the source files of each entry."""
+    pipeline = bench.pipeline()
+    steps = 0
+    while pipeline.step():
+        steps += 1
+        assert steps < 200, "it never comes to an end"
+    return [list(entry.sources) for entry in bench.entries()[1:]]
+
+
+# By age
+
+
+def test_a_batch_that_is_old_enough_is_handed_in_and_the_rest_goes_on(tmp_path: Path) -> None:
+    """HOLES W29: files that are whole are journaled in time, those not begun come next."""
+    for number in range(10):
+        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10, number * 10)))
+    bench = bench_of(tmp_path, pace=15)
+    found = drained(bench)
+
+    assert [[each.path for each in batch] for batch in found] == [
+        ["0.ndjson", "1.ndjson", "2.ndjson"],
+        ["3.ndjson", "4.ndjson", "5.ndjson"],
+        ["6.ndjson", "7.ndjson", "8.ndjson"],
+        ["9.ndjson"],
+    ]
+    assert all(each.complete for batch in found for each in batch)
+    assert ids(bench.table) == list(range(100))
+    told = [event.sentence() for event in bench.said(BatchHandedIn)]
+    assert told[0] == (
+        "default: batch 1 was handed in after 450.0 s (rollover_timeout_secs); "
+        "7 source files, or the rest of them, go on in the next one"
+    )
+    assert len(told) == 3
+
+
+def test_an_open_file_waits_no_longer_though_no_row_comes_for_it(tmp_path: Path) -> None:
+    """HOLES W29: rows of a small file are handed off while a large one is still being read."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(5)))
+    put(tmp_path / "in", "b.ndjson.gz", gz(ndjson(rows(2_000, 5))))
+    bench = bench_of(tmp_path)
+    began = bench.hands.at
+    pipeline = bench.pipeline()
+    assert pipeline.step()
+
+    small, large = bench.entries()[1].sources
+    assert (small.rows, small.complete) == (5, True)
+    assert 0 < large.rows < 400
+    assert not large.complete
+    assert bench.hands.at - began < 400, "not the 2,005 s that the batch would have taken"
+    while pipeline.step():
+        pass
+    assert ids(bench.table) == list(range(2_005))
+
+
+@pytest.mark.parametrize("name", ["large.ndjson", "large.ndjson.gz"])
+def test_the_rest_of_a_file_is_gone_on_with_at_once_and_not_at_the_next_look(
+    tmp_path: Path, name: str
+) -> None:
+    """HOLES W29: while polling, neither a trigger nor a poll is waited for."""
+    body = ndjson(rows(1_000))
+    put(tmp_path / "in", name, gz(body) if name.endswith("gz") else body)
+    source = source_settings(tmp_path / "in", poll_interval=FOR_EVER)
+    bench = replace(bench_of(tmp_path, sources=(source,)), once=False)
+    pipeline = bench.pipeline()
+    assert not pipeline.step(), "it waits for its batch"
+    bench.hands.at += 300
+    steps = 0
+    while pipeline.step():
+        steps += 1
+
+    assert steps > 2
+    assert ids(bench.table) == list(range(1_000))
+
+
+def test_a_block_that_takes_longer_than_a_batch_may_still_gets_every_batch_further(
+    tmp_path: Path,
+) -> None:
+    """HOLES W29: no batch ends without something in it."""
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(600)))
+    put(tmp_path / "in", "b.ndjson.gz", gz(ndjson(rows(600, 600))))
+    bench = bench_of(tmp_path, pace=1_000, rollover=0.001)
+    found = drained(bench)
+
+    assert all(sum(each.lines for each in batch) > 0 for batch in found)
+    assert len(found) > 8
+    assert ids(bench.table) == list(range(1_200))
+
+
+def test_what_has_to_be_skipped_first_does_not_eat_the_time_of_every_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HOLES W29: a resumed file is read for at least as long as it took to come there."""
+    bench = bench_of(tmp_path, rollover=100)
+
+    def slowly(chunks: Iterable[bytes], count: int) -> Iterator[bytes]:
+        bench.hands.at += count / 2
+        return without_first_lines(chunks, count)
+
+    monkeypatch.setattr(worker, "without_first_lines", slowly)
+    put(tmp_path / "in", "large.ndjson.gz", gz(ndjson(rows(2_000))))
+    found = drained(bench)
+
+    assert ids(bench.table) == list(range(2_000))
+    assert 4 < len(found) < 15, "it would be 70 with a block in each"
+
+
+def test_a_unit_that_the_driver_does_not_reach_goes_by_its_own_age(tmp_path: Path) -> None:
+    """HOLES W29: the line is advisory."""
+    for number in range(4):
+        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10)))
+    hands = Hands()
+    given = work(tmp_path / "in", tmp_path / "table", clock=hands.clock, bounds=Bounds(seconds=15))
+    line = Silence(progress=slow(hands, 1))
+    outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), line)
+
+    assert [each.path for each in outcome.sources] == ["0.ndjson", "1.ndjson"]
+    assert outcome.handed_in
+
+
+def test_a_unit_that_was_told_to_go_on_reads_its_first_file_whatever_comes_next(
+    tmp_path: Path,
+) -> None:
+    """HOLES W29: between the first word and the first file the time may be over."""
+
+    @dataclass
+    class Changing:
+        progress: Progress = field(default_factory=Progress)
+        done: Done = field(default_factory=Done)
+        attempt: str = ""
+        stop_soon: bool = False
+        asked: int = 0
+
+        @property
+        def hand_in(self) -> bool:
+            self.asked += 1
+            return self.asked > 1
+
+        def report(self) -> None: ...
+
+    for number in range(3):
+        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10)))
+    given = work(tmp_path / "in", tmp_path / "table")
+    outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), Changing())
+
+    assert [each.path for each in outcome.sources] == ["0.ndjson"]
+
+
+def test_a_batch_in_which_nothing_was_read_in_time_is_done_again_without_a_bound(
+    tmp_path: Path,
+) -> None:
+    """HOLES W29: a worker that dies and is run again late may find the time over."""
+
+    @dataclass
+    class Late:
+        parallelism: int = 2
+        bounds: list[float | None] = field(default_factory=list)
+
+        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+            self.bounds.append(work.bounds.seconds)
+            if work.bounds.seconds is None:
+                return InProcessRunner().run(units, work)
+            return [
+                UnitOutcome(unit=each.name, sources=(), files=(), handed_in=True) for each in units
+            ]
+
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    runner = Late()
+    bench = Bench(settings_of(tmp_path), runner=runner)
+
+    assert [len(batch) for batch in drained(bench)] == [1]
+    assert ids(bench.table) == [0, 1, 2]
+    assert runner.bounds == [300, None]
+
+
+def test_the_age_counts_from_the_first_word_and_whoever_says_it_goes_on() -> None:
+    """HOLES W29: Spark may need longer to begin than a batch may take."""
+    hands = Hands()
+    overseer = Overseer(Bounds(seconds=10), hands.seconds)
+    hands.at += 1_000
+
+    assert overseer.answer("p/1", Progress()) is Wish.GO_ON
+    hands.at += 10
+    assert overseer.answer("p/2", Progress()) is Wish.GO_ON
+    hands.at += 0.1
+    assert overseer.answer("p/1", Progress()) is Wish.HAND_IN
+    assert wish(Bounds(), age=10**9, failed=10**9) is Wish.GO_ON
+    assert wish(Bounds(seconds=1, failures=2), age=5, failed=2) is Wish.STOP
+
+
+def test_a_unit_hears_that_it_is_to_hand_in_unless_it_is_run_again() -> None:
+    """HOLES W29: a file that kills its worker must not hide behind the end of the batch."""
+    switchboard = Switchboard(
+        "127.0.0.1",
+        stop_requested=lambda: False,
+        heard=lambda *_: None,
+        wish=lambda _unit, _progress: Wish.HAND_IN,
+    )
+    with Caller(switchboard.address, "p/1") as line:
+        assert (line.hand_in, line.stop_soon) == (True, False)
+    with Caller(switchboard.address, "p/1", again=True) as line:
+        assert (line.reached, line.hand_in) == (True, False)
+    switchboard.close()
+
+
+def test_the_units_of_each_pipeline_are_answered_by_their_own_job() -> None:
+    """HOLES W29, W30: pipelines share one line, and neither their age nor their failures."""
+    runner = SparkRunner(SparkSettings())
+    runner._overseers["a"] = Overseer(Bounds(failures=1), lambda: 0.0)
+
+    assert runner._wish("a/0", Progress(files_failed=1)) is Wish.STOP
+    assert runner._wish("b/0", Progress(files_failed=1)) is Wish.GO_ON
+
+
+# By failures
+
+
+def limited(bench: Bench) -> list[SourceRecord]:
+    """Let a pipeline come to its limit, and give the files of the entry that was written."""
+    with pytest.raises(TooManyFailures):
+        bench.pipeline().step()
+    return list(bench.entries()[-1].sources)
+
+
+def test_no_more_files_of_a_unit_fail_than_are_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HOLES W30: small files that are decoded already included; what succeeded is kept."""
+    monkeypatch.setattr(decoder, "MOST_TOGETHER", 256)
+    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
+    for number in range(25):
+        put(tmp_path / "in", f"bad-{number:02}.ndjson", BAD)
+    bench = Bench(settings_of(tmp_path, max_failures=3))
+    found = limited(bench)
+
+    assert [each.path for each in found if each.failure] == [
+        "bad-00.ndjson",
+        "bad-01.ndjson",
+        "bad-02.ndjson",
+    ]
+    assert ids(bench.table) == [0, 1, 2]
+    assert "files handed off" in " ".join(event.sentence() for event in bench.events)
+    # The next run goes on with the others, and stops as well.
+    assert len(limited(bench.again())) == 3
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_no_more_files_of_all_units_fail_than_are_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """HOLES W30: the driver adds up what the units say; one that has not begun does not."""
+    monkeypatch.setattr(planning, "SMALLEST_UNIT", 1 if begun else 10**9)
+    for number in range(25):
+        put(tmp_path / "in", f"date=2024-01-{number + 1:02}/bad.ndjson", BAD * 3)
+        put(tmp_path / "in", f"date=2024-01-{number + 1:02}/good.ndjson", ndjson(rows(2)))
+    bench = Bench(settings_of(tmp_path, max_failures=3, template="date=%Y-%m-%d"))
+    found = limited(bench)
+
+    assert sum(each.failure is not None for each in found) == 3
+    assert sum(each.failure is None for each in found) >= 2
+    assert len(found) < 8
+
+
+def test_no_more_files_fail_by_their_path_than_are_allowed(tmp_path: Path) -> None:
+    """HOLES W30: and where they reach the limit, nothing is read any more."""
+    for number in range(25):
+        put(tmp_path / "in", f"{number:02}.ndjson", ndjson(rows(3)))
+    put(tmp_path / "in", "date=2024-01-01/a.ndjson", ndjson(rows(3)))
+    bench = Bench(settings_of(tmp_path, max_failures=3, template="date=%Y-%m-%d"))
+    found = limited(bench)
+
+    assert [each.path for each in found] == ["00.ndjson", "01.ndjson", "02.ndjson"]
+
+
+def test_a_file_that_fails_again_does_not_count_again(tmp_path: Path) -> None:
+    """HOLES W30: distinct files count, in the driver and in a unit alike."""
+    put(tmp_path / "in", "a.ndjson", BAD)
+    bench = replace(Bench(settings_of(tmp_path, max_failures=2)), once=False)
+    pipeline = bench.pipeline()
+    pipeline.step()
+    bench.hands.at += 300
+    assert pipeline.step()
+    # As another object it is tried again, and fails as before.
+    put(tmp_path / "in", "a.ndjson", BAD * 2)
+    put(tmp_path / "in", "b.ndjson", ndjson(rows(3)))
+    bench.hands.at += 1_000
+    assert pipeline.step()
+    assert [each.path for each in bench.entries()[-1].sources] == ["a.ndjson", "b.ndjson"]
+    assert ids(bench.table) == [0, 1, 2]
+
+
+def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(
+    tmp_path: Path,
+) -> None:
+    """HOLES W30: a task tells of a failure at once, and hears whether another one is allowed."""
+    tasks, limit = 4, 3
+    hands = Hands()
+    overseer = Overseer(Bounds(failures=limit), hands.seconds)
+    switchboard = Switchboard(
+        "127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None, wish=overseer.answer
+    )
+    for number in range(tasks):
+        for bad in range(10):
+            put(tmp_path / "in", f"{number}/{bad}.ndjson", BAD)
+    files = listed(tmp_path / "in")
+    given = work(tmp_path / "in", tmp_path / "table", bounds=Bounds(failures=limit))
+    together = threading.Barrier(tasks)
+
+    def run(number: int) -> int:
+        mine = unit([file for file in files if file.path.startswith(f"{number}/")], str(number))
+        with Caller(switchboard.address, f"p/{number}") as line:
+            together.wait()
+            return len(run_unit(mine, given, OpenedStores(given), line).sources)
+
+    with ThreadPoolExecutor(tasks) as pool:
+        failed = sum(pool.map(run, range(tasks)))
+    switchboard.close()
+
+    assert limit <= failed <= limit + tasks - 1
+
+
+# Units of one batch do not take each other's work away
+
+
+@dataclass
+class Troubled:
+    """A runner whose first job dies, so that the units are run in halves."""
+
+    trouble: type[Exception] | None = None
+    jobs: int = 0
+    parallelism: int = 2
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        self.jobs += 1
+        if self.jobs == 1:
+            raise WorkersDied("the workers died")
+        if self.jobs == 3 and self.trouble is not None:
+            raise self.trouble("Spark is gone")
+        return InProcessRunner().run(units, work)
+
+
+def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HOLES L32: a finished unit is not thrown away because others of its batch are not run."""
+    monkeypatch.setattr(planning, "SMALLEST_UNIT", 4_000)
+    monkeypatch.setattr(planning, "units_per_core", lambda _share, _size: 3)
+    put(tmp_path / "in", "large.ndjson", ndjson(rows(1_000)))
+    settings = settings_of(tmp_path)
+    # All of it is enough for a batch; half of it is not.
+    enough = RollingPolicy(file_size=3_000, rollover=FOR_EVER, inactivity=FOR_EVER)
+    settings = replace(settings, sink=replace(settings.sink, rolling=enough))
+    bench = replace(Bench(settings, runner=Troubled(RunFailed)), once=False)
+    pipeline = bench.pipeline()
+    assert pipeline.step()
+    (first,) = bench.entries()[1].sources
+
+    assert not first.complete
+    assert 0 < first.rows < 1_000
+    assert "2 units were not run and go on" in bench.said(UnitsLeft)[0].sentence()
+    assert not bench.said(BatchHandedIn), "it was not its age"
+    assert pipeline.step(), "what is left waits for no trigger"
+    assert ids(bench.table) == list(range(1_000))
+
+
+def test_a_second_half_that_cannot_run_is_an_error_where_the_first_has_nothing(
+    tmp_path: Path,
+) -> None:
+    """HOLES L32: there is nothing to be journaled."""
+
+    class Gone(Troubled):
+        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+            self.jobs += 1
+            raise RunFailed("Spark is gone") if self.jobs > 1 else WorkersDied("they died")
+
+    for number in range(2):
+        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(3)))
+    with pytest.raises(RunFailed):
+        Bench(settings_of(tmp_path), runner=Gone()).pipeline().step()
+
+
+def test_the_limit_of_failures_holds_over_both_halves(tmp_path: Path) -> None:
+    """HOLES W30: also where workers died in between."""
+    for number in range(20):
+        is_bad = number == 0 or number >= 10
+        put(tmp_path / "in", f"{number:02}.ndjson", BAD if is_bad else ndjson(rows(1, number)))
+    bench = Bench(settings_of(tmp_path, max_failures=3), runner=Troubled())
+
+    assert [each.path for each in limited(bench) if each.failure is not None] == [
+        "00.ndjson",
+        "10.ndjson",
+        "11.ndjson",
+    ]
+    assert ids(bench.table) == list(range(1, 10))
+
+
+def test_a_second_half_is_not_run_where_the_first_has_reached_the_limit(tmp_path: Path) -> None:
+    """HOLES W30: not even a job is started for it."""
+    for number in range(20):
+        put(tmp_path / "in", f"{number:02}.ndjson", BAD)
+    runner = Troubled()
+
+    assert len(limited(Bench(settings_of(tmp_path, max_failures=3), runner=runner))) == 3
+    assert runner.jobs == 2
