@@ -18,7 +18,7 @@ from blizzard.commands.redo import redo
 from blizzard.commands.status import status
 from blizzard.metrics import METRICS
 from blizzard.progress import Display
-from blizzard.service import Service, TableOf, asks_the_log, open_reader
+from blizzard.service import Service, TableOf, asks_the_log, checks_schema, open_reader
 from blizzard.settings import BlizzardSettings, SinkSettings
 from blizzard.sight import dead_letter_queue
 from blizzard.spark.warm import NotMade, warm
@@ -84,7 +84,15 @@ def run(
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
-        raise typer.Exit(dry_run_plan(settings.pipelines, output, asks_the_log))
+        table_of = _tables_for_inline(settings, files, folders)
+        raise typer.Exit(
+            dry_run_plan(
+                settings.pipelines,
+                output,
+                asks_the_log,
+                lambda pipeline: checks_schema(pipeline, table_of),
+            )
+        )
     with (
         usage_is_checked(),
         observed(
@@ -232,7 +240,7 @@ def _run(
 def _tables_for_inline(
     settings: BlizzardSettings, files: list[Path] | None, folders: list[Path] | None
 ) -> TableOf:
-    """Give the `tables:` entry of a pipeline whose commits blizzard makes itself."""
+    """Give the `tables:` entry of a pipeline: how blizzard commits itself, or penguin does."""
 
     def table_of(pipeline: str) -> TableSettings | None:
         name = settings.tables.get(pipeline)

@@ -65,6 +65,8 @@ class Pipeline:
     run_id: str
     open_source: OpenReader
     open_sink: OpenStore
+    check_schema: Callable[[], None] = lambda: None
+    """Raises where the table would hold every file with the declared fields."""
     retention: Callable[[], timedelta] = lambda: timedelta.max
     """How long the table keeps files that its log does not name."""
     claim: Claim | None = None
@@ -197,6 +199,7 @@ class Pipeline:
                 store, identity, history, self.clock, pause=self._pauses(events.Retried.JOURNAL)
             )
         if not self._opened:
+            self.check_schema()
             self._journal.open_with(self.log_knows_pipeline)
             self._opened = True
         return self._journal

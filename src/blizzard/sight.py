@@ -46,10 +46,11 @@ def explain(
     parallelism: int,
     clock: Clock,
     log_knows_pipeline: Callable[[], bool] = lambda: False,
+    check_schema: Callable[[], None] = lambda: None,
 ) -> Explanation:
     """Say what a batch would do now. It is handed readers only, so it cannot write."""
     store = _reader(settings, open_reader)
-    history, refusal = _history(settings, store, log_knows_pipeline)
+    history, refusal = _history(settings, store, log_knows_pipeline, check_schema)
 
     def look() -> dict[str, Finding]:
         return {
@@ -83,7 +84,10 @@ def _reader(settings: PipelineSettings, open_reader: OpenReader) -> Reader | Non
 
 
 def _history(
-    settings: PipelineSettings, store: Reader | None, log_knows_pipeline: Callable[[], bool]
+    settings: PipelineSettings,
+    store: Reader | None,
+    log_knows_pipeline: Callable[[], bool],
+    check_schema: Callable[[], None],
 ) -> tuple[History, LakeError | None]:
     """Read the journal, and find out what a start would refuse."""
     if store is None:
@@ -91,6 +95,7 @@ def _history(
     history = read_history(store, settings.name)
     try:
         require_handoff(store, settings.sink.handoff)
+        check_schema()
         admit(
             store,
             pipeline=settings.name,

@@ -51,6 +51,12 @@ class ProtocolConflict(LakeError):
     whose = Whose.USER
 
 
+class SchemaConflict(ProtocolConflict):
+    """The declared fields do not fit the table: every file with them would be held."""
+
+    code = "schema_conflict"
+
+
 class StoreUnavailable(LakeError):
     """The store did not answer, or answered that it cannot now."""
 

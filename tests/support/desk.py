@@ -1,5 +1,6 @@
 """Both programs on one table, in one process, for what an operator orders of either."""
 
+import re
 from datetime import timedelta
 
 from typer.testing import CliRunner
@@ -41,6 +42,17 @@ class Desk:
     def settings(self):
         (settings,) = blizzard_config.load([self.file], [], {}).pipelines
         return settings
+
+    def declare(self, field, kind):
+        """Declare a field as another type, in the configuration of both programs."""
+        text = self.file.read_text()
+        declared = re.sub(rf"(name: {field}, type: )\w+", rf"\g<1>{kind}", text)
+        assert declared != text
+        self.file.write_text(declared)
+
+    def let(self, setting):
+        """Set something more for the table."""
+        self.file.write_text(self.file.read_text() + f"    {setting}\n")
 
     def blizzard(self, *, later=0.0):
         class Later(Clock):
