@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from blizzard import config, demo, show
+from blizzard.aside import Aside, read_aside
 from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
@@ -18,9 +19,16 @@ from blizzard.commands.redo import redo
 from blizzard.commands.status import status
 from blizzard.metrics import METRICS
 from blizzard.progress import Display
-from blizzard.service import Service, TableOf, asks_the_log, checks_schema, open_reader
-from blizzard.settings import BlizzardSettings, SinkSettings
-from blizzard.sight import dead_letter_queue
+from blizzard.service import (
+    Service,
+    TableOf,
+    asks_fates,
+    asks_the_log,
+    checks_schema,
+    open_reader,
+)
+from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
+from blizzard.sight import dead_letter_queue, sink_location
 from blizzard.spark.warm import NotMade, warm
 from blizzard.switch import set_handoff
 from lake.arguments import (
@@ -219,12 +227,14 @@ def _run(
     stop = Stop()
     stop_on_signals(stop, emit)
     results = Service(settings=settings, emit=emit, stop=stop, once=once, table_of=table_of).run()
+    asides = {each.settings.name: _aside(each.settings) for each in results}
     show.results(
         [
             {
                 "pipeline": each.settings.name,
                 "table_uri": each.settings.sink.table_uri,
                 **asdict(each.statistics),
+                **asides[each.settings.name].counts(),
                 "error": None if each.error is None else str(each.error),
             }
             for each in results
@@ -234,7 +244,21 @@ def _run(
     errors = [each.error for each in results if each.error is not None]
     if any(isinstance(error, ProtocolConflict | ConfigInvalid) for error in errors):
         return USAGE
-    return FAILED if errors else DONE
+    # Whoever commits by itself answers for what it holds, as `penguin --once` does.
+    held = once and any(
+        each.settings.sink.commit is Commit.INLINE and asides[each.settings.name].held
+        for each in results
+    )
+    return FAILED if errors or held else DONE
+
+
+def _aside(settings: PipelineSettings) -> Aside:
+    """Find the rows of a pipeline that are journaled and not in the table."""
+    try:
+        store = open_reader(sink_location(settings))
+    except LakeError:
+        return Aside()  # There is no table's folder: what keeps it away is told by the run.
+    return read_aside(store, settings.name, asks_fates(settings))
 
 
 def _tables_for_inline(

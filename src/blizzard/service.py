@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from blizzard.account import Statistics
+from blizzard.aside import Fates
 from blizzard.claim import Claim, renewed
 from blizzard.events import DriverNotReached, NextStartMadeFaster, SparkStarting
 from blizzard.flow import Location
@@ -173,6 +174,12 @@ def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
         return last is not None and last >= entry.sequence
 
     return ask
+
+
+def asks_fates(settings: PipelineSettings) -> Fates:
+    """Give the question to the log what has become of held files."""
+    sink = settings.sink
+    return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
 
 
 def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:

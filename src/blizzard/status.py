@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from blizzard.aside import Aside, Fates, Files, by_reason, read_aside
 from blizzard.discovery import next_try
 from blizzard.flow import Known
 from blizzard.history import History, read_entries, read_receipt
@@ -162,6 +163,16 @@ class PipelineStatus:
     totals: Totals
     parquet_files: int
     parquet_bytes: int
+    held_files: int = 0
+    held_rows: int = 0
+    """Journaled, perhaps committed as an entry, and not in the table: penguin holds them."""
+    held: tuple[Files, ...] = ()
+    """Why."""
+    discarded_files: int = 0
+    discarded_rows: int = 0
+    """Journaled, and never to be in the table: somebody discarded them."""
+    aside_error: str | None = None
+    """Why it is not known what is held."""
 
     @property
     def lag_secs(self) -> float:
@@ -223,8 +234,10 @@ def pipeline_status(
     clock: Clock,
     books: Books,
     machine: Machine | None = None,
+    fates: Fates = lambda _names: {},
 ) -> PipelineStatus:
     """Say how a pipeline stands. It is handed readers only, so it cannot write."""
+    aside = Aside()
     handoff = None
     store = None
     writer = None
@@ -237,6 +250,7 @@ def pipeline_status(
         handoff = None if protocol is None else protocol.handoff
         books.read(store, settings.name)
         writer = writer_status(store, settings.name, machine or this_machine())
+        aside = read_aside(store, settings.name, fates)
     history = books.history
     committed, fits = committed_entry(history, books.digests)
     return PipelineStatus(
@@ -258,6 +272,9 @@ def pipeline_status(
         totals=books.totals,
         parquet_files=books.parquet_files,
         parquet_bytes=books.parquet_bytes,
+        held=by_reason(aside.held),
+        aside_error=aside.error,
+        **aside.counts(),
     )
 
 

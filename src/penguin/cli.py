@@ -222,6 +222,8 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
                 "table": each.settings.name,
                 "table_uri": each.settings.table_uri,
                 **asdict(each.totals),
+                "held_files": len(each.held),
+                "held_rows": sum(one.meta.record_count for one in each.held),
                 "error": _sentence(errors.get(each.settings.name)),
             }
             for each in runs
@@ -230,7 +232,8 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
     )
     if any(isinstance(error, ProtocolConflict) for error in errors.values()):
         return USAGE
-    return FAILED if errors else DONE
+    # Whoever lets it run for ever is told by the metric, by `status` and by `held`.
+    return FAILED if errors or (once and any(each.held for each in runs)) else DONE
 
 
 def _explain(settings: PenguinSettings, output: Output) -> int:

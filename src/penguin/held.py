@@ -16,6 +16,7 @@ from lake.errors import DocumentUnreadable
 from lake.layout import (
     HELD,
     META_SUFFIX,
+    discarded_meta,
     file_name,
     held_meta,
     held_transaction,
@@ -80,12 +81,21 @@ def set_aside(store: Store, holds: tuple[Hold, ...], now: datetime) -> None:
         list(pool.map(write, holds))
 
 
-def read_held(store: Reader, known: HeldMetas) -> HeldMetas:
+def keep_in_mind(store: Store, files: tuple[HeldFile, ...]) -> None:
+    """Write down which files are about to be discarded: their own metas go with the commit.
+
+    Like those, this decides nothing: a file is discarded if its mark says that it is gone.
+    """
+    for one in files:
+        store.replace(discarded_meta(one.name), encode_meta(one.meta))
+
+
+def read_held(store: Reader, known: HeldMetas, folder: str = HELD) -> HeldMetas:
     """List the metas of held files and read those that are not known yet.
 
     One that is written again says the same of the same file; only its reasons may be others.
     """
-    listed = [facts.path for facts in store.objects(HELD) if is_meta(facts.path, HELD)]
+    listed = [facts.path for facts in store.objects(folder) if is_meta(facts.path, folder)]
 
     def read(path: str) -> HeldMeta | None:
         if path in known:

@@ -1,11 +1,13 @@
 """`blizzard journal`: the last entries, one entry, or a new journal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from blizzard.aside import Aside, by_reason
 from blizzard.commands.common import (
     One,
     add,
@@ -23,6 +25,7 @@ from blizzard.commands.common import (
 )
 from blizzard.commands.renewal import begin_anew
 from blizzard.ledger import Kept, entry_of, last_entries
+from blizzard.service import asks_fates
 from blizzard.settings import BlizzardSettings
 from blizzard.sight import sink_location
 from blizzard.status import Batch
@@ -78,7 +81,7 @@ def journal(
         raise typer.Exit(USAGE)
     one = the_one(settings, pipeline)
     try:
-        kept = entry_of(open_reader(sink_location(one)), one.name, int(what))
+        kept = entry_of(open_reader(sink_location(one)), one.name, int(what), asks_fates(one))
     except LakeError as trouble:
         complain(trouble, who=one.name)
         raise typer.Exit(FAILED) from None
@@ -93,7 +96,7 @@ def _list(settings: BlizzardSettings, pipeline: str | None, limit: int, output: 
     code = DONE
     for one in chosen(settings, pipeline):
         try:
-            found = last_entries(open_reader(sink_location(one)), one.name, limit)
+            found = last_entries(open_reader(sink_location(one)), one.name, limit, asks_fates(one))
         except ObjectMissing:
             found = []  # The table's folder does not exist yet, so neither does a journal.
         except LakeError as trouble:
@@ -119,13 +122,15 @@ def row(kept: Kept) -> dict[str, Any]:
         "dlq": len(kept.entry.dlq),
         "committed": kept.committed,
         "follows": kept.follows,
+        **kept.aside.counts(),
     }
 
 
 def document(kept: Kept) -> dict[str, Any]:
     """Give an entry as it is stored, with what is known about it."""
-    told: dict[str, Any] = plain(kept)
-    return {**told.pop("entry"), **told}
+    told: dict[str, Any] = plain(replace(kept, aside=Aside()))
+    del told["aside"]
+    return {**told.pop("entry"), **told, **kept.aside.counts()}
 
 
 def _show_list(pipeline: str, found: list[Kept]) -> None:
@@ -155,6 +160,8 @@ def _show_list(pipeline: str, found: list[Kept]) -> None:
             _state(kept),
         )
     to.print(shown)
+    if any(_state(kept) in ("held", "discarded") for kept in found):
+        say(to, "  held, discarded: committed without some of its rows; see blizzard journal N")
     if any(_state(kept) == "waits" for kept in found):
         say(to, "  waits: penguin has not committed it yet, by its receipt")
     if not all(kept.follows for kept in found):
@@ -164,6 +171,8 @@ def _show_list(pipeline: str, found: list[Kept]) -> None:
 def _state(kept: Kept) -> str:
     if not kept.follows:
         return "broken"
+    if kept.aside.held or kept.aside.discarded:
+        return "held" if kept.aside.held else "discarded"
     return "" if kept.committed or kept.entry.kind == "open" else "waits"
 
 
@@ -205,9 +214,20 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
         ("chain", chain),
         ("hand-off", entry.handoff.value),
         ("committed", "yes" if kept.committed else "not yet, by the receipt"),
+        *_not_in_table(kept.aside),
         *_upkeep(entry),
         ("in short", in_short),
     ]
+
+
+def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
+    """Say which rows are not in the table, though the entry may be committed."""
+    if aside.error is not None:
+        yield "held", f"not known: {aside.error}"
+    for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
+        for one in by_reason(metas):
+            which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
+            yield word, f"{which}, NOT in the table: {'; '.join(one.reasons)} [{one.code}]"
 
 
 def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from blizzard.commands.common import (
     second,
     span,
 )
+from blizzard.service import asks_fates
 from blizzard.settings import PipelineSettings
 from blizzard.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
 from blizzard.writers import Life
@@ -83,7 +84,8 @@ class Look:
                 code = FAILED
                 _print_error(settings, trouble, output)
                 continue
-            if not found.receipt_fits or any(one.error for one in found.sources):
+            troubled = any(one.error for one in found.sources) or found.aside_error is not None
+            if not found.receipt_fits or troubled:
                 code = FAILED
             if output is Output.JSON:
                 print_line(document(found))
@@ -95,7 +97,9 @@ class Look:
         """Look at a pipeline, once more where objects vanish under the look: a batch ends."""
         books = self.books.pop(settings.name, None) or Books()
         try:
-            found = pipeline_status(settings, open_reader, clock=self.clock, books=books)
+            found = pipeline_status(
+                settings, open_reader, clock=self.clock, books=books, fates=asks_fates(settings)
+            )
         except StoreUnavailable:
             if tries <= 1:
                 raise
@@ -166,7 +170,7 @@ def show(found: PipelineStatus, clock: Clock) -> None:
 def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
     if found.last_entry is None:
         return ["nothing is journaled yet: blizzard has not written to this table", *_writer(found)]
-    lines = [_last_batch(found, clock), _committed(found)]
+    lines = [_last_batch(found, clock), _committed(found), *_aside(found)]
     if found.last_written is not None:
         lines.append(
             f"last written by run {found.last_written.run}, entry {found.last_written.entry} at "
@@ -216,6 +220,29 @@ def _committed(found: PipelineStatus) -> str:
     waiting = found.uncommitted_entries
     behind = f", {plural(waiting, 'entry waits', 'entries wait')} for penguin" if waiting else ""
     return f"{upto}{behind}"
+
+
+def _aside(found: PipelineStatus) -> list[str]:
+    """Say which rows are journaled and not in the table, and why."""
+    lines = []
+    if found.held_files:
+        lines.append(
+            f"NOT in the table: {plural(found.held_files, 'file')} with "
+            f"{plural(found.held_rows, 'row')}, which penguin holds; see penguin held, and "
+            "blizzard redo --held ID to read the sources again"
+        )
+        for one in found.held[:SHOWN]:
+            which = plural(one.files, "file")
+            lines += [f"  {which}: {reason} [{one.code}]" for reason in one.reasons]
+    if found.discarded_files:
+        lines.append(
+            f"NOT in the table: {plural(found.discarded_files, 'file')} with "
+            f"{plural(found.discarded_rows, 'row')}, which were discarded; blizzard redo --file "
+            "SOURCE reads a source file again"
+        )
+    if found.aside_error is not None:
+        lines.append(f"what penguin holds cannot be told: {found.aside_error}")
+    return lines
 
 
 def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
