@@ -13,6 +13,7 @@ from lake.storage import Store
 from penguin import config as penguin_config
 from penguin import inline
 from penguin.cli import app as penguin_app
+from penguin.mend import Order
 from penguin.pipeline import commit_table
 from tests.support.dying import dying
 from tests.support.landing import Landing, config
@@ -71,8 +72,36 @@ class Desk:
     def fates(self, names):
         return inline.fates(str(self.table), self.sink.storage_options, names)
 
-    def redo(self):
-        return redo(self.store, self.settings.name, self.fates, clock=self.clock)
+    def redo(self, wanted=None, store=None):
+        place = store or self.store
+        return redo(place, self.settings.name, self.fates, clock=self.clock, wanted=wanted)
+
+    def holds_a_file(self):
+        """Two batches; the second was declared with a type that the table cannot hold.
+
+        Give the name of the file that is held; the declaration is as it was before.
+        """
+        self.landing.land("a.ndjson", 5)
+        self.blizzard()
+        self.penguin()
+        known = set(self.table.glob("*.parquet"))
+        self.declare("small", "int64")
+        self.landing.land("b.ndjson", 5)
+        self.blizzard()
+        self.penguin()
+        self.declare("small", "int32")
+        (new,) = set(self.table.glob("*.parquet")) - known
+        return new.stem
+
+    def operator(self, store=None):
+        """Give whoever carries out orders on held files."""
+        (table,) = penguin_config.load([self.file], [], {}).tables
+        return Order(
+            settings=table,
+            store=store or self.store,
+            clock=self.clock,
+            pause=lambda _seconds: None,
+        )
 
     def loses_a_file(self):
         """Two batches; a data file of the second is gone before penguin sees it."""
