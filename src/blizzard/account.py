@@ -1,7 +1,7 @@
 """What a pipeline tells of its batches, and what a run adds up to. Pure: facts in, events out."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from blizzard import events
@@ -25,10 +25,12 @@ class Statistics:
     delta_commits: int = 0
     checkpoints_saved: int = 0
     files_failed: int = 0
+    files_still_failed: int = 0
+    """Files that have failed and are not in the table, those of earlier runs included."""
 
     def count(self, entry: Entry) -> None:
         """Add a journaled batch."""
-        done = [record for record in entry.sources if record.failure is None]
+        done = [each for each in entry.sources if each.failure is None and not each.gone]
         self.files_processed += sum(record.complete for record in done)
         self.records_processed += sum(record.rows for record in done)
         self.bytes_written += sum(file.size for file in entry.files)
@@ -71,15 +73,25 @@ def journaled(
     """Say what came of a batch: its failures, what it left out, and then the batch as a whole."""
     name = settings.name
     for record in entry.sources:
-        if record.failure is not None:
+        if record.failure is not None and not record.gone:
             yield _failed(name, entry.source_uris, record)
+    gone = [record.path for record in entry.sources if record.gone]
+    if gone:
+        yield events.SourceFilesGone(
+            pipeline=name, entry=entry.sequence, files=len(gone), example=gone[0]
+        )
     for uri in entry.dlq:
         yield events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri)
     dropped: Counter[str] = Counter()
     for record in entry.sources:
         dropped.update(record.dropped)
     if dropped:
-        yield events.FieldsDropped(pipeline=name, entry=entry.sequence, fields=dict(dropped))
+        yield events.FieldsDropped(
+            pipeline=name,
+            entry=entry.sequence,
+            fields=dict(dropped),
+            twins=_twins(dropped, [column["name"] for column in entry.table_schema["fields"]]),
+        )
     by = row_partitions_of(settings)
     if by is not None and (rows := rows_without_time(entry.files, by)):
         yield events.RowsWithoutTime(
@@ -88,12 +100,13 @@ def journaled(
     too_late = [record.path for record in entry.sources if record.key in late]
     if too_late:
         yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
-    done = [record for record in entry.sources if record.failure is None]
+    done = [each for each in entry.sources if each.failure is None and not each.gone]
+    failed = [each for each in entry.sources if each.failure is not None and not each.gone]
     yield events.BatchJournaled(
         pipeline=name,
         entry=entry.sequence,
         files=len(done),
-        failed=len(entry.sources) - len(done),
+        failed=len(failed),
         rows=sum(record.rows for record in done),
         parquet_files=len(entry.files),
         bytes=sum(file.size for file in entry.files),
@@ -101,12 +114,19 @@ def journaled(
         files_complete=sum(record.complete for record in done),
         blank=sum(record.blank for record in done),
         source_bytes=sum(record.size for record in done if record.complete),
-        failed_bytes=sum(record.size for record in entry.sources if record.failure),
+        failed_bytes=sum(record.size for record in failed),
         multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
         download_retries=effort.download_retries,
         upload_retries=effort.upload_retries,
         write_seconds=tuple(effort.write_seconds.values()),
     )
+
+
+def _twins(dropped: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
+    """Name the fields that no table can hold beside another: they differ from it only in case."""
+    seen = {column.casefold(): column for column in columns}
+    pairs = ((name, seen.setdefault(name.casefold(), name)) for name in sorted(dropped))
+    return {name: other for name, other in pairs if name != other}
 
 
 def _failed(

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from blizzard import config, demo, show
 from blizzard.aside import Aside, read_aside
+from blizzard.commands.dlq import app as dlq_app
 from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
@@ -28,7 +29,7 @@ from blizzard.service import (
     open_reader,
 )
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
-from blizzard.sight import dead_letter_queue, sink_location
+from blizzard.sight import sink_location
 from blizzard.spark.warm import NotMade, warm
 from blizzard.switch import set_handoff
 from lake.arguments import (
@@ -148,31 +149,7 @@ def warm_command(
     typer.echo(f"{archive.path} ({in_words(archive.path.stat().st_size)})")
 
 
-dlq_app = typer.Typer(no_args_is_help=True, help="Look into the dead letter queue.")
 app.add_typer(dlq_app, name="dlq")
-
-
-@dlq_app.command(name="list")
-def dlq_list(
-    files: Files = None,
-    folders: Folders = None,
-    output: Shape = Output.TEXT,
-) -> None:
-    """Show which source files failed and why, the newest first."""
-    with usage_is_checked():
-        settings = config.load(files or [], folders or [], os.environ)
-    code = DONE
-    for pipeline in settings.pipelines:
-        try:
-            queue = dead_letter_queue(pipeline, open_reader)
-        except LakeError as error:
-            complain(error, who=pipeline.name)
-            code = FAILED
-            continue
-        show.dead_letters(queue, output)
-        for uri in queue.gone:
-            sys.stderr.write(f"warning: {pipeline.name}: {uri} is not there any more\n")
-    raise typer.Exit(code)
 
 
 handoff_app = typer.Typer(no_args_is_help=True, help="How files are handed off to penguin.")

@@ -1,6 +1,6 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -59,8 +59,10 @@ class Finding:
     """Keys of those that were ingested before, as other objects."""
     changed: tuple[ObjectFacts, ...] = ()
     """Some of those that were ingested before and are other objects now."""
+    gone: tuple[SourceRecord, ...] = ()
+    """Files that wait for another try, or for their rest, and that a sweep has not found."""
     resting: int = 0
-    """Files that failed before and are not read now, as the last sweep counted them."""
+    """Files that failed before and are not read now."""
     swept: bool = True
     """Whether the whole source was listed."""
 
@@ -101,6 +103,8 @@ class Sifter:
     """Keys that have failed in this run and must not be tried again (with `--once`)."""
     first_seen: Mapping[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     """When each file that was too young was first seen as it is."""
+    bases: Mapping[Stage, str] = field(default_factory=dict)
+    """By stage, a digest of the settings that bear on it: a failure under others is tried again."""
     since: Window | None = None
     """The folders that are recent enough, counted from when the source was first read."""
     now: datetime
@@ -138,7 +142,8 @@ class Sifter:
         if is_other and not is_begun and self.source.on_change is not OnChange.REINGEST:
             return self._pass_over(facts)
         if known is not None and (
-            key in self.tried or (same_object(known.record, facts) and not is_due(known, self.now))
+            key in self.tried
+            or (same_object(known.record, facts) and not self._may_be_tried(known))
         ):
             self._rest(key, facts, known)
             return Verdict.DONE  # No mark waits for it: it is looked at by itself when it is due.
@@ -146,6 +151,10 @@ class Sifter:
             self.leave(Reason.TOO_YOUNG, facts)
             return Verdict.WAIT
         return self._enter(key, facts, known, is_other=is_other)
+
+    def _may_be_tried(self, known: Known) -> bool:
+        """Whether a file may be read again as it is: it is due, or was gone and has come back."""
+        return known.record.gone or is_due(known, self.now, self.bases)
 
     def _pass_over(self, facts: ObjectFacts) -> Verdict:
         """Leave a file that is another object now, and say so unless nobody wants to hear it."""
@@ -173,7 +182,7 @@ class Sifter:
         )
 
     def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
-        until = None if key in self.tried else next_try(known)
+        until = None if key in self.tried else next_try(known, self.bases)
         failure = known.record.failure
         self.leave(
             Reason.FAILED if until is None else Reason.RESTING,
@@ -182,8 +191,16 @@ class Sifter:
             until,
         )
 
-    def finding(self, *, late: frozenset[str], swept: bool, resting: int = 0) -> Finding:
-        """Give the outcome of the look; `resting` is what the last sweep counted."""
+    def finding(
+        self,
+        *,
+        late: frozenset[str],
+        swept: bool,
+        failed: Collection[str] = (),
+        gone: tuple[SourceRecord, ...] = (),
+    ) -> Finding:
+        """Give the outcome of the look; `failed` are the keys of all files that failed before."""
+        ended = {record.key for record in gone}
         return Finding(
             take=tuple(self._take.values()),
             misplaced=tuple(self._misplaced),
@@ -193,7 +210,8 @@ class Sifter:
             late=late,
             again=frozenset(self._again),
             changed=tuple(self._changed),
-            resting=self._tally.count(Reason.RESTING, Reason.FAILED) if swept else resting,
+            gone=gone,
+            resting=sum(key not in self._take and key not in ended for key in failed),
             swept=swept,
         )
 
@@ -275,15 +293,34 @@ def is_same(name: Name, facts: ObjectFacts) -> bool:
     return (name.size, name.etag) == (facts.size, facts.etag)
 
 
-def is_due(known: Known, now: datetime) -> bool:
+def is_due(known: Known, now: datetime, bases: Mapping[Stage, str] | None = None) -> bool:
     """Say whether a file may be tried again: its rest is unread, or it failed and has rested."""
-    at = next_try(known)
-    return at is not None and now >= at
+    at = next_try(known, bases)
+    # Whoever asks for it may have another clock; one that is ahead must not put it off.
+    return at is not None and (now >= at or is_asked_for(known, bases))
 
 
-def next_try(known: Known) -> datetime | None:
-    """Say when a file is read again as it is; None where it has to change first. Pure."""
+def is_asked_for(known: Known, bases: Mapping[Stage, str] | None = None) -> bool:
+    """Whether a file is to be read again at once: by order, or since the settings are others."""
     failure = known.record.failure
+    if known.record.gone or failure is None:
+        return False
+    present = (bases or {}).get(failure.stage)
+    changed = not failure.retryable and present is not None and present != failure.basis
+    return known.record.retry or changed
+
+
+def next_try(known: Known, bases: Mapping[Stage, str] | None = None) -> datetime | None:
+    """Say when a file is read again as it is; None where something has to change first. Pure.
+
+    That is the file, or the settings that bore on its failure. Under which a record of an older
+    version failed is not known: it is tried once.
+    """
+    failure = known.record.failure
+    if known.record.gone:
+        return None
+    if is_asked_for(known, bases):
+        return known.at
     if failure is None:
         return None if known.record.complete else known.at
     if not failure.retryable:

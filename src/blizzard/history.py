@@ -6,7 +6,7 @@ that cannot be read stops the run.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
 
@@ -90,11 +90,23 @@ class History:
         if entry.files or self.last is None:
             self.last = entry
         for record in entry.sources:
-            if record.failure is None and record.complete:
+            if record.gone:
+                self._forget(record.key, at)
+            elif record.failure is None and record.complete:
                 self.recent[record.key] = Name(key=record.key, size=record.size, etag=record.etag)
                 self.unfinished.pop(record.key, None)
             else:
                 self.unfinished[record.key] = Known(record=record, at=at)
+
+    def _forget(self, key: str, at: datetime) -> None:
+        """Wait no more for a file that is gone; should it come back, it is a new one.
+
+        What of it is in the table, or was given up there, stays known: it must come once.
+        """
+        known = self.unfinished.pop(key, None)
+        if known is not None and (known.record.redo or known.record.records_read):
+            left = replace(known.record, gone=True, retry=False)
+            self.unfinished[key] = Known(record=left, at=at)
 
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
         """Give the way to ask for many names; asked in their order, it costs one pass."""

@@ -40,7 +40,7 @@ from lake.retry import Backoff
 from lake.storage import AlreadyThere, Store
 
 TRIES = 6
-MAINTENANCE = ("gc", "redo")
+MAINTENANCE = ("gc", "redo", "retry")
 """Entries of an operator's hand, which a batch goes after."""
 
 
@@ -139,7 +139,7 @@ class Journal:
             spill=self._keeper.spill,
         )
         if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest) and not (
-            self._only_cleaned_up_since()
+            self._only_maintained_since()
         ):
             raise JournalLost(
                 "the journal is not the one that this run has written to; put it back from a "
@@ -148,8 +148,8 @@ class Journal:
             )
         self._history = fresh
 
-    def _only_cleaned_up_since(self) -> bool:
-        """Say whether nobody but clean-ups has appended to what this run has written."""
+    def _only_maintained_since(self) -> bool:
+        """Whether nobody but an operator's commands has appended to what this run has written."""
         since = [
             entry
             for entry, _body in read_entries(self._store, self._identity.pipeline, self.sequence)
@@ -157,7 +157,7 @@ class Journal:
         return (
             bool(since)
             and since[0].previous == self._history.digest
-            and all(entry.kind == "gc" for entry in since)
+            and all(entry.kind in MAINTENANCE for entry in since)
         )
 
     def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
@@ -188,6 +188,21 @@ class Journal:
     ) -> Entry:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
         return self._append("batch", sources, files, dlq)
+
+    def catch_up(self) -> int:
+        """Learn what an operator's commands have appended beside this run; return how many entries.
+
+        A source may be quiet for days: without this, a redo would wait for the next batch. An
+        entry of another run is a JournalConflict.
+        """
+        learned = 0
+        while True:
+            path = layout.journal_entry(self._identity.pipeline, self.sequence + 1)
+            body = self._store.get(path)
+            if body is None:
+                return learned
+            self._history.learn(self._of_maintenance(path, body), body)
+            learned += 1
 
     def started_before(self) -> Started:
         """Say how often the next batch was started by processes that died with it."""
@@ -260,6 +275,8 @@ class Journal:
         before = self.unfinished.get(record.key)
         if record.failure is None or before is None or before.record.failure is None:
             return record
+        if record.gone:
+            return record  # It was not tried again.
         attempts = before.record.failure.attempts + 1
         return replace(
             record,
@@ -311,9 +328,13 @@ class Journal:
             return None
         if stored is None:
             raise StoreUnavailable("an entry that exists cannot be read", path=path)
+        return self._of_maintenance(path, stored), stored
+
+    def _of_maintenance(self, path: str, stored: bytes) -> Entry:
+        """Return an entry that an operator's command has appended; another run's is an error."""
         other = decode_entry(stored, path)
         if other.kind in MAINTENANCE:
-            return other, stored
+            return other
         raise JournalConflict(
             f"another blizzard (run {other.run}, {other.created}) has appended entry "
             f"{other.sequence} ({other.kind}) of pipeline {other.pipeline}; this one stops and "

@@ -34,6 +34,9 @@ METRICS = (
     _counter("blizzard_source_bytes_total", "Bytes of source files in the journal.", "outcome"),
     _counter("blizzard_records_total", "Lines of source files in the journal.", "outcome"),
     _counter("blizzard_source_file_failures_total", "Source files that failed.", "stage", "code"),
+    _counter(
+        "blizzard_source_files_gone_total", "Failed source files that are gone from their source."
+    ),
     _counter("blizzard_retries_total", "Calls of a store that were made again.", "stage"),
     _counter("blizzard_values_dropped_total", "Values of fields that the schema does not declare."),
     _counter("blizzard_rows_without_time_total", "Rows in the partition of a null timestamp."),

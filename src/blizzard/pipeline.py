@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from blizzard import account, dlq, events
 from blizzard.account import Statistics
+from blizzard.basis import bases_of, with_basis
 from blizzard.batch import given_up, portion, run_units
 from blizzard.claim import Claim
 from blizzard.discovery import Finding
@@ -118,6 +119,8 @@ class Pipeline:
         if (earlier := journal.settle()) is not None:
             self._tell_end(earlier)
             self._count(earlier)
+        with self._outlook.journal_lock:
+            journal.catch_up()
         self._publish()
         self._check_failures()
         with self._timed(events.Step.DISCOVER):
@@ -127,7 +130,9 @@ class Pipeline:
         self._tell(account.listed(self.settings.name, findings))
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
-        if not files and not misplaced:
+        gone = tuple(record for found in findings.values() for record in found.gone)
+        if not files and not misplaced and not gone:
+            self._count_failed(journal)
             resting = sum(finding.resting for finding in findings.values())
             self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
             return False
@@ -139,7 +144,7 @@ class Pipeline:
         files, died = self._portion(journal, files)
         units = self._plan(files) if files else ()
         self._tell(account.started(self.settings.name, journal.sequence + 1, files, units))
-        failed_before = misplaced + died
+        failed_before = misplaced + died + gone
         self._outlook.look_ahead(
             journal, frozenset(self._tried), running=files, failed=failed_before
         )
@@ -160,8 +165,9 @@ class Pipeline:
             self._outlook.drop_ahead()
             journal.forget_start()
             return False  # A stop was asked for before anything was read.
+        bases = {each.name: bases_of(self.settings, each) for each in self.settings.sources}
         sources = tuple(
-            self._as_ingested_again(journal.with_attempts(each))
+            self._as_ingested_again(journal.with_attempts(with_basis(each, bases[each.source])))
             for each in failed_before + settled.sources
         )
         self._check_claim()
@@ -360,7 +366,9 @@ class Pipeline:
     def _count(self, entry: Entry) -> None:
         """Enter a journaled batch into the statistics; it has yet to be handed on."""
         failed = {
-            record.key: record.failure for record in entry.sources if record.failure is not None
+            record.key: record.failure
+            for record in entry.sources
+            if record.failure is not None and not record.gone
         }
         # A file that changed while it was read has not failed: it is left for a later batch.
         self._failed |= {key for key in failed if failed[key].code != ObjectChanged.code}
@@ -369,8 +377,17 @@ class Pipeline:
         self._outlook.journaled({record.key for record in entry.sources})
         self.statistics.count(entry)
         self.statistics.files_failed = len(self._failed)
+        if self._journal is not None:
+            self._count_failed(self._journal)
         self._unpublished = True
         self._fresh = entry
+
+    def _count_failed(self, journal: Journal) -> None:
+        """Count the files that are not in the table, also those that failed in earlier runs."""
+        self.statistics.files_still_failed = sum(
+            known.record.failure is not None and not known.record.gone
+            for known in journal.unfinished.values()
+        )
 
     def _publish(self) -> None:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from blizzard import dlq
 from blizzard.admission import admit
+from blizzard.basis import bases_of
 from blizzard.discovery import Finding
 from blizzard.eventtime import RowPartitions, from_path, row_partitions
 from blizzard.flow import Location, WorkUnit
@@ -136,7 +137,12 @@ def lookouts(settings: PipelineSettings) -> list[Lookout]:
     fields = {column.name: column for column in schema.fields}
     template = from_path(sink.template, settings.schema, sink.timestamp_field)
     return [
-        Lookout(source=source, template=template, partition_fields=fields)
+        Lookout(
+            source=source,
+            template=template,
+            partition_fields=fields,
+            bases=bases_of(settings, source),
+        )
         for source in settings.sources
     ]
 

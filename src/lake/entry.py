@@ -48,6 +48,8 @@ class Failure:
     field: str | None = None
     retryable: bool = False
     attempts: int = 1
+    basis: str | None = None
+    """A digest of the settings that bear on it, as they were; None where none do, or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,10 @@ class SourceRecord:
     """Whether files with its rows were given up, so that its being done before does not count."""
     reingested: bool = False
     """Whether it was ingested before as another object, whose rows are in the table, too."""
+    retry: bool = False
+    """Whether an operator asks for it to be read again at once, though it failed."""
+    gone: bool = False
+    """Whether a look at the whole source has not found it any more: nothing waits for it."""
 
     @property
     def key(self) -> str:
@@ -92,11 +98,12 @@ class SourceRecord:
         return self.skipped + self.lines
 
 
-Kind = Literal["open", "batch", "gc", "redo", "inherited", "closed"]
+Kind = Literal["open", "batch", "gc", "redo", "retry", "inherited", "closed"]
 """What an entry is: only a batch has data files.
 
 `open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
-gone, so that their source files are read again. `inherited` repeats what an earlier
+gone, so that their source files are read again. `retry` names source files that failed and are to
+be read again at once. `inherited` repeats what an earlier
 journal knew of source files. `closed` ends a journal that another pipeline has taken over.
 """
 
@@ -147,6 +154,41 @@ class Entry:
     """Where the knowledge of a journal that replaces another comes from; in entry 0."""
     heir: str | None = None
     """The pipeline that has taken this journal over; in a `closed` entry."""
+
+    def successor(
+        self,
+        kind: Kind,
+        *,
+        previous: str | None,
+        run: str,
+        created: str,
+        sources: tuple[SourceRecord, ...] = (),
+        deleted: tuple[str, ...] = (),
+        redone: tuple[str, ...] = (),
+        heir: str | None = None,
+    ) -> "Entry":
+        """Return the entry that follows this one and says nothing but what it is given. Pure.
+
+        It goes on with what this one says of the journal and the table, and with nothing else:
+        whatever this one did, its successor does not do again.
+        """
+        return Entry(
+            kind=kind,
+            pipeline=self.pipeline,
+            journal=self.journal,
+            sequence=self.sequence + 1,
+            run=run,
+            created=created,
+            previous=previous,
+            handoff=self.handoff,
+            source_uris=self.source_uris,
+            table_schema=self.table_schema,
+            partition_columns=self.partition_columns,
+            sources=sources,
+            deleted=deleted,
+            redone=redone,
+            heir=heir,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from blizzard.commands.common import (
     console,
     load,
     open_reader,
+    place,
     plain,
     plural,
     print_line,
@@ -263,9 +264,12 @@ def _show_sources(to: Console, entry: Entry) -> None:
 
 
 def _outcome(record: SourceRecord) -> str:
+    if record.gone:
+        return "gone from its source"
     if record.failure is not None:
-        line = "" if record.failure.line is None else f", line {record.failure.line}"
-        return f"{record.failure.code} ({record.failure.stage.value}{line})"
+        failure = record.failure
+        at = place(failure.stage.value, failure.line, failure.field)
+        return f"{failure.code} ({at})" + (", to be read again" if record.retry else "")
     done = "read" if record.complete else f"read up to line {record.records_read}"
     return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
 

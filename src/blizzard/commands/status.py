@@ -14,6 +14,7 @@ from blizzard.commands.common import (
     console,
     load,
     open_reader,
+    place,
     plain,
     plural,
     print_line,
@@ -37,7 +38,15 @@ IN_WORDS = {
     Life.ENDED: "not written now; the last was",
     Life.GONE: "not written now; died without an end:",
 }
-FOR_GOOD = "not tried again: fix the file, it is taken when it changes"
+FOR_GOOD = (
+    "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
+    "retry asks for it at once"
+)
+WAYS_OUT = {
+    "partition_unknown": "not tried again here: move it into the folders of its partition, where "
+    "it is taken"
+}
+"""What to do about a failure, by its code; of every other code it is the same."""
 
 
 def status(
@@ -263,11 +272,10 @@ def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
 
 def _failed(failed: FailedFile, clock: Clock) -> str:
     if failed.next_try is None:
-        again = FOR_GOOD
+        again = WAYS_OUT.get(failed.code, FOR_GOOD)
     elif failed.next_try <= clock.now():
         again = "tried again with the next batch"
     else:
         wait = span((failed.next_try - clock.now()).total_seconds())
         again = f"tried again at {second(failed.next_try)} UTC (in {wait})"
-    line = "" if failed.line is None else f", line {failed.line}"
-    return f"{failed.code} ({failed.stage}{line}); {again}"
+    return f"{failed.code} ({place(failed.stage, failed.line, failed.field)}); {again}"

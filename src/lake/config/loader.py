@@ -417,13 +417,23 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
         yield Fault((*path, "schema"), "is required")
     elif not schema.fields_ and not schema.infer:
         yield Fault((*path, "schema", "fields"), "must name at least one field")
-    names = [item.name.casefold() for item in schema.fields_] if schema else []
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield Fault(
-            (*path, "schema", "fields"),
-            f"the name {name} is given twice; Delta does not tell upper from lower case",
-            near=(),
-        )
+    spellings: dict[str, list[str]] = {}
+    for item in schema.fields_ if schema else []:
+        spellings.setdefault(item.name.casefold(), []).append(item.name)
+    for _name, given in sorted(spellings.items()):
+        if len(given) > 1:
+            yield Fault((*path, "schema", "fields"), _given_twice(given), near=())
+
+
+def _given_twice(given: list[str]) -> str:
+    """Say of a field that is declared twice what can be done about it."""
+    if len(set(given)) == 1:
+        return f"the name {given[0]} is given twice"
+    return (
+        f"{' and '.join(dict.fromkeys(given))} differ only in case, and Delta takes them for one "
+        "column; declare the one to keep (values of the other are left out and counted), and "
+        "rename one in the data to keep both"
+    )
 
 
 def _check_shared_table(
