@@ -80,7 +80,7 @@ def check_schema(
     """Raise if a table would hold every file with these columns back, by penguin's own rules.
 
     Where it is not known how penguin is configured, only what no mode lets in is refused. A table
-    that is not there yet takes any columns.
+    that is not there yet takes any columns; of one without a file nothing is foretold.
     """
     from dataclasses import replace  # noqa: PLC0415
 
@@ -98,7 +98,7 @@ def check_schema(
     if not mode_is_known:
         table = replace(table, evolution=Evolution.OVERWRITE)
     decision = decide_on(found.facts, schema, partition_columns, table)
-    if isinstance(decision, Refused):
+    if isinstance(decision, Refused) and found.paths():
         mode = f"with schema_evolution {table.evolution}" if mode_is_known else "in every mode"
         raise SchemaConflict(
             f"the table cannot hold the declared fields, {mode}: {'; '.join(decision.reasons)}. "

@@ -1,7 +1,7 @@
 """The declared fields are compared with the table before anything is read or written."""
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field, Schema
 
 from blizzard import config as blizzard_config
 from blizzard.service import Service
@@ -101,4 +101,12 @@ def test_a_log_that_cannot_be_read_is_penguin_s_to_tell(desk):
     desk.landing.land("c.ndjson", 1)
     version = DeltaTable(str(desk.table)).version()
     (desk.table / f"_delta_log/{version:020d}.json").write_text("{")
+    assert start(desk).error is None
+
+
+def test_of_a_table_without_a_file_nothing_is_foretold(tmp_path):
+    """What becomes of it is penguin's to say when the first files are there."""
+    desk = Desk(tmp_path)
+    desk.landing.land("a.ndjson", 5)
+    DeltaTable.create(str(desk.table), Schema([Field("id", "string")]))
     assert start(desk).error is None

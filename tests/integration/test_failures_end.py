@@ -26,6 +26,8 @@ from tests.support.builders import (
     ID_AND_NAME,
     NOON,
     Bench,
+    entries,
+    facts,
     failure,
     known,
     ndjson,
@@ -36,6 +38,8 @@ from tests.support.builders import (
     source_settings,
 )
 from tests.support.commands import Desk, told
+from tests.support.desk import Desk as Both
+from tests.support.readers import ids as table_ids
 from tests.support.runner import InProcessRunner
 
 BAD = b'{"id": "x", "name": "a"}\n'
@@ -178,6 +182,7 @@ def test_an_entry_of_an_older_version_is_read_as_before(bench, desk):
     for one in entry["sources"]:
         del one["retry"], one["gone"], one["failure"]["basis"]
     (read,) = decode_entry(json.dumps(entry).encode(), "x").sources
+    assert read.failure is not None
     assert (read.retry, read.gone, read.failure.basis) == (False, False, None)
 
 
@@ -408,9 +413,9 @@ def test_a_listing_that_breaks_off_takes_nothing_for_gone(bench, desk):
     drain(bench)
 
     class Broken(Reader):
-        def in_order(self, prefix, *, after=""):
+        def in_order(self, prefix="", *, after=""):
+            yield facts("a.ndjson")
             raise StoreUnavailable("half-way", path=prefix)
-            yield
 
     second = bench.again(run_id="run-2")
     pipeline = second.pipeline()
@@ -558,3 +563,21 @@ def test_what_is_looked_for_is_what_has_failed(bench, desk):
             "a.ndjson"
         ]
     assert look(store, "default", frozenset({"b"})).unknown == {"b"}
+
+
+def test_penguin_goes_past_what_says_how_failures_end(tmp_path):
+    """HOLES L33, W38: such entries have no file, and their books balance."""
+    both = Both(tmp_path)
+    both.landing.land("a.ndjson", 3)
+    both.landing.write("bad.ndjson", b"{nope\n")
+    both.landing.write("moved.ndjson", b"{nope\n")
+    both.blizzard()
+    assert both.cli("dlq", "retry", "--file", "bad.ndjson").exit_code == 0
+    (both.landing.folder / "moved.ndjson").unlink()
+    both.blizzard(later=60)
+    both.penguin()
+    (row,) = told(both.order("status", "--output", "json"))
+    assert (row["pending_entries"], row["stopped"]) == (0, 0)
+    kinds = [(entry.kind, len(entry.sources)) for entry in entries(both.table)]
+    assert kinds == [("open", 0), ("batch", 3), ("retry", 1), ("batch", 2)]
+    assert table_ids(both.table) == both.landing.ids

@@ -62,6 +62,7 @@ def test_what_is_held_is_read_again_under_the_present_schema(desk):
     done = desk.cli("redo", "--held", desk.name, "--yes")
     assert (done.exit_code, done.stderr) == (0, "")
     (record,) = entries(desk.table)[-1].sources
+    assert record.failure is not None
     assert (record.path, record.failure.code) == ("b.ndjson", "output_given_up")
     desk.goes_on()
     assert desk.fate == 2

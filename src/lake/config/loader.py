@@ -417,9 +417,14 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
         yield Fault((*path, "schema"), "is required")
     elif not schema.fields_ and not schema.infer:
         yield Fault((*path, "schema", "fields"), "must name at least one field")
+    yield from _check_names(path, [item.name for item in schema.fields_] if schema else [])
+
+
+def _check_names(path: KeyPath, names: list[str]) -> Iterator[Fault]:
+    """Refuse fields that Delta would take for one."""
     spellings: dict[str, list[str]] = {}
-    for item in schema.fields_ if schema else []:
-        spellings.setdefault(item.name.casefold(), []).append(item.name)
+    for name in names:
+        spellings.setdefault(name.casefold(), []).append(name)
     for _name, given in sorted(spellings.items()):
         if len(given) > 1:
             yield Fault((*path, "schema", "fields"), _given_twice(given), near=())
