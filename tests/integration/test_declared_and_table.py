@@ -31,6 +31,7 @@ def desk(tmp_path):
 
 def start(desk, *, table_of=None):
     """Start blizzard as the command does, without Spark."""
+    desk.ends_well()
     tables = penguin_config.load([desk.file], [], {}).tables
 
     def from_file(_pipeline):

@@ -230,7 +230,6 @@ def test_a_running_blizzard_hears_of_it_at_its_next_look(bench, desk):
     polls(running, bench)
     assert last_sources(bench)["a.ndjson"].failure.attempts == 1
     retry(Store(str(desk.table), no_options()), "default", None, clock=bench.hands.clock)
-    put(desk.landing, "late.ndjson", ndjson(rows(1)))
     polls(running, bench)
     assert any(
         each.path == "a.ndjson" and each.failure and each.failure.attempts == 2
@@ -399,11 +398,11 @@ def test_a_quick_look_never_takes_a_file_for_gone(desk):
             tried=frozenset(),
             now=NOON,
         )
-        return found.swept, [each.path for each in found.gone]
+        return found.swept, [each.path for each in found.gone], found.resting
 
-    assert gone() == (True, ["a.ndjson"])
+    assert gone() == (True, ["a.ndjson"], 0)
     lookout._watch.pages = 1000  # As if the source were large: the next look is a quick one.
-    assert gone() == (False, [])
+    assert gone() == (False, [], 1)
 
 
 def test_a_listing_that_breaks_off_takes_nothing_for_gone(bench, desk):
@@ -467,6 +466,8 @@ def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
         frozenset({"stays.ndjson"}),
         clock=bench.hands.clock,
     )
+    asked_for = told(desk.run("dlq", "list", "--output", "json"))
+    assert len(asked_for) == 3  # Nothing was read yet.
     drain(bench.again(run_id="run-2"))
     current = told(desk.run("dlq", "list", "--output", "json"))
     assert [(one["path"].rpartition("/")[2], one["retry_count"]) for one in current] == [

@@ -131,6 +131,7 @@ def test_the_summary_of_a_run_counts_what_is_held(desk):
     """HOLES W24: the next run reads nothing, and still says that four rows are not in the table."""
     desk.penguin()
     desk.declare("name", "string")
+    desk.ends_well()
     done = desk.cli("--once", "--output", "json")
     (row,) = told(done)
     assert (done.exit_code, row["records_processed"]) == (0, 0)
@@ -144,4 +145,5 @@ def test_whoever_commits_inline_exits_1_while_rows_are_held(desk):
     desk.declare("name", "string")
     text = desk.file.read_text()
     desk.file.write_text(text.replace("sink:\n", "sink:\n  commit: inline\n"))
+    desk.ends_well()
     assert desk.cli("--once").exit_code == 1

@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 
+from blizzard.history import read_history
 from blizzard.redo import Wanted
 from lake.layout import discarded_meta, held_meta
 from lake.storage import Store
@@ -168,6 +169,25 @@ def test_what_a_redo_of_a_held_file_has_given_up_is_not_released(desk):
     said = desk.order("release", desk.name)
     assert (said.exit_code, desk.fate) == (1, 0)
     assert "reads its sources again (blizzard redo)" in said.stdout
+    desk.goes_on()
+    desk.is_well()
+
+
+def test_a_batch_between_the_looks_of_a_redo_leaves_the_journal_whole(desk, monkeypatch):
+    """HOLES D04: what was read first is what the entry is written after, or nothing is."""
+    turns = [True]
+
+    def overtaken(*given):
+        found = read_history(*given)
+        if turns:
+            turns.clear()
+            desk.landing.land("c.ndjson", 1)
+            desk.blizzard()
+        return found
+
+    monkeypatch.setattr("blizzard.redo.read_history", overtaken)
+    assert desk.redo(desk.wanted)[1] == 4
+    monkeypatch.undo()
     desk.goes_on()
     desk.is_well()
 
