@@ -2,6 +2,7 @@
 
 import pytest
 from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
 
 from blizzard import config as blizzard_config
 from blizzard.service import Service
@@ -109,5 +110,5 @@ def test_of_a_table_without_a_file_nothing_is_foretold(tmp_path):
     """What becomes of it is penguin's to say when the first files are there."""
     desk = Desk(tmp_path)
     desk.landing.land("a.ndjson", 5)
-    DeltaTable.create(str(desk.table), Schema([Field("id", "string")]))
+    DeltaTable.create(str(desk.table), Schema([Field("id", PrimitiveType("string"))]))
     assert start(desk).error is None

@@ -249,7 +249,7 @@ def test_what_has_not_failed_is_an_error(bench, desk):
 
 
 def test_a_retry_that_a_batch_overtakes_looks_again(bench, desk):
-    """HOLES D04: it never names a file that was read in between."""
+    """HOLES L33: it never names a file that was read in between."""
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
 
@@ -267,7 +267,7 @@ def test_a_retry_that_a_batch_overtakes_looks_again(bench, desk):
 
 
 def test_a_batch_that_a_retry_overtakes_goes_after_it(bench, desk):
-    """HOLES D04: an operator's entry stops no run."""
+    """HOLES L33: an operator's entry stops no run."""
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
     put(desk.landing, "b.ndjson", ndjson(rows(2)))
@@ -334,7 +334,7 @@ def test_a_file_that_comes_back_is_a_new_one(bench, desk):
 
 
 def test_what_is_in_the_table_of_a_file_that_is_gone_is_not_read_again(bench, desk):
-    """HOLES D06: its first lines were journaled by a stop; it comes back, and its rest is read."""
+    """HOLES W38: its first lines were journaled by a stop; it comes back, and its rest is read."""
     put(desk.landing, "a.ndjson", ndjson(rows(3)))
     drain(bench)
     entry = bench.entries()[-1]

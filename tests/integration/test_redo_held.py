@@ -146,7 +146,7 @@ def test_before_penguin_has_decided_nothing_is_given_up(desk):
 
 
 def test_a_source_that_was_read_since_is_not_read_once_more(desk):
-    """HOLES D19: held, then changed and ingested as it is now, then put back as it was."""
+    """HOLES D18: held, then changed and ingested as it is now, then put back as it was."""
     text = desk.file.read_text()
     desk.file.write_text(text.replace("source:\n", "source:\n  on_change: reingest\n", 1))
     source = desk.landing.folder / "b.ndjson"
@@ -174,7 +174,7 @@ def test_what_a_redo_of_a_held_file_has_given_up_is_not_released(desk):
 
 
 def test_a_batch_between_the_looks_of_a_redo_leaves_the_journal_whole(desk, monkeypatch):
-    """HOLES D04: what was read first is what the entry is written after, or nothing is."""
+    """HOLES D18: what was read first is what the entry is written after, or nothing is."""
     turns = [True]
 
     def overtaken(*given):
