@@ -1,7 +1,7 @@
 """What a pipeline tells of its batches, and what a run adds up to. Pure: facts in, events out."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from blizzard import events
@@ -27,10 +27,12 @@ class Statistics:
     delta_commits: int = 0
     checkpoints_saved: int = 0
     files_failed: int = 0
+    files_still_failed: int = 0
+    """Files that have failed and are not in the table, those of earlier runs included."""
 
     def count(self, entry: Entry) -> None:
         """Add a journaled batch."""
-        done = [record for record in entry.sources if record.failure is None]
+        done = [each for each in entry.sources if each.failure is None and not each.gone]
         self.files_processed += sum(record.complete for record in done)
         self.records_processed += sum(record.rows for record in done)
         self.bytes_written += sum(file.size for file in entry.files)
@@ -99,15 +101,25 @@ def journaled(
     """Say what came of a batch: its failures, what it left out, and then the batch as a whole."""
     name = settings.name
     for record in entry.sources:
-        if record.failure is not None:
+        if record.failure is not None and not record.gone:
             yield _failed(name, entry.source_uris, record)
+    gone = [record.path for record in entry.sources if record.gone]
+    if gone:
+        yield events.SourceFilesGone(
+            pipeline=name, entry=entry.sequence, files=len(gone), example=gone[0]
+        )
     for uri in entry.dlq:
         yield events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri)
     dropped: Counter[str] = Counter()
     for record in entry.sources:
         dropped.update(record.dropped)
     if dropped:
-        yield events.FieldsDropped(pipeline=name, entry=entry.sequence, fields=dict(dropped))
+        yield events.FieldsDropped(
+            pipeline=name,
+            entry=entry.sequence,
+            fields=dict(dropped),
+            twins=_twins(dropped, [column["name"] for column in entry.table_schema["fields"]]),
+        )
     by = row_partitions_of(settings)
     if by is not None and (rows := rows_without_time(entry.files, by)):
         yield events.RowsWithoutTime(
@@ -116,12 +128,12 @@ def journaled(
     too_late = [record.path for record in entry.sources if record.key in late]
     if too_late:
         yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
-    failed = [record for record in entry.sources if record.failure is not None]
+    failed = [each for each in entry.sources if each.failure is not None and not each.gone]
     work = in_journal(entry, settings)
     yield events.BatchJournaled(
         pipeline=name,
         entry=entry.sequence,
-        files=len(entry.sources) - len(failed),
+        files=sum(record.failure is None and not record.gone for record in entry.sources),
         failed=len(failed),
         rows=work.rows,
         parquet_files=work.parquet_files,
@@ -140,7 +152,7 @@ def journaled(
 
 def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
     """Return the work that an entry stands for."""
-    done = [record for record in entry.sources if record.failure is None]
+    done = [record for record in entry.sources if record.failure is None and not record.gone]
     return Done(
         rows=sum(record.rows for record in done),
         blank=sum(record.blank for record in done),
@@ -150,6 +162,13 @@ def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
         bytes_written=sum(file.size for file in entry.files),
         multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
     )
+
+
+def _twins(dropped: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
+    """Name the fields that no table can hold beside another: they differ from it only in case."""
+    seen = {column.casefold(): column for column in columns}
+    pairs = ((name, seen.setdefault(name.casefold(), name)) for name in sorted(dropped))
+    return {name: other for name, other in pairs if name != other}
 
 
 def _failed(

@@ -11,7 +11,9 @@ import typer
 from rich.console import Console
 
 from blizzard import demo, show
+from blizzard.aside import Aside, read_aside
 from blizzard.commands.common import One, chosen, load
+from blizzard.commands.dlq import app as dlq_app
 from blizzard.commands.garbage import gc
 from blizzard.commands.journal import journal
 from blizzard.commands.plan import dry_run as dry_run_plan
@@ -20,9 +22,9 @@ from blizzard.commands.source import source_app
 from blizzard.commands.status import status
 from blizzard.metrics import METRICS
 from blizzard.progress import Display
-from blizzard.service import Service, TableOf, asks_the_log, open_reader
-from blizzard.settings import BlizzardSettings, Commit, SinkSettings
-from blizzard.sight import dead_letter_queue
+from blizzard.service import Service, TableOf, asks_fates, asks_the_log, checks_schema, open_reader
+from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
+from blizzard.sight import sink_location
 from blizzard.spark.archive import require_java
 from blizzard.spark.warm import NotMade, warm
 from blizzard.switch import set_handoff
@@ -88,7 +90,15 @@ def run(
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
-        raise typer.Exit(dry_run_plan(settings.pipelines, output, asks_the_log))
+        table_of = _tables_for_inline(settings, files, folders)
+        raise typer.Exit(
+            dry_run_plan(
+                settings.pipelines,
+                output,
+                asks_the_log,
+                lambda pipeline: checks_schema(pipeline, table_of),
+            )
+        )
     with (
         usage_is_checked(),
         observed(
@@ -140,30 +150,7 @@ def warm_command(
     typer.echo(f"{archive.path} ({in_words(archive.path.stat().st_size)})")
 
 
-dlq_app = typer.Typer(no_args_is_help=True, help="Look into the dead letter queue.")
 app.add_typer(dlq_app, name="dlq")
-
-
-@dlq_app.command(name="list")
-def dlq_list(
-    files: Files = None,
-    folders: Folders = None,
-    pipeline: One = None,
-    output: Shape = Output.TEXT,
-) -> None:
-    """Show which source files failed and why, the newest first."""
-    code = DONE
-    for one in chosen(load(files, folders), pipeline):
-        try:
-            queue = dead_letter_queue(one, open_reader)
-        except LakeError as error:
-            complain(error, who=one.name)
-            code = FAILED
-            continue
-        show.dead_letters(queue, output)
-        for uri in queue.gone:
-            sys.stderr.write(f"warning: {one.name}: {uri} is not there any more\n")
-    raise typer.Exit(code)
 
 
 handoff_app = typer.Typer(no_args_is_help=True, help="How files are handed off to penguin.")
@@ -217,12 +204,14 @@ def _run(
     stop = Stop()
     stop_on_signals(stop, emit)
     results = Service(settings=settings, emit=emit, stop=stop, once=once, table_of=table_of).run()
+    asides = {each.settings.name: _aside(each.settings) for each in results}
     show.results(
         [
             {
                 "pipeline": each.settings.name,
                 "table_uri": each.settings.sink.table_uri,
                 **asdict(each.statistics),
+                **asides[each.settings.name].counts(),
                 "error": None if each.error is None else str(each.error),
             }
             for each in results
@@ -230,7 +219,12 @@ def _run(
         output,
     )
     errors = [each.error for each in results if each.error is not None]
-    return max((exit_code_of(error) for error in errors), default=DONE)
+    # Whoever commits by itself answers for what it holds, as `penguin --once` does.
+    held = once and any(
+        each.settings.sink.commit is Commit.INLINE and asides[each.settings.name].held
+        for each in results
+    )
+    return max((exit_code_of(error) for error in errors), default=FAILED if held else DONE)
 
 
 def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
@@ -242,10 +236,19 @@ def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
     ]
 
 
+def _aside(settings: PipelineSettings) -> Aside:
+    """Find the rows of a pipeline that are journaled and not in the table."""
+    try:
+        store = open_reader(sink_location(settings))
+    except LakeError:
+        return Aside()  # There is no table's folder: what keeps it away is told by the run.
+    return read_aside(store, settings.name, asks_fates(settings))
+
+
 def _tables_for_inline(
     settings: BlizzardSettings, files: list[Path] | None, folders: list[Path] | None
 ) -> TableOf:
-    """Give the `tables:` entry of a pipeline whose commits blizzard makes itself."""
+    """Give the `tables:` entry of a pipeline: how blizzard commits itself, or penguin does."""
 
     def table_of(pipeline: str) -> TableSettings | None:
         name = settings.tables.get(pipeline)

@@ -1,6 +1,6 @@
 """Which source files are to be read now, and why the others are not. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -62,8 +62,10 @@ class Finding:
     """Keys of those that were ingested before, as other objects."""
     changed: tuple[ObjectFacts, ...] = ()
     """Some of those that were ingested before and are other objects now."""
+    gone: tuple[SourceRecord, ...] = ()
+    """Files that wait for another try, or for their rest, and that a sweep has not found."""
     resting: int = 0
-    """Files that failed before and are not read now, as the last sweep counted them."""
+    """Files that failed before and are not read now."""
     amiss: tuple[NotTaken, ...] = ()
     """Names that cannot be read, as the last sweep counted them; a person should see to them."""
     swept: bool = True
@@ -116,6 +118,8 @@ class Sifter:
     """Keys that have failed in this run and must not be tried again (with `--once`)."""
     first_seen: Mapping[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     """When each file that was too young was first seen as it is."""
+    bases: Mapping[Stage, str] = field(default_factory=dict)
+    """By stage, a digest of the settings that bear on it: a failure under others is tried again."""
     since: Window | None = None
     """The folders that are recent enough, counted from when the source was first read."""
     now: datetime
@@ -158,7 +162,8 @@ class Sifter:
         if is_other and not is_begun and self.source.on_change is not OnChange.REINGEST:
             return self._pass_over(facts)
         if known is not None and (
-            key in self.tried or (same_object(known.record, facts) and not is_due(known, self.now))
+            key in self.tried
+            or (same_object(known.record, facts) and not self._may_be_tried(known))
         ):
             self._rest(key, facts, known)
             return Verdict.DONE  # No mark waits for it: it is looked at by itself when it is due.
@@ -166,6 +171,10 @@ class Sifter:
             self.leave(Reason.TOO_YOUNG, facts)
             return Verdict.WAIT
         return self._enter(key, facts, known, is_other=is_other)
+
+    def _may_be_tried(self, known: Known) -> bool:
+        """Whether a file may be read again as it is: it is due, or was gone and has come back."""
+        return known.record.gone or is_due(known, self.now, self.bases)
 
     def _pass_over(self, facts: ObjectFacts) -> Verdict:
         """Leave a file that is another object now, and say so unless nobody wants to hear it."""
@@ -197,7 +206,7 @@ class Sifter:
         self._tally.add(Passed(path=path, size=0, reason=reason))
 
     def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
-        until = None if key in self.tried else next_try(known)
+        until = None if key in self.tried else next_try(known, self.bases)
         failure = known.record.failure
         self.leave(
             Reason.FAILED if until is None else Reason.RESTING,
@@ -211,10 +220,16 @@ class Sifter:
         *,
         late: frozenset[str],
         swept: bool,
-        resting: int = 0,
+        failed: Collection[str] = (),
+        gone: tuple[SourceRecord, ...] = (),
         amiss: tuple[NotTaken, ...] = (),
     ) -> Finding:
-        """Return the outcome of the look; `resting` and `amiss` are what the last sweep counted."""
+        """Return the outcome of the look.
+
+        `failed` are the keys of all files that failed before, `amiss` is what the last sweep
+        counted.
+        """
+        ended = {record.key for record in gone}
         not_taken = self._tally.summed_up()
         return Finding(
             take=tuple(self._take.values()),
@@ -225,7 +240,8 @@ class Sifter:
             late=late,
             again=frozenset(self._again),
             changed=tuple(self._changed),
-            resting=self._tally.count(Reason.RESTING, Reason.FAILED) if swept else resting,
+            gone=gone,
+            resting=sum(key not in self._take and key not in ended for key in failed),
             amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
             swept=swept,
         )
@@ -329,18 +345,37 @@ def is_same(name: Name, facts: ObjectFacts) -> bool:
     return (name.size, name.etag) == (facts.size, facts.etag)
 
 
-def is_due(known: Known, now: datetime) -> bool:
+def is_due(known: Known, now: datetime, bases: Mapping[Stage, str] | None = None) -> bool:
     """Whether a file may be tried again: its rest is unread, or it failed and has rested.
 
-    One that failed in the future did so by a clock that was ahead: it need not wait for that.
+    One that failed in the future did so by a clock that was ahead: it need not wait for that. Nor
+    need one that was asked for, by whatever clock.
     """
-    at = next_try(known)
-    return at is not None and (now >= at or now < known.at)
+    at = next_try(known, bases)
+    return at is not None and (now >= at or now < known.at or is_asked_for(known, bases))
 
 
-def next_try(known: Known) -> datetime | None:
-    """Say when a file is read again as it is; None where it has to change first. Pure."""
+def is_asked_for(known: Known, bases: Mapping[Stage, str] | None = None) -> bool:
+    """Whether a file is to be read again at once: by order, or since the settings are others."""
     failure = known.record.failure
+    if known.record.gone or failure is None:
+        return False
+    present = (bases or {}).get(failure.stage)
+    changed = not failure.retryable and present is not None and present != failure.basis
+    return known.record.retry or changed
+
+
+def next_try(known: Known, bases: Mapping[Stage, str] | None = None) -> datetime | None:
+    """Say when a file is read again as it is; None where something has to change first. Pure.
+
+    That is the file, or the settings that bore on its failure. Under which a record of an older
+    version failed is not known: it is tried once.
+    """
+    failure = known.record.failure
+    if known.record.gone:
+        return None
+    if is_asked_for(known, bases):
+        return known.at
     if failure is None:
         return None if known.record.complete else known.at
     if not failure.retryable:

@@ -8,9 +8,10 @@ never a failure without its record. If it cannot be written, the batch is not jo
 import json
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -74,7 +75,7 @@ def letters(
             etag=record.etag,
         )
         for record in records
-        if record.failure is not None
+        if record.failure is not None and not record.gone
     )
 
 
@@ -142,6 +143,18 @@ def write(
     return store.describe(path)
 
 
+class Now(StrEnum):
+    """What has become of a file since a letter was written."""
+
+    FAILED = "failed"
+    """This was its last try."""
+    FAILED_AGAIN = "failed again"
+    """A later letter tells of it."""
+    INGESTED = "ingested"
+    GONE = "gone"
+    """It is not in its source any more, or is to be read again for another reason."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
     """What the queue of one pipeline holds."""
@@ -151,16 +164,27 @@ class Queue:
     """The newest first."""
     gone: tuple[str, ...]
     """Objects that entries name and that are not there any more."""
+    now: tuple[Now, ...] = ()
+    """What has become of the file of each letter."""
+
+    @property
+    def current(self) -> tuple[DeadLetter, ...]:
+        """Give the letters of files that are failed now, one of each file."""
+        together = zip(self.letters, self.now, strict=True)
+        return tuple(letter for letter, now in together if now is Now.FAILED)
 
 
-def read(entries: Iterable[Entry], *, pipeline: str, open_folder: Callable[[str], Reader]) -> Queue:
+def read(entries: Sequence[Entry], *, pipeline: str, open_folder: Callable[[str], Reader]) -> Queue:
     """Read the objects that journal entries name; any other object is none of the queue's.
 
     The objects may be in several places, since `dlq_path` may have been another one before.
     """
     found: list[DeadLetter] = []
+    now: list[Now] = []
     gone: list[str] = []
-    for uri in reversed([uri for entry in entries for uri in entry.dlq]):
+    states = _states(entries)
+    named = [(uri, entry) for entry in entries for uri in entry.dlq]
+    for uri, entry in reversed(named):
         folder, _slash, name = uri.rpartition("/")
         if not layout.is_dead_letters(name):
             raise DocumentUnreadable("an entry names this as dead letters", path=uri)
@@ -171,8 +195,37 @@ def read(entries: Iterable[Entry], *, pipeline: str, open_folder: Callable[[str]
         if body is None:
             gone.append(uri)
         else:
-            found += decode(body, uri)
-    return Queue(pipeline=pipeline, letters=tuple(found), gone=tuple(gone))
+            letters_here = decode(body, uri)
+            found += letters_here
+            now += [_now(letter, entry, states) for letter in letters_here]
+    return Queue(pipeline=pipeline, letters=tuple(found), gone=tuple(gone), now=tuple(now))
+
+
+def _states(entries: Iterable[Entry]) -> dict[str, int | Now]:
+    """Say of each file that has ever failed what became of it, or which entry says how it failed.
+
+    Pure. Only those are held: of all others there is no letter.
+    """
+    states: dict[str, int | Now] = {}
+    for entry in entries:
+        for record in entry.sources:
+            if record.failure is None and record.key not in states:
+                continue
+            if record.gone:
+                states[record.key] = Now.GONE
+            elif record.failure is None:
+                states[record.key] = Now.INGESTED
+            elif not record.retry:  # One that is asked for again has failed as it did before.
+                states[record.key] = entry.sequence
+    return states
+
+
+def _now(letter: DeadLetter, entry: Entry, states: Mapping[str, int | Now]) -> Now:
+    root = entry.source_uris.get(letter.source, "").rstrip("/")
+    state = states.get(f"{letter.source}:{letter.path.removeprefix(f'{root}/')}", Now.GONE)
+    if isinstance(state, Now):
+        return state
+    return Now.FAILED if state == entry.sequence else Now.FAILED_AGAIN
 
 
 def _scheme(uri: str) -> str:

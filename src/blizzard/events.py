@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from dataclasses import field as of_dataclass
 from enum import StrEnum
 from typing import ClassVar
 
@@ -292,6 +293,28 @@ class SourceFileFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFilesGone(Event):
+    """Files that failed, or were read in part, are not in their source any more."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    entry: int
+    files: int
+    example: str
+
+    def sentence(self) -> str:
+        """Say how many, and name one."""
+        return (
+            f"{self.pipeline}: batch {self.entry}: {self.files} files that were not in the table "
+            f"are gone from their source and no longer waited for; one is {self.example}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("blizzard_source_files_gone_total", self.files, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailuresRecorded(Event):
     """The failures of a batch stand in the dead letter queue."""
 
@@ -334,16 +357,28 @@ class FieldsDropped(Event):
     pipeline: str
     entry: int
     fields: dict[str, int]
+    twins: dict[str, str] = of_dataclass(default_factory=dict)
+    """Those that differ from a column, or from another of them, only in case, with that one."""
 
     def sentence(self) -> str:
-        """Name the fields, the most frequent first."""
+        """Name the fields, the most frequent first, and say what can be done."""
         most = sorted(self.fields.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{name} ({count})" for name, count in most[:10])
         more = f" and {len(most) - 10} more" if len(most) > 10 else ""
         return (
             f"{self.pipeline}: batch {self.entry}: values of undeclared fields were left out: "
-            f"{shown}{more}; declare them under schema.fields to keep them"
+            f"{shown}{more}{'; '.join(('', *self._ways_out()))}"
         )
+
+    def _ways_out(self) -> Iterable[str]:
+        if len(self.twins) < len(self.fields):
+            yield "declare them under schema.fields to keep them"
+        for name, other in list(self.twins.items())[:3]:
+            yield (
+                f"{name} differs from {other} only in case, and Delta takes both for one column: "
+                "only the spelling that schema.fields declares is kept, so rename one of them in "
+                "the data to keep both"
+            )
 
     def measures(self) -> Iterable[Measure]:
         """Count the values; the names are no label, since anybody can send new ones."""

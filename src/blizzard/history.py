@@ -6,7 +6,7 @@ that cannot be read stops the run.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 
@@ -111,7 +111,9 @@ class History:
         if entry.files or self.last is None:
             self.last = entry
         for record in entry.sources:
-            if record.failure is None and record.complete:
+            if record.gone:
+                self._forget(record.key, at)
+            elif record.failure is None and record.complete:
                 self._finish(record)
                 self.unfinished.pop(record.key, None)
             else:
@@ -150,6 +152,16 @@ class History:
         name = Name(key=record.key, size=record.size, etag=record.etag, empty=record.gave_no_row)
         self.recent[record.key] = name
         self.marks_empty = self.marks_empty or needs_mark(name)
+
+    def _forget(self, key: str, at: datetime) -> None:
+        """Wait no more for a file that is gone; should it come back, it is a new one.
+
+        What of it is in the table, or was given up there, stays known: it must come once.
+        """
+        known = self.unfinished.pop(key, None)
+        if known is not None and (known.record.redo or known.record.records_read):
+            left = replace(known.record, gone=True, retry=False)
+            self.unfinished[key] = Known(record=left, at=at)
 
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
         """Give the way to ask for many names; asked in their order, it costs one pass."""

@@ -48,7 +48,7 @@ from lake.retry import Backoff
 from lake.storage import AlreadyThere, Store
 
 TRIES = 6
-MAINTENANCE = ("gc", "redo")
+MAINTENANCE = ("gc", "redo", "retry")
 """Entries of an operator's hand, which a batch goes after."""
 
 
@@ -339,6 +339,8 @@ class Journal:
         before = self.unfinished.get(record.key)
         if record.failure is None or before is None or before.record.failure is None:
             return record
+        if record.gone:
+            return record  # It was not tried again.
         attempts = before.record.failure.attempts + 1
         return replace(
             record,

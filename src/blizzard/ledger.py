@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from blizzard.aside import Aside, Fates, read_aside
 from blizzard.history import entry_numbers, read_receipt
 from lake import layout
 from lake.entry import Entry, Receipt, decode_entry, digest
@@ -29,18 +30,22 @@ class Kept:
     follows: bool
     """Whether it names the digest of the entry before, and the entry after names its own."""
     is_last: bool
+    aside: Aside
+    """Its files whose rows are not in the table, though the entry may be committed."""
 
 
-def last_entries(store: Reader, pipeline: str, limit: int) -> list[Kept]:
+def last_entries(store: Reader, pipeline: str, limit: int, fates: Fates) -> list[Kept]:
     """Give the last entries of a journal, the newest first."""
     receipt = read_receipt(store, pipeline)
     numbers = entry_numbers(store, pipeline)
+    aside = read_aside(store, pipeline, fates)
     return [
-        _kept(store, pipeline, number, numbers, receipt) for number in reversed(numbers[-limit:])
+        _kept(store, pipeline, number, numbers, receipt, aside)
+        for number in reversed(numbers[-limit:])
     ]
 
 
-def entry_of(store: Reader, pipeline: str, number: int) -> Kept:
+def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
     """Give one entry; where there is none of this number, say which there are."""
     receipt = read_receipt(store, pipeline)
     numbers = entry_numbers(store, pipeline)
@@ -54,7 +59,8 @@ def entry_of(store: Reader, pipeline: str, number: int) -> Kept:
             f"the journal of pipeline {pipeline} has no entry {number}; {there}",
             path=store.describe(layout.journal_folder(pipeline)),
         )
-    return _kept(store, pipeline, number, numbers, receipt)
+    aside = read_aside(store, pipeline, fates)
+    return _kept(store, pipeline, number, numbers, receipt, aside)
 
 
 def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
@@ -67,7 +73,12 @@ def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
 
 
 def _kept(
-    store: Reader, pipeline: str, number: int, numbers: list[int], receipt: Receipt | None
+    store: Reader,
+    pipeline: str,
+    number: int,
+    numbers: list[int],
+    receipt: Receipt | None,
+    aside: Aside,
 ) -> Kept:
     path, body = _body(store, pipeline, number)
     entry = decode_entry(body, path)
@@ -85,6 +96,7 @@ def _kept(
         committed=is_committed(receipt, entry),
         follows=follows,
         is_last=number == numbers[-1],
+        aside=aside.of(number),
     )
 
 

@@ -22,6 +22,7 @@ from blizzard.history import Before
 from blizzard.reasons import NotTaken, Reason
 from blizzard.settings import SourceSettings
 from blizzard.watch import MOST_RANGES, Range, Watch, Watcher
+from lake.entry import SourceRecord, Stage
 from lake.errors import ListingUnordered
 from lake.listing import Guide, Oddity, end_of
 from lake.lookback import Window
@@ -56,9 +57,10 @@ class Lookout:
     source: SourceSettings
     template: Template | None
     partition_fields: Mapping[str, Field]
+    bases: Mapping[Stage, str] = field(default_factory=dict)
+    """By stage, a digest of the settings that bear on it."""
     _watch: Watch = field(default_factory=Watch)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
-    _resting: int = 0
     _amiss: tuple[NotTaken, ...] = ()
     _hold_all: bool = False
     _began: datetime | None = None
@@ -102,6 +104,7 @@ class Lookout:
                 template=self.template,
                 partition_fields=self.partition_fields,
                 tried=tried,
+                bases=self.bases,
                 first_seen=self._young,
                 since=_widened(self.source.lookback, began, now),
                 now=now,
@@ -114,6 +117,7 @@ class Lookout:
                 sweep=sweep,
             ),
             now=now,
+            sought=self._sought(unfinished, now) if sweep else set(),
         )
         try:
             if sweep:
@@ -136,10 +140,9 @@ class Lookout:
                 now=now,
                 ahead=ahead,
             )
-        finding = look.finding(self._resting, self._amiss)
+        finding = look.finding(self._amiss)
         self._watch = look.watcher.end(now.timestamp())
         self._young = look.sifter.young
-        self._resting = finding.resting
         self._amiss = finding.amiss
         self._began = began
         return finding
@@ -160,8 +163,22 @@ class Lookout:
         return sorted(
             known.record.path
             for key, known in unfinished.items()
-            if known.record.source == self.source.name and key not in tried and is_due(known, now)
+            if known.record.source == self.source.name
+            and key not in tried
+            and is_due(known, now, self.bases)
         )
+
+    def _sought(self, unfinished: Mapping[str, Known], now: datetime) -> set[str]:
+        """Name the files that are not done and that a sweep comes by, if they are there."""
+        pattern, horizon = self.source.pattern, self.source.horizon
+        return {
+            path
+            for known in unfinished.values()
+            if known.record.source == self.source.name and not known.record.gone
+            for path in (known.record.path,)
+            if (pattern is None or (path.startswith(pattern.start) and path > pattern.after))
+            and (horizon is None or horizon.holds(path, now))
+        }
 
     def _sweep(self, store: Reader, now: datetime, look: "_Look") -> Iterator[ObjectFacts]:
         """List everything that the pattern can mean and the horizon holds."""
@@ -213,11 +230,14 @@ class _Look:
     sifter: Sifter
     watcher: Watcher
     now: datetime
+    sought: set[str]
+    """The files that are not done and were not listed so far."""
 
     def over(self, listing: Iterator[ObjectFacts]) -> None:
         """Go over listed files in their order."""
         for facts in listing:
             self.watcher.listed()
+            self.sought.discard(facts.path)
             if self.sifter.is_ours(facts):
                 self._consider(facts)
 
@@ -244,14 +264,22 @@ class _Look:
             lists=lambda path: why_not_ours(path, source) is None,
         )
 
-    def finding(self, resting: int, amiss: tuple[NotTaken, ...]) -> Finding:
+    def finding(self, amiss: tuple[NotTaken, ...]) -> Finding:
         """Give what came of it."""
-        source = self.lookout.source.name
+        source = self.lookout.source
+        most = sorted(self.sought)[: source.max_files_per_batch]
         return self.sifter.finding(
-            late=frozenset(f"{source}:{path}" for path in self.watcher.late),
+            late=frozenset(f"{source.name}:{path}" for path in self.watcher.late),
             swept=self.watcher.sweep,
-            resting=resting,
             amiss=amiss,
+            failed=[
+                key
+                for key, known in self.unfinished.items()
+                if known.record.source == source.name
+                and known.record.failure is not None
+                and not known.record.gone
+            ],
+            gone=tuple(gone(self.unfinished[self._key(path)].record) for path in most),
         )
 
     def _consider(self, facts: ObjectFacts) -> None:
@@ -287,6 +315,25 @@ class _Look:
 
     def _key(self, path: str) -> str:
         return f"{self.lookout.source.name}:{path}"
+
+
+def gone(record: SourceRecord) -> SourceRecord:
+    """Say of a file that is not done that it is not there any more. Pure.
+
+    What was read of it before is in the books already, so it counts no lines.
+    """
+    return replace(
+        record,
+        lines=0,
+        blank=0,
+        quarantined=0,
+        rows=0,
+        skipped=record.records_read,
+        dropped={},
+        unit=None,
+        retry=False,
+        gone=True,
+    )
 
 
 def _old_folder(path: str, horizon: Window, now: datetime) -> str | None:

@@ -136,6 +136,9 @@ METRICS = (
         series=tuple((stage.value, code) for stage, codes in FAILURES.items() for code in codes),
     ),
     _counter(
+        "blizzard_source_files_gone_total", "Failed source files that are gone from their source."
+    ),
+    _counter(
         "blizzard_retries_total",
         "Calls of a store that were made again.",
         "stage",

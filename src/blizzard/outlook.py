@@ -336,9 +336,10 @@ def _without(seen: _Seen, keys: Collection[str]) -> _Seen:
             finding,
             take=tuple(file for file in finding.take if file.key not in keys),
             misplaced=tuple(record for record in finding.misplaced if record.key not in keys),
+            gone=tuple(record for record in finding.gone if record.key not in keys),
         ),
     )
 
 
 def _has_work(finding: Finding) -> bool:
-    return bool(finding.take or finding.misplaced)
+    return bool(finding.take or finding.misplaced or finding.gone)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from blizzard import account, dlq, events
 from blizzard.account import Statistics
 from blizzard.attempts import Attempts
+from blizzard.basis import bases_of, with_basis
 from blizzard.batch import Portion, given_up, may_be_a_death, new_failures, portion, run_units
 from blizzard.bounds import Bounds
 from blizzard.claim import Claim
@@ -68,6 +69,8 @@ class Pipeline:
     run_id: str
     open_source: OpenReader
     open_sink: OpenStore
+    check_schema: Callable[[], None] = lambda: None
+    """Raises where the table would hold every file with the declared fields."""
     retention: Callable[[], timedelta] = lambda: timedelta.max
     """How long the table keeps files that its log does not name."""
     claim: Claim | None = None
@@ -140,8 +143,10 @@ class Pipeline:
         self._tell(account.passed_over(self.settings.name, findings, self._told))
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
-        if not files and not misplaced:
+        gone = tuple(record for found in findings.values() for record in found.gone)
+        if not files and not misplaced and not gone:
             self._rest = False
+            self._count_failed(journal)
             resting = sum(finding.resting for finding in findings.values())
             self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
             return False
@@ -164,6 +169,7 @@ class Pipeline:
             files = ()  # The last file that may fail has failed by its path alone.
         units = self._plan(files) if files else ()
         self._tell(account.started(self.settings.name, journal.sequence + 1, files, units))
+        failed_before += gone
         self._outlook.look_ahead(
             journal, frozenset(self._tried), running=files, failed=failed_before
         )
@@ -196,8 +202,9 @@ class Pipeline:
             journal.forget_start()
             # Either a stop was asked for before anything was read, or the time was too short.
             return settled.handed_in
+        bases = {each.name: bases_of(self.settings, each) for each in self.settings.sources}
         sources = tuple(
-            self._as_ingested_again(journal.with_attempts(each))
+            self._as_ingested_again(journal.with_attempts(with_basis(each, bases[each.source])))
             for each in failed_before + settled.sources
         )
         self._check_claim()
@@ -247,6 +254,7 @@ class Pipeline:
                 guard=self._check_claim,
             )
         if not self._opened:
+            self.check_schema()
             self._journal.open_with(self.log_knows_pipeline)
             self._opened = True
         return self._journal
@@ -416,8 +424,17 @@ class Pipeline:
         )
         self.statistics.count(entry)
         self.statistics.files_failed = len(self._failed)
+        if self._journal is not None:
+            self._count_failed(self._journal)
         self._unpublished = True
         self._fresh = entry
+
+    def _count_failed(self, journal: Journal) -> None:
+        """Count the files that are not in the table, also those that failed in earlier runs."""
+        self.statistics.files_still_failed = sum(
+            known.record.failure is not None and not known.record.gone
+            for known in journal.unfinished.values()
+        )
 
     def _publish(self) -> None:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""

@@ -40,7 +40,7 @@ IN_WORDS = {
     Reason.INGESTED: "ingested already",
     Reason.CHANGED: "ingested before, changed since; its new content is not read",
     Reason.RESTING: "failed before; tried again later",
-    Reason.FAILED: "failed before; taken again when the file changes",
+    Reason.FAILED: "failed before; taken again when the file or what bears on it changes",
     Reason.MISPLACED: "its path does not give its partition; it would fail",
     Reason.BEYOND_BATCH: "beyond the limits of one batch; a later one takes it",
     Reason.TOO_YOUNG: "younger than min_age_secs; it may still be written to",

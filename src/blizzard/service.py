@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from blizzard.account import Statistics
+from blizzard.aside import Fates
 from blizzard.attempts import Attempts
 from blizzard.claim import Claim, renewed
 from blizzard.events import (
@@ -29,11 +30,13 @@ from blizzard.outlook import Pace
 from blizzard.pipeline import Pipeline
 from blizzard.runner import Runner
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
+from blizzard.sight import identity_of
 from blizzard.spark.output import Severity
 from blizzard.spark.runner import SparkRunner
 from blizzard.writers import this_machine
 from lake.clock import Clock
 from lake.entry import Entry
+from lake.errors import ConfigInvalid, LakeError, SchemaConflict
 from lake.polling import Stop, run_step, run_together
 from lake.storage import Reader, Store
 from lake.telemetry.events import Emit, shared
@@ -149,6 +152,7 @@ class Service:
             runner=runner,
             publisher=self._publisher(settings, emit),
             log_knows_pipeline=asks_the_log(settings),
+            check_schema=checks_schema(settings, self.table_of),
             clock=self.clock,
             emit=emit,
             once=self.once,
@@ -207,8 +211,52 @@ def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
     return ask
 
 
+def asks_fates(settings: PipelineSettings) -> Fates:
+    """Give the question to the log what has become of held files."""
+    sink = settings.sink
+    return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
+
+
 def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
     """Give the question to the log whether it knows a pipeline."""
     return lambda: inline.pipeline_known(
         settings.sink.table_uri, settings.sink.storage_options, settings.name
     )
+
+
+def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
+    """Give the check of a pipeline's declared fields against its table, by penguin's rules.
+
+    A log that cannot be read, or settings of penguin's that it would refuse, are penguin's to tell:
+    they keep nobody from writing files that wait for it.
+    """
+    sink = settings.sink
+    identity = identity_of(settings, run_id="")
+
+    def check() -> None:
+        inlined = sink.commit is Commit.INLINE
+        try:
+            table = table_of(settings.name)
+        except ConfigInvalid:
+            if inlined:
+                raise
+            table = None
+        try:
+            inline.check_schema(
+                table
+                or TableSettings(
+                    name=settings.name,
+                    table_uri=sink.table_uri,
+                    storage_options=sink.storage_options,
+                ),
+                identity.table_schema,
+                identity.partition_columns,
+                mode_is_known=inlined or table is not None,
+            )
+        except SchemaConflict:
+            raise
+        except LakeError as unread:
+            if unread.retryable:
+                raise
+
+    return check

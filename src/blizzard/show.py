@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from typing import Any, assert_never
 
 from rich import box
@@ -34,20 +34,29 @@ def results(rows: list[dict[str, Any]], output: Output) -> None:
         console.print(table)
 
 
-def dead_letters(queue: Queue, output: Output) -> None:
-    """Print what a dead letter queue holds, the newest first: a JSON object a line, or a table."""
+def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
+    """Print what a dead letter queue holds, the newest first: a JSON object a line, or a table.
+
+    Without `every` only failures that are not over.
+    """
+    letters = queue.letters if every else queue.current
     if output is Output.JSON:
-        for letter in queue.letters:
+        for letter in letters:
             print(json.dumps(asdict(letter), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
         return
     console = _console()
     if not queue.letters:
         console.print(f"pipeline {queue.pipeline}: no failures", soft_wrap=True)
         return
-    folder = _common_folder(queue.letters)
+    over = len(queue.letters) - len(letters)
+    more = f"; {over} more are over, --all shows them" if over else ""
+    if not letters:
+        console.print(f"pipeline {queue.pipeline}: no file is failed now{more}", soft_wrap=True)
+        return
+    folder = _common_folder(letters)
     console.print(
-        f"pipeline {queue.pipeline}: {len(queue.letters)} failures, the newest first, below "
-        f"{folder or '/'}",
+        f"pipeline {queue.pipeline}: {len(letters)} failures, the newest first, below "
+        f"{folder or '/'}{more}",
         soft_wrap=True,
         highlight=False,
         markup=False,
@@ -59,14 +68,19 @@ def dead_letters(queue: Queue, output: Output) -> None:
     table.add_column("line", justify="right", no_wrap=True)
     table.add_column("message", overflow="fold", ratio=3)
     table.add_column("retries", justify="right", no_wrap=True)
-    for letter in queue.letters:
+    if every:
+        table.add_column("now", overflow="fold")
+    states = queue.now if every else ()
+    for letter, now in zip_longest(letters, states):
+        field = "" if letter.field is None else f"{letter.field}: "
         table.add_row(
             escape(letter.path.removeprefix(folder).lstrip("/")),
             letter.stage.value,
             letter.code,
             "" if letter.line is None else str(letter.line),
-            escape(letter.error),
+            escape(f"{field}{letter.error}"),
             str(letter.retry_count),
+            *([now.value] if now is not None else []),
         )
     console.print(table)
 

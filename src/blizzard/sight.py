@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from blizzard import dlq
 from blizzard.admission import admit, refuse_beside
+from blizzard.basis import bases_of
 from blizzard.compression import FIRST_BYTES, codec_in
 from blizzard.discovery import Finding
 from blizzard.eventtime import RowPartitions, from_path, row_partitions
@@ -56,13 +57,14 @@ def explain(
     clock: Clock,
     log_knows_pipeline: Callable[[], bool] = lambda: False,
     beside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    check_schema: Callable[[], None] = lambda: None,
 ) -> Explanation:
     """Say what a batch would do now. It is handed readers only, so it cannot write.
 
     `beside` are the sources of other pipelines that are started with this one, on the same table.
     """
     store = _reader(settings, open_reader)
-    history, refusal = _history(settings, store, log_knows_pipeline)
+    history, refusal = _history(settings, store, log_knows_pipeline, check_schema)
     if refusal is None and history.sequence < 0:
         try:
             refuse_beside(settings.name, source_uris_of(settings), beside)
@@ -126,7 +128,10 @@ def _reader(settings: PipelineSettings, open_reader: OpenReader) -> Reader | Non
 
 
 def _history(
-    settings: PipelineSettings, store: Reader | None, log_knows_pipeline: Callable[[], bool]
+    settings: PipelineSettings,
+    store: Reader | None,
+    log_knows_pipeline: Callable[[], bool],
+    check_schema: Callable[[], None],
 ) -> tuple[History, LakeError | None]:
     """Read the journal, and find out what a start would refuse."""
     if store is None:
@@ -134,6 +139,7 @@ def _history(
     history = read_history(store, settings.name)
     try:
         require_handoff(store, settings.sink.handoff)
+        check_schema()
         admit(
             store,
             pipeline=settings.name,
@@ -178,7 +184,12 @@ def lookouts(settings: PipelineSettings) -> list[Lookout]:
     fields = {column.name: column for column in schema.fields}
     template = from_path(sink.template, settings.schema, sink.timestamp_field)
     return [
-        Lookout(source=source, template=template, partition_fields=fields)
+        Lookout(
+            source=source,
+            template=template,
+            partition_fields=fields,
+            bases=bases_of(settings, source),
+        )
         for source in settings.sources
     ]
 

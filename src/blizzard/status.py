@@ -4,11 +4,13 @@ The journal says what was done, the sources say what waits, the receipt says how
 Nothing here needs a running blizzard, and none is disturbed by it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.admission import refuse_moved
+from blizzard.aside import Aside, Fates, Files, by_reason, read_aside
+from blizzard.basis import bases_of
 from blizzard.discovery import next_try
 from blizzard.flow import Known
 from blizzard.history import History, read_entries, read_receipt
@@ -18,7 +20,7 @@ from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.sight import OpenReader, look_at, sink_location
 from blizzard.writers import Machine, WriterStatus, this_machine, writer_status
 from lake.clock import Clock
-from lake.entry import Entry, Handoff, Receipt, digest
+from lake.entry import Entry, Handoff, Receipt, Stage, digest
 from lake.errors import LakeError, ObjectMissing
 from lake.places import written_out
 from lake.storage import Reader
@@ -68,10 +70,11 @@ class FailedFile:
     code: str
     message: str
     line: int | None
+    field: str | None
     attempts: int
     failed_at: datetime
     next_try: datetime | None
-    """None where it is not tried again until it changes."""
+    """None where it is not tried again until it, or what bears on it in the settings, changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,21 +129,25 @@ class Batch:
     rows: int
     parquet_files: int
     parquet_bytes: int
+    gone: int = 0
+    """Files that were not done, and are not in their source any more."""
 
     @classmethod
     def of(cls, entry: Entry) -> "Batch":
         """Sum up an entry. Pure."""
-        done = [record for record in entry.sources if record.failure is None]
+        there = [record for record in entry.sources if not record.gone]
+        done = [record for record in there if record.failure is None]
         return cls(
             entry=entry.sequence,
             kind=entry.kind,
             at=datetime.fromisoformat(entry.created),
             run=entry.run,
             files=len(done),
-            failed=len(entry.sources) - len(done),
+            failed=len(there) - len(done),
             rows=sum(record.rows for record in done),
             parquet_files=len(entry.files),
             parquet_bytes=sum(file.size for file in entry.files),
+            gone=len(entry.sources) - len(there),
         )
 
 
@@ -166,6 +173,16 @@ class PipelineStatus:
     totals: Totals
     parquet_files: int
     parquet_bytes: int
+    held_files: int = 0
+    held_rows: int = 0
+    """Journaled, perhaps committed as an entry, and not in the table: penguin holds them."""
+    held: tuple[Files, ...] = ()
+    """Why."""
+    discarded_files: int = 0
+    discarded_rows: int = 0
+    """Journaled, and never to be in the table: somebody discarded them."""
+    aside_error: str | None = None
+    """Why it is not known what is held."""
 
     @property
     def lag_secs(self) -> float:
@@ -227,8 +244,10 @@ def pipeline_status(
     clock: Clock,
     books: Books,
     machine: Machine | None = None,
+    fates: Fates = lambda _names: {},
 ) -> PipelineStatus:
     """Say how a pipeline stands. It is handed readers only, so it cannot write."""
+    aside = Aside()
     handoff = None
     store = None
     writer = None
@@ -241,6 +260,7 @@ def pipeline_status(
         handoff = None if protocol is None else protocol.handoff
         books.read(store, settings.name)
         writer = writer_status(store, settings.name, machine or this_machine())
+        aside = read_aside(store, settings.name, fates)
     history = books.history
     committed, fits = committed_entry(history, books.digests)
     return PipelineStatus(
@@ -262,6 +282,9 @@ def pipeline_status(
         totals=books.totals,
         parquet_files=books.parquet_files,
         parquet_bytes=books.parquet_bytes,
+        held=by_reason(aside.held),
+        aside_error=aside.error,
+        **aside.counts(),
     )
 
 
@@ -287,7 +310,10 @@ def _source(
     clock: Clock,
     books: Books,
 ) -> SourceStatus:
-    failed = sorted(_failed(source, books.history), key=lambda one: one.failed_at, reverse=True)
+    bases = bases_of(settings, source)
+    failed = sorted(
+        _failed(source, books.history, bases), key=lambda one: one.failed_at, reverse=True
+    )
     told = SourceStatus(
         source=source.name,
         uri=source.uri,
@@ -326,13 +352,16 @@ def _source(
     )
 
 
-def _failed(source: SourceSettings, history: History) -> Iterator[FailedFile]:
+def _failed(
+    source: SourceSettings, history: History, bases: Mapping[Stage, str]
+) -> Iterator[FailedFile]:
     for known in history.unfinished.values():
-        if known.record.source == source.name and known.record.failure is not None:
-            yield _failed_file(known)
+        record = known.record
+        if record.source == source.name and record.failure is not None and not record.gone:
+            yield _failed_file(known, bases)
 
 
-def _failed_file(known: Known) -> FailedFile:
+def _failed_file(known: Known, bases: Mapping[Stage, str]) -> FailedFile:
     failure = known.record.failure
     if failure is None:
         raise AssertionError("only a failed file has a failure to tell of")
@@ -342,7 +371,8 @@ def _failed_file(known: Known) -> FailedFile:
         code=failure.code,
         message=failure.message,
         line=failure.line,
+        field=failure.field,
         attempts=failure.attempts,
         failed_at=known.at,
-        next_try=next_try(known),
+        next_try=next_try(known, bases),
     )

@@ -51,6 +51,8 @@ class Failure:
     field: str | None = None
     retryable: bool = False
     attempts: int = 1
+    basis: str | None = None
+    """A digest of the settings that bear on it, as they were; None where none do, or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,10 @@ class SourceRecord:
     """Whether files with its rows were given up, so that its being done before does not count."""
     reingested: bool = False
     """Whether it was ingested before as another object, whose rows are in the table, too."""
+    retry: bool = False
+    """Whether an operator asks for it to be read again at once, though it failed."""
+    gone: bool = False
+    """Whether a look at the whole source has not found it any more: nothing waits for it."""
 
     @property
     def key(self) -> str:
@@ -121,13 +127,14 @@ class SourceRecord:
         return len(self.unread) > 1 or any(one.end < self.size for one in self.unread)
 
 
-Kind = Literal["open", "batch", "gc", "redo", "inherited", "closed", "moved"]
+Kind = Literal["open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved"]
 """What an entry is: only a batch has data files.
 
 `open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
-gone, so that their source files are read again. `inherited` repeats what an earlier
-journal knew of source files. `closed` ends a journal that another pipeline has taken over. `moved`
-says that the files of a source lie at another place now, and which objects they are there.
+gone, so that their source files are read again. `retry` names source files that failed and are to
+be read again at once. `inherited` repeats what an earlier journal knew of source files. `closed`
+ends a journal that another pipeline has taken over. `moved` says that the files of a source lie at
+another place now, and which objects they are there.
 """
 
 

@@ -68,6 +68,12 @@ class SourceContested(LakeError):
     retryable = True
 
 
+class SchemaConflict(ProtocolConflict):
+    """The declared fields do not fit the table: every file with them would be held."""
+
+    code = "schema_conflict"
+
+
 class StoreUnavailable(LakeError):
     """The store did not answer, or answered that it cannot now."""
 

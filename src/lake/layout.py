@@ -15,6 +15,7 @@ PROTOCOL = f"{OURS}/protocol"
 STAGING = "_staging"
 PENDING = f"{STAGING}/pending"
 HELD = f"{STAGING}/held"
+DISCARDED = f"{STAGING}/discarded"
 DELTA_LOG = "_delta_log"
 LAST_CHECKPOINT = TablePath(f"{DELTA_LOG}/_last_checkpoint")
 
@@ -110,6 +111,11 @@ def pending_meta(file: TablePath) -> TablePath:
 def held_meta(name: str) -> TablePath:
     """Name the meta of a file that is set aside, by the file's UUID."""
     return TablePath(f"{HELD}/{name}{META_SUFFIX}")
+
+
+def discarded_meta(name: str) -> TablePath:
+    """Name the meta of a file that was set aside and is given up, by the file's UUID."""
+    return TablePath(f"{DISCARDED}/{name}{META_SUFFIX}")
 
 
 def is_meta(path: str, folder: str = PENDING) -> bool:

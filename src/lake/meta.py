@@ -2,7 +2,8 @@
 
 Those in `pending/` are the staging hand-off, written last. The first five keys are all that another
 program needs to write or read. Ours come after them and name the journal entry that the file
-belongs to. Those in `held/` are penguin's: of files that it set aside, with the reasons.
+belongs to. Those in `held/` are penguin's: of files that it set aside, with the reasons; those in
+`discarded/` are of files that an operator gave up.
 """
 
 import json

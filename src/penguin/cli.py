@@ -225,13 +225,17 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
                 "table": each.settings.name,
                 "table_uri": each.settings.table_uri,
                 **asdict(each.totals),
+                "held_files": len(each.held),
+                "held_rows": sum(one.meta.record_count for one in each.held),
                 "error": _sentence(errors.get(each.settings.name)),
             }
             for each in runs
         ],
         output,
     )
-    return max((exit_code_of(error) for error in errors.values()), default=DONE)
+    # Whoever lets it run for ever is told by the metric, by `status` and by `held`.
+    held = FAILED if once and any(each.held for each in runs) else DONE
+    return max((exit_code_of(error) for error in errors.values()), default=held)
 
 
 def _explain(settings: PenguinSettings, output: Output) -> int:

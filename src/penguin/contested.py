@@ -14,11 +14,17 @@ from itertools import count
 from lake.datafile import FinishedFile
 from lake.entry import Entry, decode_entry
 from lake.errors import DocumentUnreadable, LakeError, Whose
-from lake.layout import file_name, held_transaction, journal_entry, journal_transaction
+from lake.layout import (
+    DISCARDED,
+    file_name,
+    held_transaction,
+    journal_entry,
+    journal_transaction,
+)
 from lake.meta import EntryName, entry_named_by
 from lake.storage import Reader
 from penguin.flow import Fate, Transactions
-from penguin.held import HeldFile
+from penguin.held import HeldFile, read_held
 from penguin.table import Snapshot
 
 APPEND_ONLY = "delta.appendOnly"
@@ -78,6 +84,27 @@ def given_up(
     return found
 
 
+def discarded(store: Reader, transactions: Transactions) -> tuple[HeldFile, ...]:
+    """Give the files that were discarded, and whose sources nobody has had read again since."""
+    gone = [
+        HeldFile(meta=meta, path=path)
+        for path, meta in sorted(read_held(store, folder=DISCARDED).items())
+        if transactions(held_transaction(file_name(meta.filename))) == Fate.GONE
+    ]
+    journals: dict[tuple[str, str], int] = {}
+    for one in gone:
+        if (entry := entry_named_by(one.meta)) is not None:
+            key = entry.pipeline, entry.journal
+            journals[key] = min(entry.sequence, journals.get(key, entry.sequence))
+    again = {
+        name
+        for (pipeline, journal), first in journals.items()
+        for entry in _after(store, pipeline, journal, first)
+        for name in entry.redone
+    }
+    return tuple(one for one in gone if one.name not in again)
+
+
 def contested(
     store: Reader, pipelines: Iterable[str], transactions: Transactions
 ) -> tuple[Contested, ...]:
@@ -122,7 +149,12 @@ def _waiting(
 ) -> Iterator[Entry]:
     """Read a journal's entries that are not committed."""
     committed = transactions(journal_transaction(pipeline, journal)) or 0
-    for sequence in count(committed + 1):
+    yield from _after(store, pipeline, journal, committed)
+
+
+def _after(store: Reader, pipeline: str, journal: str, known: int) -> Iterator[Entry]:
+    """Read a journal's entries past one of them."""
+    for sequence in count(known + 1):
         entry = _read(store, pipeline, sequence)
         if entry is None or entry.journal != journal:
             return

@@ -16,6 +16,7 @@ from lake.errors import DocumentUnreadable
 from lake.layout import (
     HELD,
     META_SUFFIX,
+    discarded_meta,
     file_name,
     held_meta,
     held_transaction,
@@ -81,9 +82,20 @@ def set_aside(store: Store, holds: tuple[Hold, ...], now: datetime) -> None:
         list(pool.map(write, holds))
 
 
-def read_held(store: Reader, known: Documents[HeldMeta] | None = None) -> HeldMetas:
+def keep_in_mind(store: Store, files: tuple[HeldFile, ...]) -> None:
+    """Write down which files are about to be discarded: their own metas go with the commit.
+
+    Like those, this decides nothing: a file is discarded if its mark says that it is gone.
+    """
+    for one in files:
+        store.replace(discarded_meta(one.name), encode_meta(one.meta))
+
+
+def read_held(
+    store: Reader, known: Documents[HeldMeta] | None = None, folder: str = HELD
+) -> HeldMetas:
     """List the metas of held files and read those that are not known, or written anew since."""
-    listed = (facts for facts in store.objects(HELD) if is_meta(facts.path, HELD))
+    listed = (facts for facts in store.objects(folder) if is_meta(facts.path, folder))
     return (known or Documents()).read(store, listed, _decode)
 
 

@@ -37,6 +37,11 @@ class Commit:
     files_removed: int = 0
     rows_added: int | None = field(default=0)
     """Rows of new data; None where a file was added without a count."""
+    files_held: int = 0
+    """Files of its entries that it left out."""
+    files_released: int = 0
+    files_discarded: int = 0
+    """Held files that it gave up, by order or because their sources are read again."""
 
 
 def read_history(store: Reader, newest: int, count: int) -> list[Commit]:
@@ -77,6 +82,9 @@ def read_commit(version: int, body: bytes) -> Commit:
         files_added=added,
         files_removed=removed,
         rows_added=rows,
+        files_held=_named(told.get("penguin"), "held"),
+        files_released=_named(told.get("penguin"), "released"),
+        files_discarded=_named(told.get("penguin"), "discarded"),
     )
 
 
@@ -108,6 +116,12 @@ def _files_of_others(told: object) -> int:
         case {"others": {"files": int(files)}}:
             return files
     return 0
+
+
+def _named(told: object, key: str) -> int:
+    """Count the files that a commit names under a key."""
+    names = told.get(key) if isinstance(told, dict) else None
+    return len(names) if isinstance(names, list) else 0
 
 
 def _moment(value: object) -> int | None:

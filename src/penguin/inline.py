@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.clock import Clock
+from lake.errors import SchemaConflict
 from lake.options import StorageOptions
 from lake.telemetry.events import Emit
-from penguin.settings import TableSettings
+from penguin.settings import Evolution, TableSettings
 
 if TYPE_CHECKING:
     from penguin.pipeline import TableRun
@@ -74,6 +75,44 @@ def retention(uri: str, options: StorageOptions) -> timedelta:
     there = folder is None or folder.exists()
     table = LogReader(Reader(uri, options)).look() if there else None
     return patience.retention({} if table is None else table.facts.configuration)
+
+
+def check_schema(
+    table: TableSettings,
+    schema: dict[str, Any],
+    partition_columns: tuple[str, ...],
+    *,
+    mode_is_known: bool = True,
+) -> None:
+    """Raise if a table would hold every file with these columns back, by penguin's own rules.
+
+    Where it is not known how penguin is configured, only what no mode lets in is refused. A table
+    that is not there yet takes any columns; of one without a file nothing is foretold.
+    """
+    from dataclasses import replace  # noqa: PLC0415
+
+    from lake.storage import Reader, local_path  # noqa: PLC0415
+    from penguin.drafting import decide_on  # noqa: PLC0415
+    from penguin.flow import Refused  # noqa: PLC0415
+    from penguin.table import LogReader  # noqa: PLC0415
+
+    folder = local_path(table.table_uri)
+    if folder is not None and not folder.exists():
+        return
+    found = LogReader(Reader(table.table_uri, table.storage_options)).look()
+    if found is None:
+        return
+    if not mode_is_known:
+        table = replace(table, evolution=Evolution.OVERWRITE)
+    decision = decide_on(found.facts, schema, partition_columns, table)
+    if isinstance(decision, Refused) and found.paths():
+        mode = f"with schema_evolution {table.evolution}" if mode_is_known else "in every mode"
+        raise SchemaConflict(
+            f"the table cannot hold the declared fields, {mode}: {'; '.join(decision.reasons)}. "
+            "penguin would hold every file; declare the fields as the table has them, change "
+            "schema_evolution, or write to another table",
+            table=table.table_uri,
+        )
 
 
 def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:

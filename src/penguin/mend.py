@@ -17,7 +17,7 @@ from penguin.discovery import survey
 from penguin.drafting import draft_commit
 from penguin.errors import CommitFailed
 from penguin.flow import Changes, CommitPlan, Fate
-from penguin.held import Aside, HeldFile, read_held, releasable, sort_out
+from penguin.held import Aside, HeldFile, keep_in_mind, read_held, releasable, sort_out
 from penguin.metas import delete_metas
 from penguin.settings import TableSettings
 from penguin.table import Log, Table
@@ -139,19 +139,25 @@ class Order:
                 removes=tuple(removes),
             )
 
-        _, version, held = self._settle(plan)
+        _, version, held = self._settle(plan, before=self._note_discarded)
         return Settlement(
             version=version,
             done=tuple(one for one in held if one.name in names),
             taken_out=tuple(out),
         )
 
+    def _note_discarded(self, plan: CommitPlan, held: tuple[HeldFile, ...]) -> None:
+        """Keep in mind what is given up, so that its rows can be told of and read again."""
+        keep_in_mind(self.store, tuple(one for one in held if one.name in plan.discarded))
+
     def _contested(self, table: Table) -> tuple[Contested, ...]:
         pipelines = survey(self.store, self.settings.discovery).receipts
         return contested(self.store, pipelines, table.transaction)
 
     def _settle(
-        self, plan_of: Callable[[Table, tuple[HeldFile, ...]], CommitPlan | None]
+        self,
+        plan_of: Callable[[Table, tuple[HeldFile, ...]], CommitPlan | None],
+        before: Callable[[CommitPlan, tuple[HeldFile, ...]], None] = lambda _plan, _held: None,
     ) -> tuple[CommitPlan | None, int | None, tuple[HeldFile, ...]]:
         """Plan and commit; give the plan, the version that has it, and what was held before."""
         committer = Committer(
@@ -165,6 +171,7 @@ class Order:
             delete_metas(self.store, aside.stale)
             if plan is None:
                 return None, None, aside.held
+            before(plan, aside.held)
             outcome = committer.carry_out(plan)
             if isinstance(outcome, Superseded):
                 continue

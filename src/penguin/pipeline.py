@@ -14,7 +14,7 @@ from lake.meta import HeldMeta
 from lake.storage import Reader, Store, local_path
 from lake.telemetry.events import Emit
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
-from penguin.contested import given_up
+from penguin.contested import discarded, given_up
 from penguin.crier import Crier
 from penguin.documents import Documents
 from penguin.drafting import draft_commit, join_others
@@ -75,6 +75,8 @@ class Explanation:
     """All that was read of the journals, also what the next commit leaves for later."""
     held: tuple[HeldFile, ...] = ()
     """The files that are set aside now."""
+    discarded: tuple[HeldFile, ...] = ()
+    """The files that were given up, and whose sources were not read again."""
     others: Found = field(default_factory=Found)
     """What was found of other programs' files."""
     left_out: tuple[LeftOut, ...] = ()
@@ -163,6 +165,7 @@ def explain(
         ),
         backlogs=sight.backlogs,
         held=sight.aside.held,
+        discarded=discarded(store, sight.transactions) if everything else (),
         others=sight.others,
         left_out=left_out,
         danger=sight.danger(left_out, clock.now()),
@@ -183,6 +186,8 @@ class TableRun:
     open_log: Callable[[Store, Memory], Log] = Log
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
+    held: tuple[HeldFile, ...] = ()
+    """The files that the last look found set aside."""
     _memory: Memory = field(default_factory=Memory)
     _metas: Documents[Pending] = field(default_factory=Documents)
     _held: Documents[HeldMeta] = field(default_factory=Documents)
@@ -241,6 +246,7 @@ class TableRun:
             known_protocol=self._protocol,
             search=search,
         )
+        self.held = sight.aside.held
         self._protocol = sight.protocol
         self._crier.strays(sight.strays)
         self._crier.bounds(self.settings, sight)

@@ -41,6 +41,8 @@ def status_row(name: str, uri: str, found: "TableStatus | None", error: str | No
         "held_files": len(found.held) if found else 0,
         "held_rows": sum(one.meta.record_count for one in found.held) if found else 0,
         "held": _held_for(found.held if found else ()),
+        "discarded_files": len(found.discarded) if found else 0,
+        "discarded_rows": sum(one.meta.record_count for one in found.discarded) if found else 0,
         "others": _others(found.others if found else None),
         "in_danger": _danger(found.danger if found else None),
         "error": error,
@@ -75,6 +77,7 @@ def statuses(rows: list[Row], output: Output) -> None:
             )
         console.print(shown)
         _say_held(console, row)
+        _say_discarded(console, row)
         stopped = [one["stopped"] for one in row["pipelines"] if one["stopped"]]
         _say_why(console, row["table"], stopped)
 
@@ -119,6 +122,16 @@ def _say_held(console: Console, row: Row) -> None:
             _say(console, f"  {one['files']:,} files: {reason} [{one['code']}]")
     if len(row["held"]) > SHOWN:
         _say(console, f"  and for {len(row['held']) - SHOWN:,} more reasons")
+
+
+def _say_discarded(console: Console, row: Row) -> None:
+    """Say how much was given up."""
+    if row["discarded_files"]:
+        _say(
+            console,
+            f"{row['table']}: {row['discarded_files']:,} files with {row['discarded_rows']:,} rows "
+            "were discarded; `blizzard redo --held ID` reads their sources again",
+        )
 
 
 def _danger(found: "Danger | None") -> Row | None:
@@ -313,12 +326,17 @@ def history(table: str, rows: list[Row], output: Output) -> None:
         )
         others = [f"{row['files_of_others']} of others"] if row["files_of_others"] else []
         removed = f" -{row['files_removed']}" if row["files_removed"] else ""
+        aside = "".join(
+            f", {row[f'files_{word}']} {word}"
+            for word in ("held", "released", "discarded")
+            if row[f"files_{word}"]
+        )
         shown.add_row(
             str(row["version"]),
             _second(row["at"]),
             row["operation"] or "-",
             "\n".join([*settled, *others]) or "-",
-            f"{row['files_added']}{removed}",
+            f"{row['files_added']}{removed}{aside}",
             _count(row["rows_added"]),
         )
     _say(console, f"{table}:")

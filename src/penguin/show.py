@@ -30,13 +30,21 @@ def results(rows: list[dict[str, Any]], output: Output) -> None:
         shown.add_column(name, justify="right")
     shown.add_column("")
     for row in rows:
-        outcome = "failed" if row["error"] else "" if row["commits"] else "nothing to commit"
+        outcome = "" if row["commits"] else "nothing to commit"
+        outcome = "failed" if row["error"] else "held" if row["held_files"] else outcome
         numbers = ("-" if row[name] is None else f"{row[name]:,}" for name in NUMBERS)
         shown.add_row(row["table"], *numbers, outcome)
     console.print(shown)
     for row in rows:
         if row["error"]:
             console.print(f"{row['table']}: {row['error']}", soft_wrap=True, markup=False)
+        if row["held_files"]:
+            console.print(
+                f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are "
+                "held and not in the table; `penguin held` names them",
+                soft_wrap=True,
+                markup=False,
+            )
 
 
 def explanations(rows: list[dict[str, Any]], output: Output) -> None:

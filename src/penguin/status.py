@@ -74,6 +74,8 @@ class TableStatus:
     pipelines: tuple[PipelineStatus, ...]
     held: tuple[HeldFile, ...] = ()
     """The files that are set aside."""
+    discarded: tuple[HeldFile, ...] = ()
+    """The files that were given up, and whose sources were not read again."""
     others: OthersStatus = field(default_factory=OthersStatus)
     danger: Danger | None = None
     """Files have waited for so long that a VACUUM comes near."""
@@ -97,6 +99,7 @@ def table_status(
         last_commit=None if found.version is None else _last(store, found.version),
         pipelines=tuple(sorted(_pipelines(found, now), key=lambda one: one.pipeline)),
         held=found.held,
+        discarded=found.discarded,
         others=_others(found, store if count_ignored else None),
         danger=found.danger,
     )

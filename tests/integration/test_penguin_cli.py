@@ -52,6 +52,8 @@ def test_once_commits_and_says_so_in_json(tmp_path, table):
         "entries": 1,
         "files": 2,
         "rows": 3,
+        "held_files": 0,
+        "held_rows": 0,
         "error": None,
     }
     assert table.ids() == [1, 2, 3]

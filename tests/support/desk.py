@@ -1,5 +1,6 @@
 """Both programs on one table, in one process, for what an operator orders of either."""
 
+import re
 from datetime import timedelta
 
 from typer.testing import CliRunner
@@ -8,10 +9,12 @@ from blizzard import config as blizzard_config
 from blizzard.cli import app
 from blizzard.redo import redo
 from lake.clock import Clock
+from lake.layout import writer
 from lake.storage import Store
 from penguin import config as penguin_config
 from penguin import inline
 from penguin.cli import app as penguin_app
+from penguin.mend import Order
 from penguin.pipeline import commit_table
 from tests.support.dying import dying
 from tests.support.landing import Landing, config
@@ -42,6 +45,17 @@ class Desk:
         (settings,) = blizzard_config.load([self.file], [], {}).pipelines
         return settings
 
+    def declare(self, field, kind):
+        """Declare a field as another type, in the configuration of both programs."""
+        text = self.file.read_text()
+        declared = re.sub(rf"(name: {field}, type: )\w+", rf"\g<1>{kind}", text)
+        assert declared != text
+        self.file.write_text(declared)
+
+    def let(self, setting):
+        """Set something more for the table."""
+        self.file.write_text(self.file.read_text() + f"    {setting}\n")
+
     def blizzard(self, *, later=0.0):
         class Later(Clock):
             def now(self):
@@ -51,6 +65,10 @@ class Desk:
         while pipeline.step():
             pass
 
+    def ends_well(self):
+        """Let nobody be taken for the writer of the pipeline: whoever starts next need not wait."""
+        (self.table / writer("default")).unlink(missing_ok=True)
+
     def penguin(self, fate=None):
         (table,) = penguin_config.load([self.file], [], {}).tables
         store = Store(table.table_uri, table.storage_options)
@@ -59,8 +77,36 @@ class Desk:
     def fates(self, names):
         return inline.fates(str(self.table), self.sink.storage_options, names)
 
-    def redo(self):
-        return redo(self.store, self.settings.name, self.fates, clock=self.clock)
+    def redo(self, wanted=None, store=None):
+        place = store or self.store
+        return redo(place, self.settings.name, self.fates, clock=self.clock, wanted=wanted)
+
+    def holds_a_file(self):
+        """Two batches; the second was declared with a type that the table cannot hold.
+
+        Give the name of the file that is held; the declaration is as it was before.
+        """
+        self.landing.land("a.ndjson", 5)
+        self.blizzard()
+        self.penguin()
+        known = set(self.table.glob("*.parquet"))
+        self.declare("small", "int64")
+        self.landing.land("b.ndjson", 5)
+        self.blizzard()
+        self.penguin()
+        self.declare("small", "int32")
+        (new,) = set(self.table.glob("*.parquet")) - known
+        return new.stem
+
+    def operator(self, store=None):
+        """Give whoever carries out orders on held files."""
+        (table,) = penguin_config.load([self.file], [], {}).tables
+        return Order(
+            settings=table,
+            store=store or self.store,
+            clock=self.clock,
+            pause=lambda _seconds: None,
+        )
 
     def loses_a_file(self):
         """Two batches; a data file of the second is gone before penguin sees it."""

@@ -112,6 +112,12 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def place(stage: str, line: int | None, field: str | None) -> str:
+    """Say where a file failed: the stage and, as far as they are known, the line and the field."""
+    known = (("line", line), ("field", field))
+    return ", ".join((stage, *(f"{name} {at}" for name, at in known if at is not None)))
+
+
 def print_line(value: object) -> None:
     """Print a value as one line of JSON; times are written in ISO 8601."""
     print(json.dumps(plain(value), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output

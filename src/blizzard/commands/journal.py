@@ -1,11 +1,13 @@
 """`blizzard journal`: the last entries, one entry, or a new journal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from blizzard.aside import Aside, by_reason
 from blizzard.commands.common import (
     One,
     add,
@@ -14,6 +16,7 @@ from blizzard.commands.common import (
     console,
     load,
     open_reader,
+    place,
     plain,
     plural,
     print_line,
@@ -24,6 +27,7 @@ from blizzard.commands.common import (
 from blizzard.commands.renewal import begin_anew
 from blizzard.ledger import Kept, entry_of, last_entries
 from blizzard.rests import bytes_in_words
+from blizzard.service import asks_fates
 from blizzard.settings import BlizzardSettings
 from blizzard.sight import sink_location
 from blizzard.status import Batch
@@ -79,7 +83,7 @@ def journal(
         raise typer.Exit(USAGE)
     one = the_one(settings, pipeline)
     try:
-        kept = entry_of(open_reader(sink_location(one)), one.name, int(what))
+        kept = entry_of(open_reader(sink_location(one)), one.name, int(what), asks_fates(one))
     except LakeError as trouble:
         complain(trouble, who=one.name)
         raise typer.Exit(FAILED) from None
@@ -94,7 +98,7 @@ def _list(settings: BlizzardSettings, pipeline: str | None, limit: int, output: 
     code = DONE
     for one in chosen(settings, pipeline):
         try:
-            found = last_entries(open_reader(sink_location(one)), one.name, limit)
+            found = last_entries(open_reader(sink_location(one)), one.name, limit, asks_fates(one))
         except ObjectMissing:
             found = []  # The table's folder does not exist yet, so neither does a journal.
         except LakeError as trouble:
@@ -120,13 +124,15 @@ def row(kept: Kept) -> dict[str, Any]:
         "dlq": len(kept.entry.dlq),
         "committed": kept.committed,
         "follows": kept.follows,
+        **kept.aside.counts(),
     }
 
 
 def document(kept: Kept) -> dict[str, Any]:
     """Give an entry as it is stored, with what is known about it."""
-    told: dict[str, Any] = plain(kept)
-    return {**told.pop("entry"), **told}
+    told: dict[str, Any] = plain(replace(kept, aside=Aside()))
+    del told["aside"]
+    return {**told.pop("entry"), **told, **kept.aside.counts()}
 
 
 def _show_list(pipeline: str, found: list[Kept]) -> None:
@@ -156,6 +162,8 @@ def _show_list(pipeline: str, found: list[Kept]) -> None:
             _state(kept),
         )
     to.print(shown)
+    if any(_state(kept) in ("held", "discarded") for kept in found):
+        say(to, "  held, discarded: committed without some of its rows; see blizzard journal N")
     if any(_state(kept) == "waits" for kept in found):
         say(to, "  waits: penguin has not committed it yet, by its receipt")
     if not all(kept.follows for kept in found):
@@ -165,6 +173,8 @@ def _show_list(pipeline: str, found: list[Kept]) -> None:
 def _state(kept: Kept) -> str:
     if not kept.follows:
         return "broken"
+    if kept.aside.held or kept.aside.discarded:
+        return "held" if kept.aside.held else "discarded"
     return "" if kept.committed or kept.entry.kind == "open" else "waits"
 
 
@@ -206,9 +216,20 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
         ("chain", chain),
         ("hand-off", entry.handoff.value),
         ("committed", "yes" if kept.committed else "not yet, by the receipt"),
+        *_not_in_table(kept.aside),
         *_upkeep(entry),
         ("in short", in_short),
     ]
+
+
+def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
+    """Say which rows are not in the table, though the entry may be committed."""
+    if aside.error is not None:
+        yield "held", f"not known: {aside.error}"
+    for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
+        for one in by_reason(metas):
+            which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
+            yield word, f"{which}, NOT in the table: {'; '.join(one.reasons)} [{one.code}]"
 
 
 def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
@@ -246,9 +267,12 @@ def _show_sources(to: Console, entry: Entry) -> None:
 
 
 def _outcome(record: SourceRecord) -> str:
+    if record.gone:
+        return "gone from its source"
     if record.failure is not None:
-        line = "" if record.failure.line is None else f", line {record.failure.line}"
-        return f"{record.failure.code} ({record.failure.stage.value}{line})"
+        failure = record.failure
+        at = place(failure.stage.value, failure.line, failure.field)
+        return f"{failure.code} ({at})" + (", to be read again" if record.retry else "")
     done = "read" if record.complete else _so_far(record)
     return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
 

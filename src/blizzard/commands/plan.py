@@ -38,9 +38,16 @@ FEW = 20
 
 LogKnows = Callable[[PipelineSettings], Callable[[], bool]]
 """Gives the question to a table's log whether it has commits of a pipeline."""
+CheckSchema = Callable[[PipelineSettings], Callable[[], None]]
+"""Gives the check of a pipeline's declared fields against its table."""
 
 
-def dry_run(pipelines: tuple[PipelineSettings, ...], output: Output, log_knows: LogKnows) -> int:
+def dry_run(
+    pipelines: tuple[PipelineSettings, ...],
+    output: Output,
+    log_knows: LogKnows,
+    check_schema: CheckSchema,
+) -> int:
     """Print what the next batch of each pipeline would do, or why there would be none."""
     code = DONE
     for pipeline in pipelines:
@@ -57,6 +64,7 @@ def dry_run(pipelines: tuple[PipelineSettings, ...], output: Output, log_knows: 
                     if other is not pipeline
                     and same_place(other.sink.table_uri) == same_place(pipeline.sink.table_uri)
                 },
+                check_schema=check_schema(pipeline),
             )
             explanation(found, output)
         except LakeError as error:

@@ -1,4 +1,7 @@
-"""`blizzard redo`: read source files again whose rows are in data files that are gone."""
+"""`blizzard redo`: read source files again whose rows are not in the table.
+
+Their data files are gone, held by penguin, or discarded.
+"""
 
 from typing import Annotated, Any
 
@@ -14,15 +17,15 @@ from blizzard.commands.common import (
     print_line,
     say,
 )
-from blizzard.redo import Fates, Found, look
+from blizzard.redo import Found, Wanted, look
 from blizzard.redo import redo as append_redo
+from blizzard.service import asks_fates
 from blizzard.settings import PipelineSettings
 from blizzard.sight import sink_location
 from lake.arguments import DONE, FAILED, Files, Folders, Output, Shape, complain
 from lake.clock import Clock
 from lake.errors import LakeError, ObjectMissing
 from lake.storage import Store
-from penguin import inline
 
 FEW = 10
 
@@ -34,39 +37,65 @@ def redo(
     sure: Annotated[
         bool, typer.Option("--yes", help="Do it; without, only say what would be done.")
     ] = False,
+    held: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--held",
+            metavar="ID",
+            help="What a held or discarded file was written from; IDs as `penguin held` shows.",
+        ),
+    ] = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file", metavar="PATH", help="A source file whose rows are held or discarded."
+        ),
+    ] = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Read source files again whose rows are in data files that are gone."""
-    code = DONE
+    """Read source files again whose rows are in data files that are gone, held or discarded."""
+    wanted = None
+    if held or paths:
+        wanted = Wanted(files=frozenset(held or ()), sources=frozenset(paths or ()))
+    code, units = DONE, 0
     for settings in chosen(load(files, folders), pipeline):
         try:
-            found, entry = _one(settings, sure=sure)
+            found, entry = _one(settings, wanted, sure=sure)
         except LakeError as trouble:
             complain(trouble, who=settings.name)
             code = FAILED
             continue
+        units += len(found.units)
+        if wanted is not None and not found.units:
+            continue  # Another pipeline may have it.
         if output is Output.JSON:
             print_line(_document(settings, found, entry))
         else:
             _show(settings.name, found, entry)
         if any(unit.why_not for unit in found.units) or (found.ready and entry is None):
             code = FAILED
+    if wanted is not None and not units and code == DONE:
+        names = ", ".join(sorted(wanted.files | wanted.sources))
+        typer.echo(
+            f"error: {names}: no rows of it are held or discarded; `blizzard status` counts them, "
+            "`penguin held` names the files",
+            err=True,
+        )
+        code = FAILED
     raise typer.Exit(code)
 
 
-def _one(settings: PipelineSettings, *, sure: bool) -> tuple[Found, int | None]:
-    place, fates = sink_location(settings), _fates(settings)
+def _one(
+    settings: PipelineSettings, wanted: Wanted | None, *, sure: bool
+) -> tuple[Found, int | None]:
+    place, fates = sink_location(settings), asks_fates(settings)
     try:
         if sure:
-            return append_redo(Store(place.uri, place.options), settings.name, fates, clock=Clock())
-        return look(open_reader(place), settings.name, fates), None
+            store = Store(place.uri, place.options)
+            return append_redo(store, settings.name, fates, clock=Clock(), wanted=wanted)
+        return look(open_reader(place), settings.name, fates, wanted), None
     except ObjectMissing:
         return Found(), None  # The table's folder does not exist yet, so nothing is gone from it.
-
-
-def _fates(settings: PipelineSettings) -> Fates:
-    sink = settings.sink
-    return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
 
 
 def _document(settings: PipelineSettings, found: Found, entry: int | None) -> dict[str, Any]:

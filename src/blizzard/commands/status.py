@@ -14,6 +14,7 @@ from blizzard.commands.common import (
     console,
     load,
     open_reader,
+    place,
     plain,
     plural,
     print_line,
@@ -22,6 +23,7 @@ from blizzard.commands.common import (
     span,
 )
 from blizzard.reasons import IN_WORDS as WHY
+from blizzard.service import asks_fates
 from blizzard.settings import PipelineSettings
 from blizzard.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
 from blizzard.writers import Life
@@ -37,7 +39,15 @@ IN_WORDS = {
     Life.ENDED: "not written now; the last was",
     Life.GONE: "not written now; died without an end:",
 }
-FOR_GOOD = "not tried again: fix the file, it is taken when it changes"
+FOR_GOOD = (
+    "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
+    "retry asks for it at once"
+)
+WAYS_OUT = {
+    "partition_unknown": "not tried again here: move it into the folders of its partition, where "
+    "it is taken"
+}
+"""What to do about a failure, by its code; of every other code it is the same."""
 
 
 def status(
@@ -84,7 +94,8 @@ class Look:
                 code = max(code, exit_code_of(trouble))
                 _print_error(settings, trouble, output)
                 continue
-            if not found.receipt_fits or any(one.error for one in found.sources):
+            troubled = any(one.error for one in found.sources) or found.aside_error is not None
+            if not found.receipt_fits or troubled:
                 code = max(code, FAILED)
             if output is Output.JSON:
                 print_line(document(found))
@@ -96,7 +107,9 @@ class Look:
         """Look at a pipeline, once more where objects vanish under the look: a batch ends."""
         books = self.books.pop(settings.name, None) or Books()
         try:
-            found = pipeline_status(settings, open_reader, clock=self.clock, books=books)
+            found = pipeline_status(
+                settings, open_reader, clock=self.clock, books=books, fates=asks_fates(settings)
+            )
         except StoreUnavailable:
             if tries <= 1:
                 raise
@@ -167,7 +180,7 @@ def show(found: PipelineStatus, clock: Clock) -> None:
 def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
     if found.last_entry is None:
         return ["nothing is journaled yet: blizzard has not written to this table", *_writer(found)]
-    lines = [_last_batch(found, clock), _committed(found)]
+    lines = [_last_batch(found, clock), _committed(found), *_aside(found)]
     if found.last_written is not None:
         lines.append(
             f"last written by run {found.last_written.run}, entry {found.last_written.entry} at "
@@ -219,6 +232,29 @@ def _committed(found: PipelineStatus) -> str:
     return f"{upto}{behind}"
 
 
+def _aside(found: PipelineStatus) -> list[str]:
+    """Say which rows are journaled and not in the table, and why."""
+    lines = []
+    if found.held_files:
+        lines.append(
+            f"NOT in the table: {plural(found.held_files, 'file')} with "
+            f"{plural(found.held_rows, 'row')}, which penguin holds; see penguin held, and "
+            "blizzard redo --held ID to read the sources again"
+        )
+        for one in found.held[:SHOWN]:
+            which = plural(one.files, "file")
+            lines += [f"  {which}: {reason} [{one.code}]" for reason in one.reasons]
+    if found.discarded_files:
+        lines.append(
+            f"NOT in the table: {plural(found.discarded_files, 'file')} with "
+            f"{plural(found.discarded_rows, 'row')}, which were discarded; blizzard redo --file "
+            "SOURCE reads a source file again"
+        )
+    if found.aside_error is not None:
+        lines.append(f"what penguin holds cannot be told: {found.aside_error}")
+    return lines
+
+
 def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
     if one.error is not None:
         say(to, f"  source {one.source} is not looked at: {one.error}")
@@ -243,11 +279,10 @@ def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
 
 def _failed(failed: FailedFile, clock: Clock) -> str:
     if failed.next_try is None:
-        again = FOR_GOOD
+        again = WAYS_OUT.get(failed.code, FOR_GOOD)
     elif failed.next_try <= clock.now():
         again = "tried again with the next batch"
     else:
         wait = span((failed.next_try - clock.now()).total_seconds())
         again = f"tried again at {second(failed.next_try)} UTC (in {wait})"
-    line = "" if failed.line is None else f", line {failed.line}"
-    return f"{failed.code} ({failed.stage}{line}); {again}"
+    return f"{failed.code} ({place(failed.stage, failed.line, failed.field)}); {again}"

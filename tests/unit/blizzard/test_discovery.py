@@ -69,7 +69,8 @@ def look(*listed: ObjectFacts, before=None, tried=(), now=NOON, **given) -> Find
     for each in listed:
         if sifting.is_ours(each):
             sifting.consider(each, books.get(f"{sifting.source.name}:{each.path}", Before()))
-    return sifting.finding(late=frozenset(), swept=True)
+    failed = [key for key, each in (before or {}).items() if each.record.failure is not None]
+    return sifting.finding(late=frozenset(), swept=True, failed=failed)
 
 
 def taken(finding: Finding) -> list[str]:

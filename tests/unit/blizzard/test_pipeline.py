@@ -365,7 +365,23 @@ def test_fields_that_nobody_declared_are_told(bench, source):
     put(source, "a.ndjson", b'{"id":1,"surprise":2}\n')
     drain(bench)
     (told,) = bench.said(events.FieldsDropped)
-    assert "surprise (1)" in told.sentence()
+    assert "surprise (1); declare them under schema.fields to keep them" in told.sentence()
+
+
+def test_fields_that_differ_only_in_case_are_told_what_can_be_done(bench, source):
+    """HOLES W44: to declare both is refused, so nobody is told to."""
+    put(source, "a.ndjson", b'{"id":1,"NAME":"x","pid":1,"Pid":2}\n')
+    drain(bench)
+    (told,) = bench.said(events.FieldsDropped)
+    assert told.twins == {"NAME": "name", "pid": "Pid"}
+    said = told.sentence()
+    assert "NAME differs from name only in case, and Delta takes both for one column" in said
+    assert "declare them under schema.fields" in said  # One of `pid` and `Pid` can be.
+    put(source, "b.ndjson", b'{"id":1,"NAME":"x"}\n')
+    again = bench.again(run_id="run-2")
+    drain(again)
+    (told,) = again.said(events.FieldsDropped)
+    assert "declare them" not in told.sentence()
 
 
 # ------------------------------------------------------------------------------ sources

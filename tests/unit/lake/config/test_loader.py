@@ -79,8 +79,9 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
         ),
         "sink.path: is required  (a.yaml)",
         (
-            "schema.fields: the name a is given twice; Delta does not tell upper from lower case"
-            "  (a.yaml)"
+            "schema.fields: a and A differ only in case, and Delta takes them for one column; "
+            "declare the one to keep (values of the other are left out and counted), and rename "
+            "one in the data to keep both  (a.yaml)"
         ),
     ]
 
