@@ -130,7 +130,8 @@ def test_another_spelling_of_the_same_place_is_no_other_place(desk, monkeypatch,
 def test_a_relative_path_from_another_folder_is_another_place(desk, monkeypatch):
     """HOLES L26: the journal remembers the full path."""
     monkeypatch.chdir(desk.root)
-    assert not ingest(at(desk, "in"))
+    put(desk.landing, "c.ndjson", ndjson(rows(1, 4)))
+    assert ingest(at(desk, "in"))
     put(desk.root / "there/in", "a.ndjson", ndjson(rows(2, 10)))
     monkeypatch.chdir(desk.root / "there")
     with pytest.raises(SourceMoved):
