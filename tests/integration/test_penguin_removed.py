@@ -187,6 +187,12 @@ def copied(table: Directory, where: Path) -> Directory:
     return found
 
 
+def copied_last(table: Directory, path: str) -> None:
+    """Let a file be copied hours after the log was."""
+    late = time.time() + 3 * HOUR
+    os.utime(table.root / path, (late, late))
+
+
 def old_table(table: Directory, make: Callable[[], str]) -> str:
     """Commit and remove a file so long ago that the log has forgotten both."""
     begin(table, "interval 14 days")
@@ -201,6 +207,7 @@ def test_a_copied_directory_does_not_make_old_files_new(table, tmp_path):
     """HOLES D21: the store's times are those of the copy; the name keeps its own."""
     gone = old_table(table, lambda: aged(table, 2, 40))
     other = copied(table, tmp_path / "copy")
+    copied_last(other, gone)
     penguin = other.penguin().drain()
     assert other.ids() == [1]
     assert left_out(penguin) == {gone: "file_too_old"}
@@ -210,8 +217,7 @@ def test_in_a_copied_directory_a_name_without_a_time_tells_nothing(table, tmp_pa
     """HOLES D21: neither does its time in the store, however late it was copied."""
     gone = old_table(table, lambda: table.file(2, path=f"{DAY}/part-0.parquet"))
     other = copied(table, tmp_path / "copy")
-    late = time.time() + 3 * HOUR
-    os.utime(other.root / gone, (late, late))
+    copied_last(other, gone)
     penguin = other.penguin(file_pattern="part-*.parquet").drain()
     assert other.ids() == [1]
     assert left_out(penguin) == {gone: "file_too_old"}
@@ -416,9 +422,12 @@ def test_a_log_from_a_backup_gets_again_what_it_has_lost(table, tmp_path, others
         write_deltalake(str(table.root), more, mode="append")
     for _ in range(2):
         drained(penguin)
+    more_ids = [100 + number for number in range(others)]
+    assert table.ids() == [0, 1, 2, 3, *more_ids]
     table.file(9)
     drained(penguin)
-    assert table.ids() == [0, 1, 2, 3, 9, *(100 + number for number in range(others))]
+    assert table.ids() == [0, 1, 2, 3, 9, *more_ids]
+    assert penguin.told(PlanSuperseded) == []
 
 
 def test_a_memory_that_is_wrong_in_a_way_nobody_knows_is_given_up(table, monkeypatch):

@@ -24,7 +24,7 @@ from penguin.events import (
 )
 from penguin.expiry import find_expired
 from penguin.interval import parse_interval
-from penguin.table import Table
+from penguin.table import Log, Table
 from tests.support.foreign import Directory
 from tests.support.intervals import READ_BY_DELTALAKE
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -321,6 +321,37 @@ def test_versions_go_only_once_what_stands_for_them_is_on_disk(
     folder = max(place for place, name in enumerate(done) if name == "_delta_log")
     for name in (f"{6:020d}.checkpoint.parquet", f"{6:020d}.json", "_last_checkpoint"):
         assert done.index(name) < folder
+
+
+def test_an_older_checkpoint_of_another_writer_is_put_on_disk_before_it_stands_for_versions(
+    table: TableDirectory, calls: list[tuple[str, str]]
+) -> None:
+    """HOLES L30: it is not the last one, and nobody has synced it."""
+    commit(table, Penguin(table, options=every(100)), 3)
+    table.delta().create_checkpoint()
+    aged(table)
+    commit(table, Penguin(table, options=every(100)), 2)
+    table.delta().create_checkpoint()
+    calls.clear()
+    commit(table, Penguin(table, options=every(1)))
+    assert numbers(table) == [3, 4, 5, 6]
+    assert f"{3:020d}.checkpoint.parquet" in before_the_first_removal(calls)
+
+
+def test_versions_of_other_writers_are_put_on_disk_before_older_ones_go(
+    table: TableDirectory, calls: list[tuple[str, str]]
+) -> None:
+    """HOLES L30: without them the table cannot be read from the checkpoint on either."""
+    commit(table, Penguin(table, options=every(100)), 3)
+    aged(table)
+    write_deltalake(str(table.root), table.delta().to_pyarrow_table(), mode="append")
+    calls.clear()
+    keeper = upkeep.Upkeep(
+        table="events", checkpoint_interval=1, emit=lambda _event: None, clock=Clock()
+    )
+    keeper.see_to(Log(table.store), table.store, 4)
+    assert numbers(table) == [4]
+    assert f"{4:020d}.json" in before_the_first_removal(calls)
 
 
 def test_a_checkpoint_is_on_disk_as_soon_as_it_is_written(
