@@ -74,7 +74,7 @@ class Done:
     """Work that one attempt at a unit has finished; it never becomes less."""
 
     rows: int = 0
-    """Rows in data files that are uploaded."""
+    """Rows that were handed to a data file: those of a small source file once all have parsed."""
     blank: int = 0
     source_files: int = 0
     """Source files that were read to their end; one that several tasks share is not among them."""

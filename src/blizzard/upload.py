@@ -111,7 +111,6 @@ class Uploads:
         )
 
     def _count(self, file: ClosedFile) -> None:
-        self._done.rows += file.rows
         self._done.parquet_files += 1
         self._done.bytes_written += file.size
         self._done.multipart_uploads += self._settings.in_parts(file.size)

@@ -419,6 +419,7 @@ class _Unit:
     def _write(self, group: _Group, slices: list[_Slice], file: SourceFile) -> None:
         for batch, size in slices:
             self._write_all(group, group.writer.write(batch, file.key, size))
+            self.line.done.rows += batch.num_rows
 
     def _write_all(self, group: _Group, closed: Iterator[ClosedFile]) -> None:
         """Write and hand in what was closed; trouble breaks the group, and only the group."""

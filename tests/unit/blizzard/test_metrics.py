@@ -376,7 +376,9 @@ def test_rows_of_a_file_whose_upload_fails_are_discarded(watched, source, monkey
     assert len(tries) > 1
     assert watched.value("blizzard_source_files_total", outcome="failed") == 1
     done = watched.value("blizzard_records_total", outcome="ingested") or 0
-    assert done == discarded(watched)["rows"] == 1
+    assert done == discarded(watched)["rows"] == 2
+    assert watched.value("blizzard_parquet_files_written_total") == 1
+    assert discarded(watched)["parquet"] == 1
 
 
 @pytest.mark.parametrize("error", [None, RunFailed("Spark is gone")])

@@ -532,7 +532,11 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
 
 def test_a_fault_of_ours_is_no_trouble_of_the_machine(place, monkeypatch):
     """The unit fails, and says so: nothing is journaled of it."""
-    monkeypatch.setattr("blizzard.worker._Unit.run", lambda _self: dict[str, int]()["x"])
+
+    def fails(_unit):
+        raise KeyError("x")
+
+    monkeypatch.setattr("blizzard.worker._Unit.run", fails)
     put(place.source, "a.ndjson", ndjson(rows(2)))
     with pytest.raises(KeyError):
         place.run()
