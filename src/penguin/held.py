@@ -26,6 +26,7 @@ from lake.layout import (
 from lake.meta import EntryName, HeldMeta, decode_held, encode_meta, entry_named_by
 from lake.storage import Reader, Store
 from penguin.flow import Fate, Hold, HoldCode, ReadyEntry, Releasable, Transactions
+from penguin.listed import objects
 
 CONCURRENT = 16
 
@@ -85,7 +86,8 @@ def read_held(store: Reader, known: HeldMetas) -> HeldMetas:
 
     One that is written again says the same of the same file; only its reasons may be others.
     """
-    listed = [facts.path for facts in store.objects(HELD) if is_meta(facts.path, HELD)]
+    found_there = {facts.path for facts in objects(store, HELD, odd=lambda _name, _oddity: None)}
+    listed = sorted(path for path in found_there if is_meta(path, HELD))
 
     def read(path: str) -> HeldMeta | None:
         if path in known:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from lake.entry import Entry, Handoff
 from lake.errors import DocumentUnreadable, JournalLost
 from lake.layout import PENDING, is_meta, journal_entry, journal_transaction
+from lake.listing import Oddity
 from lake.meta import EntryName, Meta, decode_meta, entry_named_by
 from lake.storage import Reader, Store
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
-from penguin.strangers import why_not_a_data_file
+from penguin.listed import objects
+from penguin.strangers import WHY_UNUSABLE, why_not_a_data_file
 
 CONCURRENT = 16
 FOREIGN = (
@@ -55,7 +57,14 @@ class Heard:
 
 def read_metas(store: Reader, known: Metas) -> Metas:
     """List the metas that wait and read those that are not known yet: a meta never changes."""
-    listed = [facts.path for facts in store.objects(PENDING) if is_meta(facts.path)]
+    odd: dict[str, LeftAlone] = {}
+
+    def tell(name: str, oddity: Oddity) -> None:
+        if is_meta(name):
+            odd[name] = LeftAlone(WHY_UNUSABLE[oddity])
+
+    found_there = {facts.path for facts in objects(store, PENDING, odd=tell)}
+    listed = sorted(path for path in found_there if is_meta(path))
 
     def read(path: str) -> EntryName | Bare | LeftAlone | None:
         if path in known:
@@ -75,7 +84,7 @@ def read_metas(store: Reader, known: Metas) -> Metas:
 
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="meta") as pool:
         found = zip(listed, pool.map(read, listed), strict=True)
-        return {path: meta for path, meta in found if meta is not None}
+        return odd | {path: meta for path, meta in found if meta is not None}
 
 
 def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:
