@@ -28,6 +28,7 @@ from lake.meta import EntryName, HeldMeta, decode_held, encode_meta, entry_named
 from lake.storage import Reader, Store
 from penguin.documents import Documents
 from penguin.flow import Fate, Hold, HoldCode, ReadyEntry, Releasable, Transactions
+from penguin.listed import objects
 
 CONCURRENT = 16
 
@@ -95,7 +96,9 @@ def read_held(
     store: Reader, known: Documents[HeldMeta] | None = None, folder: str = HELD
 ) -> HeldMetas:
     """List the metas of held files and read those that are not known, or written anew since."""
-    listed = (facts for facts in store.objects(folder) if is_meta(facts.path, folder))
+    # A name that cannot be used is none that this program gave a meta.
+    found = {each.path: each for each in objects(store, folder, odd=lambda _name, _oddity: None)}
+    listed = (facts for path, facts in sorted(found.items()) if is_meta(path, folder))
     return (known or Documents()).read(store, listed, _decode)
 
 

@@ -12,12 +12,14 @@ from itertools import islice
 from lake.entry import Handoff
 from lake.errors import LakeError
 from lake.layout import file_id, is_parquet
+from lake.listing import Oddity
 from lake.storage import ObjectFacts, Reader
 from penguin.actions import NOTHING, read_log
 from penguin.errors import FileUnfit
 from penguin.footers import read_footer
 from penguin.foreign import PassedOver
-from penguin.strangers import is_reserved
+from penguin.listed import objects
+from penguin.strangers import is_reserved, may_hold_data
 from penguin.table import LogReader
 
 CONCURRENT = 16
@@ -52,23 +54,22 @@ def ignored_files(store: Reader, named: frozenset[str], reason: str) -> PassedOv
     table = LogReader(store).look()
     known = NOTHING if table is None else read_log(store, table)
     listed = _Bounded(store)
-    odd = [
-        facts
+    unknown = {
+        facts.path: facts
         for facts in listed
         if is_parquet(facts.path)
         and not is_reserved(facts.path)
         and facts.path not in known.paths
         and facts.path not in named
-    ]
-    maybe_ours = [facts for facts in odd if file_id(facts.path) is not None]
+    }
+    maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
         ours = pool.map(lambda facts: _is_ours(store, facts), maybe_ours[:MOST_READ])
         left_alone = {
             facts.path for facts, mine in zip(maybe_ours[:MOST_READ], ours, strict=True) if mine
         } | {facts.path for facts in maybe_ours[MOST_READ:]}
     complete = listed.complete and len(maybe_ours) <= MOST_READ
-    others = (facts.path for facts in odd if facts.path not in left_alone)
-    return PassedOver.of(others, reason, complete=complete)
+    return PassedOver.of({*listed.odd, *(unknown.keys() - left_alone)}, reason, complete=complete)
 
 
 class _Bounded:
@@ -77,11 +78,21 @@ class _Bounded:
     def __init__(self, store: Reader) -> None:
         self._store = store
         self.complete = True
+        self.odd: set[str] = set()
+        """Names that cannot be used, as they can be shown."""
 
     def __iter__(self) -> Iterator[ObjectFacts]:
-        listed = iter(self._store.objects())
+        listed = objects(self._store, odd=self._tell, enters=_holds_data)
         yield from islice(listed, MOST_LISTED)
         self.complete = next(listed, None) is None
+
+    def _tell(self, name: str, _oddity: Oddity) -> None:
+        if may_hold_data(name):
+            self.odd.add(name)
+
+
+def _holds_data(folder: str) -> bool:
+    return not is_reserved(folder)
 
 
 def _is_ours(store: Reader, facts: ObjectFacts) -> bool:

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from lake.entry import Entry, Handoff
 from lake.errors import DocumentUnreadable, JournalLost
 from lake.layout import PENDING, is_meta, journal_entry, journal_transaction
+from lake.listing import Oddity
 from lake.meta import EntryName, Meta, decode_meta, entry_named_by
 from lake.storage import Reader, Store
 from penguin.documents import Documents
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
-from penguin.strangers import why_not_a_data_file
+from penguin.listed import objects
+from penguin.strangers import WHY_UNUSABLE, why_not_a_data_file
 
 CONCURRENT = 16
 FOREIGN = (
@@ -57,8 +59,15 @@ class Heard:
 
 def read_metas(store: Reader, known: Documents[Pending]) -> Metas:
     """List the metas that wait and read those that are not known yet, or written anew since."""
-    listed = (facts for facts in store.objects(PENDING) if is_meta(facts.path))
-    return known.read(store, listed, _decode)
+    odd: dict[str, Pending] = {}
+
+    def tell(name: str, oddity: Oddity) -> None:
+        if is_meta(name):
+            odd[name] = LeftAlone(WHY_UNUSABLE[oddity])
+
+    found = {facts.path: facts for facts in objects(store, PENDING, odd=tell)}
+    listed = (facts for path, facts in sorted(found.items()) if is_meta(path))
+    return odd | known.read(store, listed, _decode)
 
 
 def _decode(body: bytes, path: str) -> Pending:

@@ -16,6 +16,8 @@ from lake.entry import decode_entry
 from lake.layout import OURS, journal_entry, pipelines
 from lake.storage import ObjectFacts, Reader
 from lake.watermark import Marks, is_hot, look_from, newest, place
+from penguin.listed import Odd, objects
+from penguin.listed import level as level_of
 from penguin.strangers import is_reserved
 
 Wanted = Callable[[str], bool]
@@ -33,31 +35,33 @@ class Windows:
     quiet: timedelta
 
 
-def sweep(store: Reader, wanted: Wanted, *, depth: int) -> Iterator[ObjectFacts]:
+def sweep(store: Reader, wanted: Wanted, odd: Odd, *, depth: int) -> Iterator[ObjectFacts]:
     """List every file; folders that are not wanted are not looked into, down to a depth."""
-    for folder, files in _levels(store, wanted, depth):
+    for folder, files in _levels(store, wanted, odd, depth):
         if files is None:
-            yield from store.objects(folder)
+            yield from _objects(store, folder, odd)
         else:
             yield from files
 
 
-def poll(store: Reader, wanted: Wanted, marks: Marks, windows: Windows) -> Iterator[ObjectFacts]:
+def poll(
+    store: Reader, wanted: Wanted, odd: Odd, marks: Marks, windows: Windows
+) -> Iterator[ObjectFacts]:
     """List what may be new: the folders that are known, from their marks on, and unknown ones."""
     depth = max((folder.count("/") + 1 for folder in marks if folder), default=0)
     if depth == 0:
-        yield from _listed_after(store, "", marks.get(""), windows.late)
+        yield from _listed_after(store, "", odd, marks.get(""), windows.late)
         return
     latest = newest(marks)
-    for folder, files in _levels(store, wanted, depth):
+    for folder, files in _levels(store, wanted, odd, depth):
         if files is not None:
             yield from files
         elif is_hot(marks.get(folder), latest, windows.quiet):
-            yield from _listed_after(store, folder, marks.get(folder), windows.late)
+            yield from _listed_after(store, folder, odd, marks.get(folder), windows.late)
 
 
 def _levels(
-    store: Reader, wanted: Wanted, depth: int
+    store: Reader, wanted: Wanted, odd: Odd, depth: int
 ) -> Iterator[tuple[str, list[ObjectFacts] | None]]:
     """Walk the folders: those of the depth are given alone, what lies above them with its files."""
     if depth == 0:
@@ -67,7 +71,7 @@ def _levels(
     for level in range(1, depth + 1):
         below: list[str] = []
         for prefix in above:
-            folders, files = store.level(prefix)
+            folders, files = level_of(store, prefix, odd=odd)
             yield prefix, files
             names = (folder.rstrip("/") for folder in folders)
             below += (name for name in names if _holds_data(name) and wanted(name))
@@ -77,16 +81,23 @@ def _levels(
 
 
 def _listed_after(
-    store: Reader, folder: str, mark: str | None, late: timedelta
+    store: Reader, folder: str, odd: Odd, mark: str | None, late: timedelta
 ) -> Iterator[ObjectFacts]:
     start = look_from(mark, late)
     after = None if start is None else f"{folder}/{start}" if folder else start
     in_order = folder == "" and store.local_root is None
-    for facts in store.objects(folder, after=after):
+    for facts in _objects(store, folder, odd, after):
         if mark is not None and in_order and facts.path[:1] > LAST_DIGIT:
             return  # What begins with `_` or a letter, such as `_delta_log`, is behind us.
         if place(facts.path)[0] == folder or mark is None:
             yield facts
+
+
+def _objects(
+    store: Reader, folder: str, odd: Odd, after: str | None = None
+) -> Iterator[ObjectFacts]:
+    """List a folder, without those in it that hold no data, where that can be told beforehand."""
+    return objects(store, folder, after=after, odd=odd, enters=_holds_data)
 
 
 def _holds_data(folder: str) -> bool:

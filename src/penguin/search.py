@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from lake.clock import Clock
 from lake.layout import TablePath, file_id, is_parquet, timed_id
+from lake.listing import Oddity
 from lake.meta import Meta
 from lake.pattern import matcher
 from lake.storage import Reader
@@ -29,10 +30,12 @@ from penguin.strangers import (
     Sorted,
     is_reserved,
     is_settled,
+    may_hold_data,
     name_taken,
     same_file,
     sort_out,
     too_old,
+    unusable,
 )
 from penguin.table import LogReader, Snapshot
 from penguin.verdicts import Ours, Verdict, candidate, leave_out, look_at, verdict_on
@@ -100,6 +103,8 @@ class Search:
     """What was listed and is not settled."""
     _passed: set[str] = field(default_factory=set)
     """Parquet files whose names a look does not take, and that the log does not know."""
+    _odd: dict[str, LeftOut] = field(default_factory=dict)
+    """Names that cannot be used, as they can be shown."""
     _unread: int = 0
     """How many of those nobody has looked into yet, because a commit was full."""
     _offered: bool = False
@@ -126,10 +131,16 @@ class Search:
         def wanted(path: str) -> bool:
             return horizon.shows(path, now, sweeping=sweeping)
 
+        odd: dict[str, LeftOut] = {}
+
+        def tell(name: str, oddity: Oddity) -> None:
+            if may_hold_data(name):
+                odd[name] = unusable(name, oddity)
+
         listed = (
-            sweep(store, wanted, depth=horizon.depth)
+            sweep(store, wanted, tell, depth=horizon.depth)
             if sweeping
-            else poll(store, wanted, self.marks, self._windows())
+            else poll(store, wanted, tell, self.marks, self._windows())
         )
         is_data = self._is_data()
         seen: dict[str, Candidate] = {}
@@ -143,6 +154,7 @@ class Search:
                 passed.add(facts.path)
         self._pool = seen if sweeping else self._pool | seen
         self._passed = passed if sweeping else self._passed | passed
+        self._odd = odd if sweeping else self._odd | odd
         self._listing = Listing(sweep=sweeping, files=len(seen))
         if sweeping:
             self._swept = now
@@ -151,7 +163,7 @@ class Search:
         """Forget what was listed: the directory turned out to be handed off in another way."""
         self._pool, self._listing, self._swept = {}, None, None
         self._unread, self._offered = 0, False
-        self._passed = set()
+        self._passed, self._odd = set(), {}
 
     def find(
         self,
@@ -192,6 +204,7 @@ class Search:
             files=files,
             more=self._unread,
             left_out=(
+                *self._odd.values(),
                 *missing,
                 *(too_old(one, known) for one in found.forgotten),
                 *linked,

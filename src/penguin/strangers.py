@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
 
-from lake.layout import META_SUFFIX, file_name, is_hidden, stranger_transaction
+from lake.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
+from lake.listing import CONTROL, Oddity
 from lake.lookback import Window
 from lake.meta import Meta
 from lake.partition import ESCAPED, Template, unescape
@@ -27,12 +28,27 @@ TOO_OLD = "file_too_old"
 OF_BLIZZARD = "file_of_blizzard"
 TAKEN = "file_name_taken"
 DENIED = "store_denied"
+UNUSABLE = "name_unusable"
+
+WHY_UNUSABLE = {
+    Oddity.NAME: (
+        "its name is not UTF-8, or has a control character or a part that is empty, . or ..; "
+        "rename it"
+    ),
+    Oddity.LINK: (
+        "it is a link to a folder, or to a file that is here under its own name; links are not "
+        "followed"
+    ),
+    Oddity.UNREADABLE: "it may not be read (permission denied), and what is in it is not known",
+    Oddity.MARKER: "it marks a folder, and has no content",
+}
 
 
 def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
     """Say why what a meta names cannot be a data file of this table; None if it can."""
     segments = meta.filename.split("/")
-    if any(part in ("", ".", "..") for part in segments) or is_hidden(segments[0]):
+    odd = any(part in ("", ".", "..") for part in segments) or CONTROL.search(meta.filename)
+    if odd or is_hidden(segments[0]):
         return f"filename {meta.filename!r} is not the name of a data file in this table"
     stem = meta_path.rpartition("/")[2].removesuffix(META_SUFFIX)
     if segments[-1].rpartition(".")[0] != stem:
@@ -41,6 +57,18 @@ def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
     if meta.size <= 0 or meta.record_count < 0:
         return f"size {meta.size} and record_count {meta.record_count} cannot be"
     return None
+
+
+def may_hold_data(name: str) -> bool:
+    """Whether a name that cannot be used is that of a data file, or of a folder of such."""
+    parts = (part for part in name.split("/") if part not in ("", ".", ".."))
+    return not any(map(is_hidden, parts)) and (name.endswith("/") or is_parquet(name))
+
+
+def unusable(name: str, oddity: Oddity) -> LeftOut:
+    """Say that a name cannot be used, and why; what lies there is not looked at."""
+    code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
+    return LeftOut(path=name, code=code, reason=WHY_UNUSABLE[oddity])
 
 
 def path_values(path: str) -> dict[str, str | None]:

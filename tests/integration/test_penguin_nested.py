@@ -1,6 +1,8 @@
 """Nested columns and odd paths: every reader reads the table, or the file was refused before."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -16,7 +18,7 @@ BOTH = pa.struct([("a", pa.int64()), ("b", pa.int64())])
 TURNED = pa.struct([("b", pa.int64()), ("a", pa.int64())])
 SMALL = pa.struct([("a", pa.int32())])
 
-WRAPS = {
+WRAPS: dict[str, tuple[Callable[[Any], pa.DataType], Callable[[Any], Any]]] = {
     "struct": (lambda kind: kind, lambda value: value),
     "list": (pa.list_, lambda value: [value]),
     "map": (lambda kind: pa.map_(pa.string(), kind), lambda value: {"k": value}),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from lake.schema import Field as Column
 from lake.schema import FieldType, Schema
@@ -140,7 +141,7 @@ def test_a_schema_that_had_rows_or_that_somebody_chose_stays(table, how):
         another_engine_writes(table)
         table.delta().delete()
     elif how == "altered":
-        table.delta().alter.add_columns([Field("chosen", "string")])
+        table.delta().alter.add_columns([Field("chosen", PrimitiveType("string"))])
     elif how == "cleaned up":
         (table.root / "_delta_log" / f"{0:020d}.json").rename(table.root / "aside")
         assert not is_unused(table.store, 1)

@@ -2,7 +2,9 @@
 
 import io
 import json
+import urllib.request
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +12,10 @@ import pytest
 
 from lake.clock import Clock, uuid7
 from lake.errors import ObjectChanged
+from lake.lookback import Window
 from lake.options import StorageOptions
+from lake.telemetry.events import Event
+from penguin.events import FilesLeftOut
 from penguin.footers import TAIL
 from penguin.pipeline import TableRun
 from penguin.preview import look
@@ -79,3 +84,42 @@ def test_a_part_of_an_object_that_was_replaced_is_refused_by_its_etag(s3, bucket
     opened.replace("x", b"abcdefghij")
     with pytest.raises(ObjectChanged):
         opened.part("x", 4, 10, etag=facts.etag)
+
+
+ODD = {
+    "/q.parquet": "/",
+    "a\tb.parquet": r"a\x09b.parquet",
+    "date=2024-01-01//x.parquet": "date=2024-01-01//",
+    "date=2024-01-01/./x.parquet": "date=2024-01-01/./",
+    "date=2024-01-01/t\x01.parquet": r"date=2024-01-01/t\x01.parquet",
+}
+UNTOLD = ("_temporary//x.parquet", "date=2024-01-01/t\x01.txt")
+
+
+@pytest.mark.parametrize("window", [None, Window.parse("date=%Y-%m-%d", 10_000)])
+@pytest.mark.parametrize("odd", [*([each] for each in ODD), list(ODD)], ids=repr)
+def test_keys_that_cannot_be_used_are_told_and_the_others_go_in(s3, bucket, odd, window):
+    """HOLES W23: one of them failed every listing of the table's folders."""
+    uri, given = f"s3://{bucket}/table", StorageOptions(options(s3))
+    opened = store(s3, uri)
+    now = Clock().seconds()
+    for number, folder in enumerate(("date=2024-01-01", "date=2024-01-02", "date=2024-01-03")):
+        opened.create(f"{folder}/{name_at(now)}", parquet(number))
+    for key in (*odd, *UNTOLD):
+        url = f"{s3}/{bucket}/table/{quote(key)}"
+        urllib.request.urlopen(urllib.request.Request(url, b"x", method="PUT")).close()
+    events: list[Event] = []
+    settings = TableSettings(
+        name="t", table_uri=uri, storage_options=given, partition_filter=window
+    )
+    run = TableRun(settings=settings, emit=events.append, clock=Clock(), open_store=lambda: opened)
+    while run.step():
+        pass
+    assert look(uri, rows=1, options=given).rows == 3
+    left = [one for one in events if isinstance(one, FilesLeftOut)]
+    told = {path: one.code for one in left for path in one.paths}
+    assert told == dict.fromkeys((ODD[key] for key in odd), "name_unusable")
+    opened.create(f"date=2024-01-03/{name_at(now + 1)}", parquet(7))
+    while run.step():
+        pass
+    assert look(uri, rows=1, options=given).rows == 4

@@ -1,0 +1,63 @@
+"""Listings that go on past names which cannot be used, and tell of them.
+
+A store's library refuses a whole listing for one name with a control character, an empty part, or
+bytes that are no UTF-8. Such a name is told and left out; the others are found.
+"""
+
+from collections.abc import Callable, Iterator
+
+from lake.errors import NameUnusable
+from lake.listing import CONTROL, Guide, Oddity, readable
+from lake.storage import ObjectFacts, Reader
+
+Odd = Callable[[str, Oddity], None]
+"""Is told of each name that is left out, as it can be shown; a folder's ends with a slash."""
+Enters = Callable[[str], bool]
+
+
+def objects(
+    store: Reader,
+    folder: str = "",
+    *,
+    after: str | None = None,
+    odd: Odd,
+    enters: Enters = lambda _folder: True,
+) -> Iterator[ObjectFacts]:
+    """List every object below a folder whose name can be used; perhaps some of them twice.
+
+    Only where the store's library gives up is the slower way taken, which goes around such names.
+    """
+    try:
+        yield from store.objects(folder, after=after)
+    except NameUnusable:
+        yield from _around(store, folder, after, Guide(passes=odd, enters=enters))
+
+
+def level(store: Reader, folder: str, *, odd: Odd) -> tuple[list[str], list[ObjectFacts]]:
+    """List the folders and the objects right below a folder, those whose names can be used.
+
+    Where a bucket has others, the objects are those of all folders below, and no folder is named.
+    """
+    try:
+        return store.level(folder)
+    except NameUnusable:
+        pass
+    folders: list[str] = []
+
+    def enters(path: str) -> bool:
+        if CONTROL.search(path):
+            odd(f"{readable(path)}/", Oddity.NAME)
+        else:
+            folders.append(path)
+        return False
+
+    files = list(_around(store, folder, None, Guide(passes=odd, enters=enters)))
+    return folders, files
+
+
+def _around(store: Reader, folder: str, after: str | None, guide: Guide) -> Iterator[ObjectFacts]:
+    for facts in store.in_order(folder, after=after or "", guide=guide):
+        if CONTROL.search(facts.path):
+            guide.passes(readable(facts.path), Oddity.NAME)  # A local disk lists it all the same.
+        else:
+            yield facts
