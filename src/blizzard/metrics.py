@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import lake.errors
 import penguin.errors
 from blizzard.events import Retried, Step
+from blizzard.reasons import AMISS
 from lake.entry import Stage
 from lake.errors import codes_in
 from lake.telemetry.measures import LONG, QUICK, Kind, Spec, each
@@ -60,8 +61,8 @@ def _counter(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ..
     return Spec(name=name, kind=Kind.COUNTER, help=text, labels=PIPELINE + more, series=series)
 
 
-def _gauge(name: str, text: str, *more: str) -> Spec:
-    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=PIPELINE + more)
+def _gauge(name: str, text: str, *more: str, series: tuple[tuple[str, ...], ...] = ((),)) -> Spec:
+    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=PIPELINE + more, series=series)
 
 
 def _seconds(
@@ -163,7 +164,12 @@ METRICS = (
     _gauge("blizzard_pending_files", "Source files that wait to be read."),
     _gauge("blizzard_oldest_pending_file_age_seconds", "Age of the oldest file of the next batch."),
     _gauge("blizzard_resting_files", "Source files that failed and are not read now."),
-    _gauge("blizzard_names_passed_over", "Names in sources that cannot be read.", "reason"),
+    _gauge(
+        "blizzard_names_passed_over",
+        "Names in sources that cannot be read.",
+        "reason",
+        series=each(AMISS),
+    ),
     _gauge("blizzard_journal_entry", "Number of the last journal entry."),
     _seconds(
         "blizzard_batch_duration_seconds", "Time from plan to journal of a batch.", buckets=LONG

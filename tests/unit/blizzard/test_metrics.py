@@ -310,7 +310,7 @@ def test_counters_move_while_a_batch_runs_and_end_as_the_journal_says(watched, s
         "blizzard_parquet_files_written": 1,
         "blizzard_parquet_write_duration_seconds": 1,
     }
-    assert discarded(watched) == {"files": 0, "rows": None, "parquet": 0, "bytes": 0}
+    assert discarded(watched) == {"files": 0, "rows": 0, "parquet": 0, "bytes": 0}
 
 
 def test_work_of_an_attempt_that_lost_is_counted_as_discarded(watched, source):
