@@ -336,7 +336,7 @@ def _read_before(known: Known, facts: ObjectFacts) -> int:
 
 
 def _left_before(known: Known, facts: ObjectFacts) -> tuple[Unread, ...]:
-    """Say which bytes of this very object are left, where that is known."""
+    """Return the bytes of this very object that are left, where they are known."""
     return known.record.unread if same_object(known.record, facts) else ()
 
 

@@ -622,7 +622,7 @@ class UnitsLeft(Event):
     reason: str
 
     def sentence(self) -> str:
-        """Say what is left, and why."""
+        """Return what is left, and why."""
         return (
             f"{self.pipeline}: {self.units} units were not run and go on in the next batch: "
             f"{self.reason}"
@@ -639,7 +639,7 @@ class BatchHandedIn(Event):
     seconds: float
 
     def sentence(self) -> str:
-        """Say how old it was, and how much is left."""
+        """Return how old it was, and how much is left."""
         return (
             f"{self.pipeline}: batch {self.entry} was handed in after {self.seconds:.1f} s "
             f"(rollover_timeout_secs); {self.left} source files, or the rest of them, go on in "

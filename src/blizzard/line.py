@@ -145,7 +145,7 @@ class Line(Protocol):
         """Whether the driver wants the unit to come to a good end, as the batch is old enough."""
 
     def report(self) -> None:
-        """Tell the driver now, and wait for its answer; one that is silent is not waited for."""
+        """Call the driver now, and wait for its answer; one that is silent is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Silence:
     hand_in: bool = False
 
     def report(self) -> None:
-        """Tell nobody."""
+        """Do nothing: nobody is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class Caller:
         return self._wish is Wish.HAND_IN and not self._again
 
     def report(self) -> None:
-        """Tell the driver now, and wait for its answer; one that is silent is not waited for."""
+        """Call the driver now, and wait for its answer; one that is silent is not waited for."""
         with self._news:
             self._reports += 1
             wanted = self._reports

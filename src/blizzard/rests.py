@@ -53,7 +53,7 @@ def lines_before(parts: Sequence[Part], number: int) -> int | None:
 
 
 def left_of(parts: Iterable[Part]) -> tuple[Unread, ...]:
-    """Say which bytes are left once these parts came so far; those that touch become one."""
+    """Return the bytes that are left once these parts came so far; those that touch become one."""
     left: list[Unread] = []
     since = 0  # lines that are read since the last bytes that are not
     for part in parts:
@@ -73,7 +73,7 @@ def left_of(parts: Iterable[Part]) -> tuple[Unread, ...]:
 
 
 def in_the_table(record: SourceRecord) -> str | None:
-    """Say which lines of a file are in the table; None where there is none."""
+    """Return which lines of a file are in the table, in words; None where there is none."""
     count = record.records_read
     if not count:
         return None

@@ -23,7 +23,7 @@ from blizzard.flow import ClosedFile, Effort, SourceFile, UnitOutcome, Work, Wor
 from blizzard.grouping import NoPartition, require_partitions
 from blizzard.line import Line, Silence
 from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
-from blizzard.ndjson.lines import BYTE_ORDER_MARK
+from blizzard.place import Place
 from blizzard.ranges import lines_of, without_first_lines
 from blizzard.rests import failed, untouched
 from blizzard.spread import SpreadWriter
@@ -147,51 +147,6 @@ class _Tally:
         self.dropped.update(decoded.dropped)
 
 
-@dataclass(slots=True)
-class _Place:
-    """Where in a file the reading is."""
-
-    first: int = 0
-    """The byte at which its first line starts."""
-    taken: int = 0
-    """The bytes of the lines that were read."""
-    is_plain: bool = True
-    """Whether bytes of the file are bytes of its lines."""
-    opened: float = 0.0
-    """When the reading began."""
-    reached: float | None = None
-    """When it came to the first line that no batch has read before."""
-
-    def is_worth_it(self, now: float) -> bool:
-        """Whether the reading has taken as long as it took to come to its first line.
-
-        Whoever leaves a file makes the next batch come there again: were that to take longer than
-        a batch may, no batch would get any further.
-        """
-        reached = now if self.reached is None else self.reached
-        return now - reached >= reached - self.opened
-
-    def begin(self, first: int) -> None:
-        self.first = first
-
-    def noticed(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass the pieces of a file's start on; its first line starts after a byte order mark."""
-        head = b""
-        for piece in pieces:
-            if len(head) < len(BYTE_ORDER_MARK):
-                head += piece[: len(BYTE_ORDER_MARK) - len(head)]
-                self.first = len(BYTE_ORDER_MARK) if head == BYTE_ORDER_MARK else 0
-            yield piece
-
-    def rest_of(self, file: SourceFile, lines: int) -> tuple[Unread, ...] | None:
-        """Say which bytes are left of a file, or of a part; None where only lines are counted."""
-        if not self.is_plain or (file.part is None and file.skip):
-            return None
-        end = file.size if file.part is None else file.part.end
-        place = self.first + self.taken
-        return (Unread(start=place, end=end, lines_before=lines),) if place < end else ()
-
-
 class _Unit:
     """The state of one unit while it runs."""
 
@@ -300,15 +255,15 @@ class _Unit:
             for_partition=for_partition,
         )
 
-    def _opened(self) -> Iterator[tuple[tuple[SourceFile, _Place], Generator[bytes]]]:
+    def _opened(self) -> Iterator[tuple[tuple[SourceFile, Place], Generator[bytes]]]:
         for number, file in enumerate(self.unit.files):
             # The first one is begun in any case: a batch must get further.
             if number and self._is_to_end():
                 return
-            place = _Place(opened=self.work.clock.seconds())
+            place = Place(opened=self.work.clock.seconds())
             yield (file, place), self._pieces(file, place)
 
-    def _is_to_end(self, place: _Place | None = None) -> bool:
+    def _is_to_end(self, place: Place | None = None) -> bool:
         """Whether to come to a good end: somebody wants to stop, or the batch is old enough.
 
         A unit that the driver does not reach goes by its own age.
@@ -337,7 +292,7 @@ class _Unit:
         )
 
     def _read(
-        self, file: SourceFile, place: _Place, batches: Iterator[Decoded], shared: _Group
+        self, file: SourceFile, place: Place, batches: Iterator[Decoded], shared: _Group
     ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = _Tally()
@@ -379,7 +334,7 @@ class _Unit:
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))
         self.line.progress.files_read += 1
 
-    def _pieces(self, file: SourceFile, place: _Place) -> Generator[bytes]:
+    def _pieces(self, file: SourceFile, place: Place) -> Generator[bytes]:
         """Give the plain bytes of the lines that are to be read."""
         # Closed however the reading ends, and at once: the next download waits for it.
         with closing(self.downloads.pieces(file)) as downloaded:

@@ -278,7 +278,7 @@ def _outcome(record: SourceRecord) -> str:
 
 
 def _so_far(record: SourceRecord) -> str:
-    """Say how much of a file is read whose rest was left for a later batch."""
+    """Return how much is read of a file whose rest was left for a later batch, in words."""
     if not record.has_holes:
         return f"read up to line {record.records_read}"
     return f"{plural(record.records_read, 'line')} read; left are {bytes_in_words(record)}"

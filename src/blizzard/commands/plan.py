@@ -207,7 +207,7 @@ def _partition(values: PartitionValues) -> str:
 
 
 def _cut_note(file: SourceFile, parts: int) -> str:
-    """Say how many tasks share a large file, or why they cannot, and what is left of it."""
+    """Return how many tasks share a file, or why they cannot, and what is left of it, in words."""
     notes = []
     if file.skip:
         where = f"; left are {in_words(file.to_read)}" if file.unread else ""

@@ -134,7 +134,7 @@ class SparkRunner:
         return True
 
     def _wish(self, unit: str, progress: Progress) -> Wish:
-        """Say what a unit (`pipeline/unit`) is to do; one of a job that has ended goes on."""
+        """Return what a unit (`pipeline/unit`) is to do; one of a job that has ended goes on."""
         overseer = self._overseers.get(unit.partition("/")[0])
         return Wish.GO_ON if overseer is None else overseer.answer(unit, progress)
 
