@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from blizzard.settings import PipelineSettings, SinkSettings
-from lake.clock import Clock
-from lake.options import StorageOptions
-from lake.partition import Template
-from lake.storage import Store
-from lake.units import mebibytes
+from lakebed.clock import Clock
+from lakebed.partition import Template
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from lakebed.units import mebibytes
 from penguin.pipeline import TableRun
 from penguin.settings import TableSettings
 from tests.support.builders import ID_AND_NAME, gz, ndjson, rows, source_settings

@@ -34,9 +34,9 @@ from blizzard.history import History, read_history
 from blizzard.lookout import Lookout
 from blizzard.plan import plan
 from blizzard.settings import RollingPolicy
-from lake.clock import Clock
-from lake.entry import Entry, Handoff, SourceRecord, digest, encode
-from lake.layout import data_file, journal_entry
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Handoff, SourceRecord, digest, encode
+from lakebed.layout import data_file, journal_entry
 from tests.support.bucket import LONG_AGO, Bucket
 from tests.support.builders import NOON, source_settings
 from tests.support.tables import Penguin, TableDirectory, rows_of

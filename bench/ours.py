@@ -16,7 +16,7 @@ from blizzard.service import Service
 from blizzard.settings import SparkSettings
 from blizzard.spark.runner import SparkRunner
 from blizzard.worker import OpenedStores, run_unit
-from lake.polling import Stop
+from lakebed.polling import Stop
 
 CORES = 2
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.ours import CORES
 from bench.workloads import Workload
-from lake.schema import FieldType
+from lakebed.schema import FieldType
 
 SPARK = {
     FieldType.STRING: "string",

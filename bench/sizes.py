@@ -29,10 +29,10 @@ from blizzard import known
 from blizzard.flow import Name
 from blizzard.history import History
 from blizzard.keeper import Keeper
-from lake.clock import Clock
-from lake.datafile import Bound, ColumnStatistics, FinishedFile
-from lake.entry import Entry, decode_entry, encode
-from lake.layout import DELTA_LOG, LAST_CHECKPOINT, data_file
+from lakebed.clock import Clock
+from lakebed.documents.data_file import Bound, ColumnStatistics, FinishedFile
+from lakebed.documents.entry import Entry, decode_entry, encode
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, data_file
 from penguin.drafting import file_statistics
 from penguin.flow import Add, TableFacts
 from penguin.table import Log

@@ -20,7 +20,7 @@ from blizzard.ndjson.decoder import Decoder
 from blizzard.ndjson.lines import Decoded, blocks
 from blizzard.settings import RollingPolicy
 from blizzard.writer import RollingWriter
-from lake.clock import Clock
+from lakebed.clock import Clock
 
 Result = TypeVar("Result")
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from lake.entry import SourceRecord
-from lake.schema import Field, FieldType, Schema
+from lakebed.documents.entry import SourceRecord
+from lakebed.schema import Field, FieldType, Schema
 from tests.support.tables import Row
 
 WIDE = Schema(

@@ -21,7 +21,7 @@ from typing import Any
 
 from blizzard.settings import SparkSettings
 from blizzard.spark.runner import SparkRunner
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import pipeline_settings
 from tests.support.cluster import ARCHIVE, Cluster, running_cluster
 from tests.support.pipelines import pipeline_of

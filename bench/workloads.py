@@ -20,7 +20,7 @@ import zstandard
 from isal import igzip
 
 from blizzard.compression import codec_of, decompress
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 HOURS = 50

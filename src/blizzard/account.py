@@ -12,8 +12,8 @@ from blizzard.line import Done
 from blizzard.reasons import AMISS, IN_WORDS, Reason
 from blizzard.settings import PipelineSettings
 from blizzard.sight import row_partitions_of
-from lake.entry import Entry, SourceRecord
-from lake.telemetry.events import Event
+from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.telemetry.events import Event
 
 
 @dataclass(slots=True)

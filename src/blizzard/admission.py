@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 
 from blizzard.history import History
 from blizzard.rivals import Precedence, precedence, rivals, unconfirmed
-from lake import layout
-from lake.entry import Entry, Receipt, digest
-from lake.errors import JournalLost, SourceContested, SourceMoved
-from lake.places import place_of
-from lake.storage import Reader
+from lakebed import layout
+from lakebed.documents.entry import Entry, Receipt, digest
+from lakebed.errors import JournalLost, SourceContested, SourceMoved
+from lakebed.locations import place_of
+from lakebed.storage.store import Reader
 
 NEW_JOURNAL = "or begin a new journal with blizzard journal new"
 

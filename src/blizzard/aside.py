@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from blizzard.history import read_entries
-from lake import layout
-from lake.errors import DocumentUnreadable, LakeError
-from lake.meta import HeldMeta, decode_held
-from lake.storage import Reader
+from lakebed import layout
+from lakebed.documents.pending_meta import HeldMeta, decode_held
+from lakebed.errors import DocumentUnreadable, LakeError
+from lakebed.storage.store import Reader
 
 HELD = 0
 GONE = 2

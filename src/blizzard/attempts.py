@@ -15,8 +15,8 @@ from typing import Any
 
 from blizzard.events import WorkDiscarded, WorkDone
 from blizzard.line import Done, Report
-from lake.errors import LakeError
-from lake.telemetry.events import Emit
+from lakebed.errors import LakeError
+from lakebed.telemetry.events import Emit
 
 NOTHING = Done()
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from blizzard.ndjson.exact import MAX_DEPTH
 from blizzard.ndjson.lines import MAX_LINE_BYTES
 from blizzard.settings import PipelineSettings, SourceSettings
-from lake.entry import SourceRecord, Stage
-from lake.partition import table_schema
+from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.partition import table_schema
 
 
 def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stage, str]:

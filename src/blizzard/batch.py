@@ -14,9 +14,9 @@ from blizzard.flow import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.outcome import Settled, settle
 from blizzard.rests import failed, untouched
 from blizzard.runner import RunFailed, Runner, RunnerDied, WorkersDied
-from lake.entry import Failure, SourceRecord, Stage, Started
-from lake.errors import JournalConflict, ObjectChanged, panic_as_error
-from lake.telemetry.events import Emit
+from lakebed.documents.entry import Failure, SourceRecord, Stage, Started
+from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
+from lakebed.telemetry.events import Emit
 
 PATIENCE = 2
 """Starts of a batch that may end without an entry before fewer files are taken at once."""

@@ -20,11 +20,11 @@ from blizzard.writers import (
     read_writer,
     standing,
 )
-from lake import layout
-from lake.clock import Clock
-from lake.errors import JournalConflict, LakeError
-from lake.storage import AlreadyThere, Reader, Store
-from lake.telemetry.events import Emit
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.errors import JournalConflict, LakeError
+from lakebed.storage.store import AlreadyThere, Reader, Store
+from lakebed.telemetry.events import Emit
 
 BEAT_SECS = 10.0
 """Seconds between two renewals of the note: a GET and a PUT for each running pipeline."""

@@ -28,7 +28,7 @@ from blizzard.sight import sink_location
 from blizzard.spark.archive import require_java
 from blizzard.spark.warm import NotMade, warm
 from blizzard.switch import set_handoff
-from lake.arguments import (
+from lakebed.arguments import (
     DONE,
     FAILED,
     Files,
@@ -43,16 +43,16 @@ from lake.arguments import (
     usage_is_checked,
     version_option,
 )
-from lake.config.models import same_place
-from lake.entry import Handoff
-from lake.errors import LakeError
-from lake.polling import Stop, stop_on_signals
-from lake.storage import Store
-from lake.telemetry.events import Emit, SettingNotActedOn, shared
-from lake.telemetry.health import Part, PartKind
-from lake.telemetry.logs import LogFormat, LogLevel, log_events
-from lake.telemetry.server import observed
-from lake.units import in_words
+from lakebed.config.models import same_place
+from lakebed.documents.entry import Handoff
+from lakebed.errors import LakeError
+from lakebed.polling import Stop, stop_on_signals
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.server import observed
+from lakebed.units import in_words
 from penguin import config as penguin_config
 from penguin import inline
 from penguin.metrics import METRICS as PENGUIN_METRICS

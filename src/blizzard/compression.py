@@ -13,7 +13,7 @@ from typing import cast
 import zstandard
 from isal import isal_zlib
 
-from lake.errors import LakeError, Whose
+from lakebed.errors import LakeError, Whose
 
 PIECE_BYTES = 1 << 20
 FIRST_BYTES = 16

@@ -22,9 +22,9 @@ from blizzard.settings import (
     SparkSettings,
     UploadSettings,
 )
-from lake.config.addresses import metrics_address
-from lake.config.loader import Fault, load_document, not_acted_on, not_available
-from lake.config.models import (
+from lakebed.config.addresses import metrics_address
+from lakebed.config.loader import Fault, load_document, not_acted_on, not_available
+from lakebed.config.models import (
     DeclaredField,
     DeclaredSchema,
     Document,
@@ -37,14 +37,14 @@ from lake.config.models import (
     same_place,
     storage_options,
 )
-from lake.entry import Handoff
-from lake.layout import PIPELINE_NAME, PROTOCOL
-from lake.lookback import Window
-from lake.partition import PARTITION_TYPES, Template
-from lake.places import place_of
-from lake.schema import Field, FieldType, Schema
-from lake.storage import local_path
-from lake.units import mebibytes
+from lakebed.documents.entry import Handoff
+from lakebed.layout import PIPELINE_NAME, PROTOCOL
+from lakebed.listing.lookback import Window
+from lakebed.locations import place_of
+from lakebed.partition import PARTITION_TYPES, Template
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.store import local_path
+from lakebed.units import mebibytes
 
 NOT_YET: Mapping[str, str] = {
     "schema.unknown_fields": "fields that are not declared are left out and counted",

@@ -13,13 +13,13 @@ from blizzard.pattern import is_hidden
 from blizzard.reasons import AMISS, NotTaken, Passed, Reason, Tally
 from blizzard.rests import failed
 from blizzard.settings import Compression, OnChange, SourceSettings
-from lake.entry import Failure, SourceRecord, Stage, Unread
-from lake.errors import LakeError
-from lake.lookback import Window
-from lake.partition import Template, check_value
-from lake.retry import Backoff
-from lake.schema import Field
-from lake.storage import ObjectFacts
+from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
+from lakebed.errors import LakeError
+from lakebed.listing.lookback import Window
+from lakebed.partition import Template, check_value
+from lakebed.retry import Backoff
+from lakebed.schema import Field
+from lakebed.storage.store import ObjectFacts
 
 RECORDS = (".ndjson", ".jsonl", ".json")
 PACKED = ("", *compression.SUFFIXES)

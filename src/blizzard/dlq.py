@@ -16,13 +16,13 @@ from enum import StrEnum
 from pydantic import TypeAdapter, ValidationError
 
 from blizzard.flow import Location
-from lake import layout
-from lake.clock import Clock
-from lake.entry import Entry, SourceRecord, Stage
-from lake.errors import DocumentUnreadable, LakeError, ObjectMissing, StoreUnavailable
-from lake.options import StorageOptions
-from lake.retry import Backoff
-from lake.storage import AlreadyThere, Reader, Store
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, SourceRecord, Stage
+from lakebed.errors import DocumentUnreadable, LakeError, ObjectMissing, StoreUnavailable
+from lakebed.retry import Backoff
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Reader, Store
 
 TRIES = 4
 

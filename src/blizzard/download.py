@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Self
 
 from blizzard.flow import SourceFile
-from lake.errors import LakeError, ObjectChanged, panic_as_error
-from lake.retry import Backoff
+from lakebed.errors import LakeError, ObjectChanged, panic_as_error
+from lakebed.retry import Backoff
 
 BUNDLE_BYTES = 256 * 1024
 MOST_IN_A_BUNDLE = 16

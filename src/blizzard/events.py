@@ -6,10 +6,10 @@ from dataclasses import field as of_dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from lake.telemetry.events import Event, Level
-from lake.telemetry.health import Part, PartKind, Sign, Working
-from lake.telemetry.measures import Age, Count, Measure, Observe, Reading
-from lake.units import in_words
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.health import Part, PartKind, Sign, Working
+from lakebed.telemetry.measures import Age, Count, Measure, Observe, Reading
+from lakebed.units import in_words
 
 
 class Step(StrEnum):

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from lake.datafile import FinishedFile
-from lake.partition import PartitionValues, Template, TemplatePart
-from lake.schema import Field, FieldType, Schema
+from lakebed.documents.data_file import FinishedFile
+from lakebed.partition import PartitionValues, Template, TemplatePart
+from lakebed.schema import Field, FieldType, Schema
 
 ANY = "%s"
 TIME_TYPES = (FieldType.TIMESTAMP, FieldType.DATE)

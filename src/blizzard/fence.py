@@ -7,10 +7,10 @@ run have none. Both look back: an entry that does not follow the one before it i
 batch that goes after a clean-up names nothing that this has taken.
 """
 
-from lake import layout
-from lake.entry import Entry, digest, encode
-from lake.errors import FilesCollected, JournalConflict
-from lake.storage import AlreadyThere, Store
+from lakebed import layout
+from lakebed.documents.entry import Entry, digest, encode
+from lakebed.errors import FilesCollected, JournalConflict
+from lakebed.storage.store import AlreadyThere, Store
 
 
 def append_beside(store: Store, entry: Entry) -> bool:

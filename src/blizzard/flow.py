@@ -15,11 +15,11 @@ from blizzard.eventtime import RowPartitions
 from blizzard.line import Address, Done
 from blizzard.ranges import ByteRange
 from blizzard.settings import RollingPolicy, UploadSettings
-from lake.clock import Clock
-from lake.datafile import ColumnStatistics, FinishedFile
-from lake.entry import SourceRecord, Unread
-from lake.options import StorageOptions
-from lake.schema import Schema
+from lakebed.clock import Clock
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.entry import SourceRecord, Unread
+from lakebed.schema import Schema
+from lakebed.storage.options import StorageOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,11 +22,12 @@ from blizzard.admission import refuse_half_begun
 from blizzard.fence import append_beside
 from blizzard.named import Books, last_part, mark_of, named_by_metas, read_books
 from blizzard.snapshot import Snapshot, SnapshotBroken, read_latest
-from lake import layout, listing
-from lake.clock import Clock
-from lake.entry import Entry
-from lake.errors import JournalConflict
-from lake.storage import ObjectFacts, Reader, Store
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry
+from lakebed.errors import JournalConflict
+from lakebed.listing import sort
+from lakebed.storage.store import ObjectFacts, Reader, Store
 
 CONCURRENT = 16
 TRIES = 3
@@ -178,7 +179,7 @@ def _leftovers(
     found = [
         (facts, Kind.UNFINISHED)
         for facts in store.unfinished()
-        if layout.belongs_to(pipeline, listing.finished_name(facts.path))
+        if layout.belongs_to(pipeline, sort.finished_name(facts.path))
     ]
     found += [
         (facts, Kind.REPLACED) for facts in listed if _is_replaced(facts.path, pipeline, newest)

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.eventtime import DAY, RowPartitions
-from lake.errors import LakeError, Whose
-from lake.partition import NULL_FOLDER, escape
-from lake.schema import Field, FieldType
+from lakebed.errors import LakeError, Whose
+from lakebed.partition import NULL_FOLDER, escape
+from lakebed.schema import Field, FieldType
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_FOLDER = 255

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from blizzard.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.ndjson.values import TAKE, JsonValue, Nested, Number, Refused
-from lake.schema import FieldType
+from lakebed.schema import FieldType
 
 PREFERRED = (
     FieldType.BOOLEAN,

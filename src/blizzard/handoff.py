@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
-from lake import layout
-from lake.datafile import FinishedFile
-from lake.entry import Entry, Handoff
-from lake.meta import Meta, encode_meta
-from lake.storage import Created, Store
+from lakebed import layout
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry, Handoff
+from lakebed.documents.pending_meta import Meta, encode_meta
+from lakebed.storage.store import Created, Store
 
 CONCURRENT = 16
 """Metas that are written, or files that are moved, at a time."""

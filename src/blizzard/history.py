@@ -13,10 +13,17 @@ from itertools import count
 from blizzard import snapshot
 from blizzard.flow import Known, Name
 from blizzard.known import Blocks, Cursor, KnownBroken, Segment, needs_mark, open_segment
-from lake import layout
-from lake.entry import Entry, Receipt, SourceRecord, decode_entry, decode_receipt, digest
-from lake.errors import DocumentUnreadable, StoreUnavailable
-from lake.storage import Reader
+from lakebed import layout
+from lakebed.documents.entry import (
+    Entry,
+    Receipt,
+    SourceRecord,
+    decode_entry,
+    decode_receipt,
+    digest,
+)
+from lakebed.errors import DocumentUnreadable, StoreUnavailable
+from lakebed.storage.store import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

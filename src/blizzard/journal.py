@@ -26,10 +26,10 @@ from blizzard.history import (
 from blizzard.keeper import Keeper
 from blizzard.protocol import agree_on_protocol, require_handoff
 from blizzard.rivals import unconfirmed
-from lake import layout
-from lake.clock import Clock
-from lake.datafile import FinishedFile
-from lake.entry import (
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import (
     Entry,
     Handoff,
     SourceRecord,
@@ -38,14 +38,9 @@ from lake.entry import (
     decode_started,
     encode,
 )
-from lake.errors import (
-    JournalConflict,
-    JournalLost,
-    LakeError,
-    StoreUnavailable,
-)
-from lake.retry import Backoff
-from lake.storage import AlreadyThere, Store
+from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
+from lakebed.retry import Backoff
+from lakebed.storage.store import AlreadyThere, Store
 
 TRIES = 6
 MAINTENANCE = ("gc", "redo", "retry")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from blizzard import snapshot
 from blizzard.history import History
 from blizzard.known import SegmentRef, merged, to_merge, write_segment
-from lake import layout
-from lake.clock import Clock
-from lake.storage import Store
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.storage.store import Store
 
 EVERY_ENTRIES = 100
 """Entries after which a snapshot is written."""

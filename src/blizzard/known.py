@@ -22,10 +22,10 @@ from uuid import UUID
 from pydantic import TypeAdapter, ValidationError
 
 from blizzard.flow import Name
-from lake import layout
-from lake.errors import LakeError
-from lake.storage import Reader, Store
-from lake.units import mebibytes
+from lakebed import layout
+from lakebed.errors import LakeError
+from lakebed.storage.store import Reader, Store
+from lakebed.units import mebibytes
 
 BLOCK = 1000
 """Names in a block."""

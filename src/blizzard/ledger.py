@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from blizzard.aside import Aside, Fates, read_aside
 from blizzard.history import entry_numbers, read_receipt
-from lake import layout
-from lake.entry import Entry, Receipt, decode_entry, digest
-from lake.errors import LakeError, StoreUnavailable, Whose
-from lake.storage import Reader
+from lakebed import layout
+from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
+from lakebed.errors import LakeError, StoreUnavailable, Whose
+from lakebed.storage.store import Reader
 
 
 class NoSuchEntry(LakeError):

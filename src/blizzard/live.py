@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from blizzard.events import BatchProgress, BatchStarted, UnitsEnded
 from blizzard.line import Progress, Report
-from lake.telemetry.events import Emit, Event
+from lakebed.telemetry.events import Emit, Event
 
 
 @dataclass(slots=True)

@@ -22,13 +22,13 @@ from blizzard.history import Before
 from blizzard.reasons import NotTaken, Reason
 from blizzard.settings import SourceSettings
 from blizzard.watch import MOST_RANGES, Range, Watch, Watcher
-from lake.entry import SourceRecord, Stage
-from lake.errors import ListingUnordered
-from lake.listing import Guide, Oddity, end_of
-from lake.lookback import Window
-from lake.partition import Template
-from lake.schema import Field
-from lake.storage import ObjectFacts, Reader
+from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.errors import ListingUnordered
+from lakebed.listing.lookback import Window
+from lakebed.listing.sort import Guide, Oddity, end_of
+from lakebed.partition import Template
+from lakebed.schema import Field
+from lakebed.storage.store import ObjectFacts, Reader
 
 MOST_HEADS = 100
 """Files that are looked at one by one because they are due; beyond that, a sweep is made."""

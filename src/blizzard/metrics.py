@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-import lake.errors
+import lakebed.errors
 import penguin.errors
 from blizzard.events import Retried, Step
 from blizzard.reasons import AMISS
-from lake.entry import Stage
-from lake.errors import codes_in
-from lake.telemetry.measures import LONG, QUICK, Kind, Spec, each
+from lakebed.documents.entry import Stage
+from lakebed.errors import codes_in
+from lakebed.telemetry.measures import LONG, QUICK, Kind, Spec, each
 
 PIPELINE = ("pipeline",)
 
@@ -45,7 +45,7 @@ FAILURES: Mapping[Stage, tuple[str, ...]] = {
 STEP_FAILURES = tuple(
     sorted(
         {
-            *codes_in(vars(lake.errors)),
+            *codes_in(vars(lakebed.errors)),
             *codes_in(vars(penguin.errors)),
             "commits_behind",
             "executors_unfit",

@@ -24,12 +24,12 @@ from blizzard.history import Before, History
 from blizzard.past import inherited
 from blizzard.renewal import in_chunks
 from blizzard.settings import SourceSettings
-from lake import layout
-from lake.clock import Clock
-from lake.entry import Entry, SourceRecord, decode_entry, digest, encode
-from lake.errors import JournalConflict, LakeError, StoreUnavailable, Whose
-from lake.places import place_of, written_out
-from lake.storage import ObjectFacts, Reader, Store
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, SourceRecord, decode_entry, digest, encode
+from lakebed.errors import JournalConflict, LakeError, StoreUnavailable, Whose
+from lakebed.locations import place_of, written_out
+from lakebed.storage.store import ObjectFacts, Reader, Store
 
 
 class NothingToMove(LakeError):

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blizzard.history import read_receipt
-from lake import layout
-from lake.entry import Entry, decode_entry, digest
-from lake.errors import DocumentUnreadable, JournalLost
-from lake.meta import decode_meta
-from lake.storage import ObjectFacts, Reader
+from lakebed import layout
+from lakebed.documents.entry import Entry, decode_entry, digest
+from lakebed.documents.pending_meta import decode_meta
+from lakebed.errors import DocumentUnreadable, JournalLost
+from lakebed.storage.store import ObjectFacts, Reader
 
 TAIL = 64 * 1024
 MAGIC = b"PAR1"

@@ -12,8 +12,8 @@ from itertools import chain
 
 from blizzard.flow import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.rests import left_of, lines_before, parts_of, untouched
-from lake.datafile import FinishedFile
-from lake.entry import SourceRecord
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import SourceRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,8 @@ from blizzard.history import Before
 from blizzard.lookout import Books, Lookout
 from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.sight import OpenReader, lookouts, source_location
-from lake.clock import Clock
-from lake.entry import SourceRecord
+from lakebed.clock import Clock
+from lakebed.documents.entry import SourceRecord
 
 THINK_AGAIN_SECS = 10.0
 """Files that wait for their batch are thought of this often, however rare the looks are."""

@@ -7,11 +7,11 @@ from blizzard.admission import refuse_moved, refuse_other_names
 from blizzard.history import learn_sources, read_receipt
 from blizzard.journal import Identity
 from blizzard.named import entries_in
-from lake import layout
-from lake.entry import Entry, SourceRecord, decode_entry, digest
-from lake.errors import JournalConflict, JournalLost, LakeError
-from lake.meta import decode_meta
-from lake.storage import Reader
+from lakebed import layout
+from lakebed.documents.entry import Entry, SourceRecord, decode_entry, digest
+from lakebed.documents.pending_meta import decode_meta
+from lakebed.errors import JournalConflict, JournalLost, LakeError
+from lakebed.storage.store import Reader
 
 LastCommitted = Callable[[str, str], int | None]
 """Asks the Delta log for the last committed entry of a pipeline's journal."""

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lake.listing import LAST
+from lakebed.listing.sort import LAST
 
 WILD = re.compile(r"[*?\[]")
 LOST_AND_FOUND = "lost+found"

@@ -36,11 +36,11 @@ from blizzard.sight import (
     source_location,
 )
 from blizzard.trigger import Waiting, should_start
-from lake.clock import Clock
-from lake.entry import Entry, Handoff, SourceRecord, Started
-from lake.errors import JournalConflict, LakeError, Whose
-from lake.storage import Store
-from lake.telemetry.events import Emit, Event, code_of
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Handoff, SourceRecord, Started
+from lakebed.errors import JournalConflict, LakeError, Whose
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Emit, Event, code_of
 
 DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from blizzard.flow import SourceFile
 from blizzard.ndjson.lines import BYTE_ORDER_MARK
-from lake.entry import Unread
+from lakebed.documents.entry import Unread
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from blizzard.pattern import Pattern, is_hidden
-from lake.config.loader import Fault
-from lake.config.models import Document, KeyPath, Source
-from lake.storage import local_path
+from lakebed.config.loader import Fault
+from lakebed.config.models import Document, KeyPath, Source
+from lakebed.storage.store import local_path
 
 Place = Callable[[str], tuple[str, Pattern | None]]
 """Divides the path of a source into its folder and the names that are meant below it."""

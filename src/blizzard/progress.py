@@ -7,7 +7,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TransferSpeed
 from rich.text import Text
 
 from blizzard.events import BatchProgress, BatchStarted, UnitsEnded
-from lake.telemetry.events import Event
+from lakebed.telemetry.events import Event
 
 
 class Display:

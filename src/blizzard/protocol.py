@@ -1,10 +1,10 @@
 """What a table directory says of itself, written before any data file and obeyed ever after."""
 
-from lake import layout
-from lake.entry import Handoff, Protocol, decode_protocol, encode
-from lake.errors import ProtocolConflict, StoreUnavailable
-from lake.exclusive import probe
-from lake.storage import Reader, Store
+from lakebed import layout
+from lakebed.documents.entry import Handoff, Protocol, decode_protocol, encode
+from lakebed.errors import ProtocolConflict, StoreUnavailable
+from lakebed.storage.create_only import probe
+from lakebed.storage.store import Reader, Store
 
 
 def agree_on_protocol(store: Store, handoff: Handoff) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from blizzard.masters import leads_to_loopback, runs_in_this_process, stays_on_this_machine
-from lake.config.loader import Fault
-from lake.config.models import Document, KeyPath
-from lake.storage import local_path
+from lakebed.config.loader import Fault
+from lakebed.config.models import Document, KeyPath
+from lakebed.storage.store import local_path
 
 
 def faults(document: Document) -> Iterator[Fault]:

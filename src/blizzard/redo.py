@@ -14,12 +14,12 @@ from blizzard.admission import refuse_closed, refuse_half_begun
 from blizzard.aside import GONE, HELD, Fates, notes
 from blizzard.fence import append_beside
 from blizzard.history import History, read_entries, read_history
-from lake import layout
-from lake.clock import Clock
-from lake.entry import Entry, Failure, SourceRecord, Stage
-from lake.errors import JournalConflict
-from lake.meta import HeldMeta
-from lake.storage import Reader, Store
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage
+from lakebed.documents.pending_meta import HeldMeta
+from lakebed.errors import JournalConflict
+from lakebed.storage.store import Reader, Store
 
 MISSING = "file_missing"
 LOST = "output_lost"

@@ -15,11 +15,11 @@ from blizzard.history import read_receipt
 from blizzard.journal import Identity
 from blizzard.past import LastCommitted, Past, begun, check_past, id_of, opening_of, past_of
 from blizzard.protocol import agree_on_protocol
-from lake import layout
-from lake.clock import Clock
-from lake.entry import Entry, Lineage, Receipt, SourceRecord, digest, encode
-from lake.errors import JournalConflict
-from lake.storage import AlreadyThere, Reader, Store
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Lineage, Receipt, SourceRecord, digest, encode
+from lakebed.errors import JournalConflict
+from lakebed.storage.store import AlreadyThere, Reader, Store
 
 CHUNK = 5000
 """How many source files one `inherited` entry repeats."""

@@ -8,10 +8,10 @@ are lost; the source files, in contrast, are safe where they are.
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from lake import layout
-from lake.entry import decode_entry, decode_receipt
-from lake.errors import LakeError, Whose
-from lake.storage import Reader
+from lakebed import layout
+from lakebed.documents.entry import decode_entry, decode_receipt
+from lakebed.errors import LakeError, Whose
+from lakebed.storage.store import Reader
 
 SURELY_FINE = timedelta(hours=1)
 """Below this nobody's retention is near, and the log need not be asked."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from blizzard.flow import SourceFile
 from blizzard.ranges import ByteRange
-from lake.entry import Failure, SourceRecord, Unread
+from lakebed.documents.entry import Failure, SourceRecord, Unread
 
 FEW = 3
 """How many byte ranges are named in a message; the journal has them all."""

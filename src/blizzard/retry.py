@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from blizzard.admission import refuse_closed, refuse_half_begun
 from blizzard.fence import append_beside
 from blizzard.history import read_entries, read_history
-from lake import layout
-from lake.clock import Clock
-from lake.entry import Entry, SourceRecord
-from lake.errors import JournalConflict
-from lake.storage import Reader, Store
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.errors import JournalConflict
+from lakebed.storage.store import Reader, Store
 
 TRIES = 3
 

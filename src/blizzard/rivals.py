@@ -10,10 +10,10 @@ from enum import Enum, auto
 
 from blizzard.history import History, read_history
 from blizzard.writers import Life, life_of, read_writer, this_machine
-from lake import layout
-from lake.entry import Entry
-from lake.places import place_of
-from lake.storage import Reader
+from lakebed import layout
+from lakebed.documents.entry import Entry
+from lakebed.locations import place_of
+from lakebed.storage.store import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

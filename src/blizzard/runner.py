@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blizzard.flow import UnitOutcome, Work, WorkUnit
-from lake.errors import LakeError, Whose
+from lakebed.errors import LakeError, Whose
 
 
 class WorkersDied(LakeError):

@@ -13,10 +13,10 @@ from blizzard.config import place
 from blizzard.discovery import why_not_ours
 from blizzard.guess import GuessedField, guess, section
 from blizzard.settings import SourceSettings
-from lake.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
-from lake.errors import LakeError
-from lake.schema import FieldType
-from lake.storage import ObjectFacts, Reader
+from lakebed.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
+from lakebed.errors import LakeError
+from lakebed.schema import FieldType
+from lakebed.storage.store import ObjectFacts, Reader
 
 FILES = 5
 LINES = 100

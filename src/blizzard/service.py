@@ -34,12 +34,12 @@ from blizzard.sight import identity_of
 from blizzard.spark.output import Severity
 from blizzard.spark.runner import SparkRunner
 from blizzard.writers import this_machine
-from lake.clock import Clock
-from lake.entry import Entry
-from lake.errors import ConfigInvalid, LakeError, SchemaConflict
-from lake.polling import Stop, run_step, run_together
-from lake.storage import Reader, Store
-from lake.telemetry.events import Emit, shared
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry
+from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict
+from lakebed.polling import Stop, run_step, run_together
+from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import Emit, shared
 from penguin import inline
 from penguin.settings import TableSettings
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from blizzard.pattern import Pattern
-from lake.entry import Handoff
-from lake.lookback import Window
-from lake.options import StorageOptions
-from lake.partition import Template
-from lake.schema import Schema
-from lake.units import mebibytes
+from lakebed.documents.entry import Handoff
+from lakebed.listing.lookback import Window
+from lakebed.partition import Template
+from lakebed.schema import Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.units import mebibytes
 
 
 class Compression(StrEnum):

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from blizzard.dlq import DeadLetter, Queue
 from blizzard.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
-from lake.arguments import Output
-from lake.entry import Handoff
-from lake.units import in_words
+from lakebed.arguments import Output
+from lakebed.documents.entry import Handoff
+from lakebed.units import in_words
 
 
 def results(rows: list[dict[str, Any]], output: Output) -> None:

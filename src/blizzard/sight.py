@@ -21,17 +21,11 @@ from blizzard.lookout import Lookout
 from blizzard.plan import plan, to_recognise
 from blizzard.protocol import require_handoff
 from blizzard.settings import PipelineSettings, SourceSettings
-from lake.clock import Clock
-from lake.errors import (
-    JournalLost,
-    LakeError,
-    ObjectMissing,
-    ProtocolConflict,
-    SourceContested,
-)
-from lake.partition import table_schema
-from lake.places import written_out
-from lake.storage import Reader
+from lakebed.clock import Clock
+from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict, SourceContested
+from lakebed.locations import written_out
+from lakebed.partition import table_schema
+from lakebed.storage.store import Reader
 
 OpenReader = Callable[[Location], Reader]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pydantic import TypeAdapter, ValidationError
 
 from blizzard.known import SegmentRef
-from lake import layout
-from lake.entry import SourceRecord
-from lake.errors import LakeError
-from lake.storage import Reader, Store
+from lakebed import layout
+from lakebed.documents.entry import SourceRecord
+from lakebed.errors import LakeError
+from lakebed.storage.store import Reader, Store
 
 FORMAT = 1
 FORMAT_2 = 2

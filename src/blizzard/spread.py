@@ -24,8 +24,8 @@ from blizzard.writer import (
     batch_cost,
     repeating_columns,
 )
-from lake.clock import Clock
-from lake.partition import PartitionValues
+from lakebed.clock import Clock
+from lakebed.partition import PartitionValues
 
 MAX_OPEN_FILES = 64
 """Two and a half days by the hour. A task has at most two sets of files open, and a process often

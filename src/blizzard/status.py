@@ -19,11 +19,11 @@ from blizzard.reasons import NotTaken, Reason
 from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.sight import OpenReader, look_at, sink_location
 from blizzard.writers import Machine, WriterStatus, this_machine, writer_status
-from lake.clock import Clock
-from lake.entry import Entry, Handoff, Receipt, Stage, digest
-from lake.errors import LakeError, ObjectMissing
-from lake.places import written_out
-from lake.storage import Reader
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Handoff, Receipt, Stage, digest
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.locations import written_out
+from lakebed.storage.store import Reader
 
 FEW = 10
 """How many failed files, and how many folders, of a source are named."""

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from blizzard.protocol import latest_protocol, latest_protocol_number
-from lake import layout
-from lake.entry import Entry, Handoff, Protocol, decode_entry, encode
-from lake.errors import ProtocolConflict, StoreUnavailable
-from lake.storage import AlreadyThere, Reader, Store
+from lakebed import layout
+from lakebed.documents.entry import Entry, Handoff, Protocol, decode_entry, encode
+from lakebed.errors import ProtocolConflict, StoreUnavailable
+from lakebed.storage.store import AlreadyThere, Reader, Store
 
 LastCommitted = Callable[[str, str], int | None]
 """Asks the Delta log for the last committed entry of a pipeline's journal."""

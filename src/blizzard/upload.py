@@ -11,11 +11,11 @@ from typing import Self
 from blizzard.flow import ClosedFile
 from blizzard.line import Done, Progress
 from blizzard.settings import UploadSettings
-from lake.datafile import FinishedFile
-from lake.errors import LakeError, StoreUnavailable, panic_as_error
-from lake.layout import TablePath, data_file, outbox
-from lake.retry import Backoff
-from lake.storage import ObjectFacts, Store
+from lakebed.documents.data_file import FinishedFile
+from lakebed.errors import LakeError, StoreUnavailable, panic_as_error
+from lakebed.layout import TablePath, data_file, outbox
+from lakebed.retry import Backoff
+from lakebed.storage.store import ObjectFacts, Store
 
 TRIES = 4
 BACKOFF = Backoff(limit_secs=10)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.flow import Name
-from lake.listing import end_of
+from lakebed.listing.sort import end_of
 
 MOST_NAMES = 5000
 """Names above its mark that a folder may have; beyond that, a quick look would be no quick one."""

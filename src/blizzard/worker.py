@@ -29,13 +29,13 @@ from blizzard.rests import failed, untouched
 from blizzard.spread import SpreadWriter
 from blizzard.upload import Uploads
 from blizzard.writer import Repeating, RollingWriter
-from lake.datafile import FinishedFile
-from lake.entry import Failure, SourceRecord, Stage, Unread
-from lake.errors import LakeError, ObjectChanged, machine_trouble
-from lake.partition import PartitionValues
-from lake.retry import may_mend
-from lake.schema import Schema
-from lake.storage import Reader, Store
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
+from lakebed.errors import LakeError, ObjectChanged, machine_trouble
+from lakebed.partition import PartitionValues
+from lakebed.retry import may_mend
+from lakebed.schema import Schema
+from lakebed.storage.store import Reader, Store
 
 DECODED_BUDGET = 64 * 1024 * 1024
 """Arrow bytes of one source file that are kept until its last line has parsed."""

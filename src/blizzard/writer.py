@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from blizzard.flow import ClosedFile
 from blizzard.rolling import OpenFile, file_is_full, row_group_is_full
 from blizzard.settings import Codec, RollingPolicy
-from lake.clock import Clock
-from lake.footer import statistics
-from lake.partition import PartitionValues
+from lakebed.clock import Clock
+from lakebed.documents.parquet_footer import statistics
+from lakebed.partition import PartitionValues
 
 SAMPLE_ROWS = 10_000
 MOST_DISTINCT = 0.5

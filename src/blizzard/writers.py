@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from lake import layout
-from lake.errors import DocumentUnreadable
-from lake.storage import Reader
+from lakebed import layout
+from lakebed.errors import DocumentUnreadable
+from lakebed.storage.store import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from urllib.parse import unquote
 
-from lake.errors import StoreUnavailable
-from lake.layout import (
+from lakebed.errors import StoreUnavailable
+from lakebed.layout import (
     DELTA_LOG,
     SCAN_TRANSACTION,
     file_id,
@@ -28,8 +28,8 @@ from lake.layout import (
     log_version_number,
     stranger_transaction,
 )
-from lake.storage import ObjectFacts, Reader
-from lake.watermark import named_at
+from lakebed.listing.watermark import named_at
+from lakebed.storage.store import ObjectFacts, Reader
 from penguin.expiry import checkpoints
 from penguin.flow import TableFacts
 from penguin.logfile import LAST_MOMENT, Actions, read_checkpoint, read_version

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lake.arguments import (
+from lakebed.arguments import (
     DONE,
     FAILED,
     Files,
@@ -22,12 +22,12 @@ from lake.arguments import (
     usage_is_checked,
     version_option,
 )
-from lake.clock import Clock
-from lake.errors import LakeError
-from lake.polling import Stop, run_step, run_together, stop_on_signals
-from lake.telemetry.events import Emit, SettingNotActedOn, shared
-from lake.telemetry.health import Part, PartKind
-from lake.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.polling import Stop, run_step, run_together, stop_on_signals
+from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin import given, orders, report, show
 from penguin.settings import PenguinSettings
 
@@ -64,7 +64,7 @@ def run(
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
         raise typer.Exit(_explain(settings, output))
-    from lake.telemetry.server import observed  # noqa: PLC0415
+    from lakebed.telemetry.server import observed  # noqa: PLC0415
     from penguin.metrics import METRICS  # noqa: PLC0415
 
     with (

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, assert_never
 
-from lake.clock import Clock
-from lake.datafile import FinishedFile
-from lake.entry import encode
-from lake.errors import LakeError
-from lake.layout import file_name, log_version, receipt
-from lake.meta import EntryName
-from lake.retry import Backoff
-from lake.storage import Reader, Store
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import encode
+from lakebed.documents.pending_meta import EntryName
+from lakebed.errors import LakeError
+from lakebed.layout import file_name, log_version, receipt
+from lakebed.retry import Backoff
+from lakebed.storage.store import Reader, Store
 from penguin.actions import touched_since
 from penguin.errors import CommitFailed, TableExists
 from penguin.flow import Add, CommitPlan, Position, TableFacts, Waiting

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from lake.config.addresses import metrics_address
-from lake.config.loader import Fault, load_document, not_acted_on
-from lake.config.models import Document, Table, same_place, storage_options, template_keys
-from lake.lookback import Window
+from lakebed.config.addresses import metrics_address
+from lakebed.config.loader import Fault, load_document, not_acted_on
+from lakebed.config.models import Document, Table, same_place, storage_options, template_keys
+from lakebed.listing.lookback import Window
 from penguin.settings import DiscoverBy, Evolution, PenguinSettings, TableSettings
 
 NOT_YET: Mapping[str, str] = {}

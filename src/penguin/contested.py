@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from lake.datafile import FinishedFile
-from lake.entry import Entry, decode_entry
-from lake.errors import DocumentUnreadable, LakeError, Whose
-from lake.layout import (
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry, decode_entry
+from lakebed.documents.pending_meta import EntryName, entry_named_by
+from lakebed.errors import DocumentUnreadable, LakeError, Whose
+from lakebed.layout import (
     DISCARDED,
     file_name,
     held_transaction,
     journal_entry,
     journal_transaction,
 )
-from lake.meta import EntryName, entry_named_by
-from lake.storage import Reader
+from lakebed.storage.store import Reader
 from penguin.flow import Fate, Transactions
 from penguin.held import HeldFile, read_held
 from penguin.table import Snapshot

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lake.clock import Clock
-from lake.datafile import FinishedFile
-from lake.meta import EntryName
-from lake.telemetry.events import Emit, code_of
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.pending_meta import EntryName
+from lakebed.telemetry.events import Emit, code_of
 from penguin.events import (
     BacklogSeen,
     EntryNotHandedOff,

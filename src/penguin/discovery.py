@@ -8,7 +8,7 @@ behind its log, was rolled back, and nothing more of that pipeline is committed.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lake.entry import (
+from lakebed.documents.entry import (
     Entry,
     Handoff,
     Protocol,
@@ -17,8 +17,8 @@ from lake.entry import (
     decode_receipt,
     digest_number,
 )
-from lake.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
-from lake.layout import (
+from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
+from lakebed.layout import (
     OURS,
     PIPELINE_NAME,
     PROTOCOL,
@@ -31,7 +31,7 @@ from lake.layout import (
     protocol_number,
     receipt,
 )
-from lake.storage import Reader
+from lakebed.storage.store import Reader
 from penguin.errors import JournalBroken, LogRolledBack
 from penguin.flow import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.recent import Recent

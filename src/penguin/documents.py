@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from lake.storage import ObjectFacts, Reader
+from lakebed.storage.store import ObjectFacts, Reader
 
 CONCURRENT = 16
 

@@ -6,11 +6,11 @@ What the plan names is looked at once more, and planned again without what is no
 from collections.abc import Callable
 from dataclasses import replace
 
-from lake.datafile import FinishedFile
-from lake.entry import Entry
-from lake.layout import held_transaction
-from lake.partition import Template
-from lake.storage import Reader
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.layout import held_transaction
+from lakebed.partition import Template
+from lakebed.storage.store import Reader
 from penguin import evolution, stats
 from penguin.committer import Lacking, missing_files
 from penguin.flow import (

@@ -1,6 +1,6 @@
 """What can go wrong between a journal and the Delta log."""
 
-from lake.errors import LakeError, Whose
+from lakebed.errors import LakeError, Whose
 
 
 class TableUnreadable(LakeError):

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from lake.telemetry.events import Event, Level
-from lake.telemetry.health import Halted, Part, PartKind, Resumed, Sign
-from lake.telemetry.measures import Age, Count, Measure, Observe, Reading
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.health import Halted, Part, PartKind, Resumed, Sign
+from lakebed.telemetry.measures import Age, Count, Measure, Observe, Reading
 from penguin.flow import HoldCode
 
 FEW = 10

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lake.layout import log_version_number
-from lake.storage import ObjectFacts
+from lakebed.layout import log_version_number
+from lakebed.storage.store import ObjectFacts
 from penguin.interval import parse_interval
 
 CLEANS_UP = "delta.enableExpiredLogCleanup"

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lake.datafile import ColumnStatistics
+from lakebed.documents.data_file import ColumnStatistics
 from penguin.flow import DeltaField, DeltaSchema
 
 PLAIN: Mapping[pa.DataType, str] = {

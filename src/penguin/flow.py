@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any
 
-from lake.datafile import FinishedFile
-from lake.entry import Entry, Handoff, Receipt, digest_number
-from lake.errors import LakeError
-from lake.layout import (
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry, Handoff, Receipt, digest_number
+from lakebed.documents.pending_meta import EntryName
+from lakebed.errors import LakeError
+from lakebed.layout import (
     SCAN_TRANSACTION,
     TablePath,
     digest_transaction,
@@ -19,7 +20,6 @@ from lake.layout import (
     pipeline_transaction,
     stranger_transaction,
 )
-from lake.meta import EntryName
 
 DeltaSchema = dict[str, Any]
 """A schema as the Delta protocol writes it."""

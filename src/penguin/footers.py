@@ -10,8 +10,8 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lake.datafile import ColumnStatistics
-from lake.footer import statistics
+from lakebed.documents.data_file import ColumnStatistics
+from lakebed.documents.parquet_footer import statistics
 from penguin.errors import FileUnfit
 from penguin.fileschema import file_schema
 from penguin.flow import DeltaSchema

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lake.datafile import ColumnStatistics, FinishedFile
-from lake.layout import TablePath, stranger_transaction
-from lake.meta import Meta
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.pending_meta import Meta
+from lakebed.layout import TablePath, stranger_transaction
 from penguin.flow import DeltaSchema
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from lake.arguments import usage_is_checked
+from lakebed.arguments import usage_is_checked
 from penguin import config
 from penguin.settings import PenguinSettings, TableSettings
 

@@ -10,10 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
-from lake.datafile import FinishedFile
-from lake.entry import decode_entry, digest
-from lake.errors import DocumentUnreadable
-from lake.layout import (
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import decode_entry, digest
+from lakebed.documents.pending_meta import (
+    EntryName,
+    HeldMeta,
+    decode_held,
+    encode_meta,
+    entry_named_by,
+)
+from lakebed.errors import DocumentUnreadable
+from lakebed.layout import (
     HELD,
     META_SUFFIX,
     discarded_meta,
@@ -24,8 +31,7 @@ from lake.layout import (
     journal_entry,
     journal_transaction,
 )
-from lake.meta import EntryName, HeldMeta, decode_held, encode_meta, entry_named_by
-from lake.storage import Reader, Store
+from lakebed.storage.store import Reader, Store
 from penguin.documents import Documents
 from penguin.flow import Fate, Hold, HoldCode, ReadyEntry, Releasable, Transactions
 from penguin.listed import objects

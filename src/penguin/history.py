@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lake.layout import log_version
-from lake.storage import Reader
+from lakebed.layout import log_version
+from lakebed.storage.store import Reader
 
 END_OF_TIME = 253_402_300_800_000
 """The milliseconds of the year 10000."""

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from lake.entry import Handoff
-from lake.errors import LakeError
-from lake.layout import file_id, is_parquet
-from lake.listing import Oddity
-from lake.storage import ObjectFacts, Reader
+from lakebed.documents.entry import Handoff
+from lakebed.errors import LakeError
+from lakebed.layout import file_id, is_parquet
+from lakebed.listing.sort import Oddity
+from lakebed.storage.store import ObjectFacts, Reader
 from penguin.actions import NOTHING, read_log
 from penguin.errors import FileUnfit
 from penguin.footers import read_footer

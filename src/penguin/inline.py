@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from lake.clock import Clock
-from lake.errors import SchemaConflict
-from lake.options import StorageOptions
-from lake.telemetry.events import Emit
+from lakebed.clock import Clock
+from lakebed.errors import SchemaConflict
+from lakebed.storage.options import StorageOptions
+from lakebed.telemetry.events import Emit
 from penguin.settings import Evolution, TableSettings
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def committer(
     run: TableRun | None = None
 
     def commit() -> int:
-        from lake.storage import Store  # noqa: PLC0415
+        from lakebed.storage.store import Store  # noqa: PLC0415
         from penguin.pipeline import TableRun, commit_all  # noqa: PLC0415
 
         nonlocal run
@@ -67,7 +67,7 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
 
 def retention(uri: str, options: StorageOptions) -> timedelta:
     """Say how long a table keeps files that its log does not name, also before there is a table."""
-    from lake.storage import Reader, local_path  # noqa: PLC0415
+    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin import patience  # noqa: PLC0415
     from penguin.table import LogReader  # noqa: PLC0415
 
@@ -91,7 +91,7 @@ def check_schema(
     """
     from dataclasses import replace  # noqa: PLC0415
 
-    from lake.storage import Reader, local_path  # noqa: PLC0415
+    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.drafting import decide_on  # noqa: PLC0415
     from penguin.flow import Refused  # noqa: PLC0415
     from penguin.table import LogReader  # noqa: PLC0415
@@ -117,8 +117,8 @@ def check_schema(
 
 def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:
     """Say what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
-    from lake.layout import held_transaction  # noqa: PLC0415
-    from lake.storage import Reader  # noqa: PLC0415
+    from lakebed.layout import held_transaction  # noqa: PLC0415
+    from lakebed.storage.store import Reader  # noqa: PLC0415
     from penguin.table import LogReader  # noqa: PLC0415
 
     table = LogReader(Reader(uri, options)).look()
@@ -132,7 +132,7 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
 
     A log that cannot be read whole is an error: what it names would not be known.
     """
-    from lake.storage import Reader, local_path  # noqa: PLC0415
+    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.actions import read_log  # noqa: PLC0415
     from penguin.errors import TableUnreadable  # noqa: PLC0415
     from penguin.table import LogReader  # noqa: PLC0415

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from lake.datafile import FinishedFile
-from lake.layout import TablePath, why_unreadable
-from lake.partition import Template, check_value
-from lake.schema import Field
-from lake.watermark import place
+from lakebed.documents.data_file import FinishedFile
+from lakebed.layout import TablePath, why_unreadable
+from lakebed.listing.watermark import place
+from lakebed.partition import Template, check_value
+from lakebed.schema import Field
 from penguin.fileschema import as_the_table_sees_it
 from penguin.flow import (
     Add,

@@ -6,9 +6,9 @@ bytes that are no UTF-8. Such a name is told and left out; the others are found.
 
 from collections.abc import Callable, Iterator
 
-from lake.errors import NameUnusable
-from lake.listing import CONTROL, Guide, Oddity, readable
-from lake.storage import ObjectFacts, Reader
+from lakebed.errors import NameUnusable
+from lakebed.listing.sort import CONTROL, Guide, Oddity, readable
+from lakebed.storage.store import ObjectFacts, Reader
 
 Odd = Callable[[str, Oddity], None]
 """Is told of each name that is left out, as it can be shown; a folder's ends with a slash."""

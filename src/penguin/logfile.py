@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lake.layout import DELTA_LOG, OUR_TRANSACTIONS
-from lake.storage import ObjectFacts, Reader
+from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
+from lakebed.storage.store import ObjectFacts, Reader
 from penguin.errors import TableUnreadable
 from penguin.naming import Naming, naming
 

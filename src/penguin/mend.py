@@ -7,10 +7,10 @@ it again changes nothing.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lake.clock import Clock
-from lake.errors import LakeError, Whose
-from lake.layout import held_meta
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, Whose
+from lakebed.layout import held_meta
+from lakebed.storage.store import Store
 from penguin.committer import Committer, Superseded
 from penguin.contested import Contested, FileRewritten, contested, given_up, why_not_taken_out
 from penguin.discovery import survey

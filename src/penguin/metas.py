@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from lake.entry import Entry, Handoff
-from lake.errors import DocumentUnreadable, JournalLost
-from lake.layout import PENDING, is_meta, journal_entry, journal_transaction
-from lake.listing import Oddity
-from lake.meta import EntryName, Meta, decode_meta, entry_named_by
-from lake.storage import Reader, Store
+from lakebed.documents.entry import Entry, Handoff
+from lakebed.documents.pending_meta import EntryName, Meta, decode_meta, entry_named_by
+from lakebed.errors import DocumentUnreadable, JournalLost
+from lakebed.layout import PENDING, is_meta, journal_entry, journal_transaction
+from lakebed.listing.sort import Oddity
+from lakebed.storage.store import Reader, Store
 from penguin.documents import Documents
 from penguin.flow import Backlog, Stopped, Transactions, Waiting
 from penguin.listed import objects

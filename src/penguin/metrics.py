@@ -1,9 +1,9 @@
 """Every metric of penguin. An event may move these and no others."""
 
-import lake.errors
+import lakebed.errors
 import penguin.errors
-from lake.errors import codes_in
-from lake.telemetry.measures import QUICK, Kind, Spec, each
+from lakebed.errors import codes_in
+from lakebed.telemetry.measures import QUICK, Kind, Spec, each
 from penguin.flow import HoldCode
 
 TABLE = ("table",)
@@ -18,7 +18,7 @@ LEFT_OUT = (
     "store_denied",
 )
 """Why files of other programs are not committed."""
-STEP_FAILURES = tuple(sorted({*codes_in(vars(lake.errors)), *codes_in(vars(penguin.errors))}))
+STEP_FAILURES = tuple(sorted({*codes_in(vars(lakebed.errors)), *codes_in(vars(penguin.errors))}))
 """How a step can fail: each is a series that is there before it happens."""
 
 

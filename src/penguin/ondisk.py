@@ -7,8 +7,8 @@ checkpoint, the note of it, and every version since.
 
 from dataclasses import dataclass
 
-from lake.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
-from lake.storage import ObjectFacts, Store
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version, log_version_number
+from lakebed.storage.store import ObjectFacts, Store
 from penguin.expiry import checkpoints
 
 

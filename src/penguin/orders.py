@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lake.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape
-from lake.clock import Clock
-from lake.errors import LakeError
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
 from penguin import given, report
 from penguin.settings import TableSettings
 

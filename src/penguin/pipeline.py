@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from lake.clock import Clock
-from lake.entry import encode
-from lake.exclusive import probe
-from lake.layout import log_version, protocol, receipt
-from lake.meta import HeldMeta
-from lake.storage import Reader, Store, local_path
-from lake.telemetry.events import Emit
+from lakebed.clock import Clock
+from lakebed.documents.entry import encode
+from lakebed.documents.pending_meta import HeldMeta
+from lakebed.layout import log_version, protocol, receipt
+from lakebed.storage.create_only import probe
+from lakebed.storage.store import Reader, Store, local_path
+from lakebed.telemetry.events import Emit
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.contested import discarded, given_up
 from penguin.crier import Crier

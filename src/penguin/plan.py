@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from lake.datafile import FinishedFile
-from lake.entry import Entry
-from lake.errors import LakeError
-from lake.layout import DELTA_LOG, OURS, STAGING, file_name, why_unreadable
-from lake.meta import EntryName
-from lake.partition import check_value
-from lake.schema import DELTA, Field, FieldType
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.documents.pending_meta import EntryName
+from lakebed.errors import LakeError
+from lakebed.layout import DELTA_LOG, OURS, STAGING, file_name, why_unreadable
+from lakebed.partition import check_value
+from lakebed.schema import DELTA, Field, FieldType
 from penguin.deltatypes import why_no_table
 from penguin.errors import EntryInvalid, FileReleased, SchemaRefused
 from penguin.flow import (

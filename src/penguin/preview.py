@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lake.options import StorageOptions
+from lakebed.storage.options import StorageOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +18,8 @@ class Preview:
 
 def look(uri: str, *, rows: int, options: StorageOptions | None = None) -> Preview:
     """Look at the latest version of a table."""
-    from lake.errors import ObjectMissing  # noqa: PLC0415
-    from lake.storage import Reader  # noqa: PLC0415
+    from lakebed.errors import ObjectMissing  # noqa: PLC0415
+    from lakebed.storage.store import Reader  # noqa: PLC0415
     from penguin.table import LogReader  # noqa: PLC0415
 
     snapshot = LogReader(Reader(uri, options or StorageOptions())).look()

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from lake.telemetry.events import Event, StepFailed, StepFinished
+from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from penguin.events import FilesLookedAt
 
 WORTH_A_BAR = 1000

@@ -11,8 +11,8 @@ Kept are small things: what the table is, and the transactions that were asked f
 import json
 from dataclasses import dataclass, field, replace
 
-from lake.layout import log_version
-from lake.storage import ObjectFacts, Reader
+from lakebed.layout import log_version
+from lakebed.storage.store import ObjectFacts, Reader
 from penguin.flow import TableFacts
 
 MOST_VERSIONS = 10

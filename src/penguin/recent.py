@@ -2,7 +2,7 @@
 
 import threading
 
-from lake.entry import Entry, decode_entry, digest
+from lakebed.documents.entry import Entry, decode_entry, digest
 
 KEPT_BYTES = 16 * 1024 * 1024
 """Of entries as they are stored; in memory they are some times as large."""

@@ -8,13 +8,13 @@ be left out for good; which of them is wanted nobody but the operator can say.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from lake.clock import Clock
-from lake.entry import Receipt, digest_number, encode
-from lake.errors import JournalLost, LakeError, Whose
-from lake.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
-from lake.layout import receipt as receipt_path
-from lake.meta import EntryName, entry_named_by
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Receipt, digest_number, encode
+from lakebed.documents.pending_meta import EntryName, entry_named_by
+from lakebed.errors import JournalLost, LakeError, Whose
+from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
+from lakebed.layout import receipt as receipt_path
+from lakebed.storage.store import Store
 from penguin import evolution
 from penguin.actions import read_log
 from penguin.committer import Committer, Superseded, missing_files

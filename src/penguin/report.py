@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from lake.arguments import Output
+from lakebed.arguments import Output
 from penguin.show import print_lines
 
 if TYPE_CHECKING:

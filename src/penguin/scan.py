@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 
-from lake.entry import decode_entry
-from lake.layout import OURS, journal_entry, pipelines
-from lake.storage import ObjectFacts, Reader
-from lake.watermark import Marks, is_hot, look_from, newest, place
+from lakebed.documents.entry import decode_entry
+from lakebed.layout import OURS, journal_entry, pipelines
+from lakebed.listing.watermark import Marks, is_hot, look_from, newest, place
+from lakebed.storage.store import ObjectFacts, Reader
 from penguin.listed import Odd, objects
 from penguin.listed import level as level_of
 from penguin.strangers import is_reserved

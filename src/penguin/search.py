@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from lake.clock import Clock
-from lake.layout import TablePath, file_id, is_parquet, timed_id
-from lake.listing import Oddity
-from lake.meta import Meta
-from lake.pattern import matcher
-from lake.storage import Reader
-from lake.watermark import advance, is_late, place
+from lakebed.clock import Clock
+from lakebed.documents.pending_meta import Meta
+from lakebed.layout import TablePath, file_id, is_parquet, timed_id
+from lakebed.listing.glob import matcher
+from lakebed.listing.sort import Oddity
+from lakebed.listing.watermark import advance, is_late, place
+from lakebed.storage.store import Reader
 from penguin.actions import NOTHING, Known, read_back, read_log
 from penguin.flow import TableFacts
 from penguin.foreign import Candidate, LeftOut, PassedOver, Stranger

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from lake.lookback import Window
-from lake.options import StorageOptions
+from lakebed.listing.lookback import Window
+from lakebed.storage.options import StorageOptions
 
 
 class Evolution(StrEnum):

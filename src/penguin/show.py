@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from lake.arguments import Output
-from lake.telemetry.events import code_of
+from lakebed.arguments import Output
+from lakebed.telemetry.events import code_of
 
 if TYPE_CHECKING:
     from penguin.flow import Hold

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lake.entry import Handoff
-from lake.meta import HeldMeta
-from lake.storage import Reader
+from lakebed.documents.entry import Handoff
+from lakebed.documents.pending_meta import HeldMeta
+from lakebed.storage.store import Reader
 from penguin.discovery import Survey, read_journals, survey
 from penguin.documents import Documents
 from penguin.flow import Backlog, Stopped, Transactions, Waiting

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from lake.datafile import Bound, FinishedFile
+from lakebed.documents.data_file import Bound, FinishedFile
 from penguin.flow import DeltaSchema
 
 SKIPPING_PROPERTY = "delta.dataSkippingStatsColumns"

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lake.clock import Clock
-from lake.errors import LakeError
-from lake.storage import Reader
-from lake.telemetry.events import code_of
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.storage.store import Reader
+from lakebed.telemetry.events import code_of
 from penguin.errors import SchemaRefused
 from penguin.flow import Backlog, Stopped
 from penguin.foreign import LeftOut, PassedOver

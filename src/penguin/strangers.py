@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
 
-from lake.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
-from lake.listing import CONTROL, Oddity
-from lake.lookback import Window
-from lake.meta import Meta
-from lake.partition import ESCAPED, Template, unescape
+from lakebed.documents.pending_meta import Meta
+from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
+from lakebed.listing.lookback import Window
+from lakebed.listing.sort import CONTROL, Oddity
+from lakebed.partition import ESCAPED, Template, unescape
 from penguin.actions import LONG_AGO, NEVER, Known
 from penguin.deltatypes import struct_of, why_no_table
 from penguin.fileschema import FORBIDDEN

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from lake.datafile import FinishedFile
-from lake.layout import file_name, held_transaction
-from lake.storage import Reader
-from lake.watermark import named_at
+from lakebed.documents.data_file import FinishedFile
+from lakebed.layout import file_name, held_transaction
+from lakebed.listing.watermark import named_at
+from lakebed.storage.store import Reader
 from penguin.actions import LONG_AGO, Known, Snapshot, read_back, read_log
 from penguin.flow import ReadyEntry
 from penguin.logfile import LAST_MOMENT

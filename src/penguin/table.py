@@ -27,18 +27,18 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from lake import remote
-from lake.datafile import FinishedFile
-from lake.errors import LakeError, StoreDenied, StoreFull
-from lake.layout import (
+from lakebed.documents.data_file import FinishedFile
+from lakebed.errors import LakeError, StoreDenied, StoreFull
+from lakebed.layout import (
     DELTA_LOG,
     LAST_CHECKPOINT,
     journal_transaction,
     log_version,
     pipeline_transaction,
 )
-from lake.options import StorageOptions
-from lake.storage import AlreadyThere, Created, Reader, Store, local_path
+from lakebed.storage import remote
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store, local_path
 from penguin.deltatypes import inner_structs
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, DeltaField, DeltaSchema, TableFacts

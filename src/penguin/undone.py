@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from lake.errors import LakeError, Whose
-from lake.layout import TablePath, log_version
-from lake.storage import Reader
+from lakebed.errors import LakeError, Whose
+from lakebed.layout import TablePath, log_version
+from lakebed.storage.store import Reader
 from penguin.flow import Add
 from penguin.naming import naming
 

@@ -5,8 +5,8 @@ Nobody chose such a schema: it is that of the first entry, whose files may all h
 
 import json
 
-from lake.layout import log_version
-from lake.storage import Reader
+from lakebed.layout import log_version
+from lakebed.storage.store import Reader
 
 MOST_READ = 1_000
 """Versions after which the answer is no: a table in use says so with its second version."""

@@ -8,11 +8,11 @@ and on a local disk it removes versions before the checkpoint that stands for th
 import json
 from dataclasses import dataclass, field
 
-from lake.clock import Clock
-from lake.errors import LakeError
-from lake.layout import DELTA_LOG, LAST_CHECKPOINT
-from lake.storage import Reader, Store
-from lake.telemetry.events import Emit
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT
+from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import Emit
 from penguin.errors import TableUnreadable
 from penguin.events import (
     CheckpointFailed,

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from lake.errors import ObjectChanged, ObjectMissing, StoreDenied
-from lake.layout import TablePath
-from lake.meta import Meta
-from lake.storage import ObjectFacts, Reader
+from lakebed.documents.pending_meta import Meta
+from lakebed.errors import ObjectChanged, ObjectMissing, StoreDenied
+from lakebed.layout import TablePath
+from lakebed.storage.store import ObjectFacts, Reader
 from penguin.errors import FileUnfit
 from penguin.footers import Footer, read_footer
 from penguin.foreign import Candidate, LeftOut, Stranger

@@ -13,10 +13,10 @@ import pytest
 from blizzard import config as blizzard_config
 from blizzard.flow import Work
 from blizzard.settings import BlizzardSettings, PipelineSettings
-from lake.clock import Clock
-from lake.entry import Entry, Handoff
-from lake.layout import outbox
-from lake.storage import Reader, Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Handoff
+from lakebed.layout import outbox
+from lakebed.storage.store import Reader, Store
 from penguin import config as penguin_config
 from penguin.inline import last_committed
 from penguin.pipeline import commit_table

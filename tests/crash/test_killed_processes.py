@@ -75,7 +75,7 @@ def test_killed_during_an_upload_the_rows_appear_once(
     pid = tmp_path / "pid"
     process = start(
         "blizzard", "-c", file, "--once",
-        doom=doom(tmp_path, "lake.storage:Store.upload", "before", victim=str(pid)),
+        doom=doom(tmp_path, "lakebed.storage.store:Store.upload", "before", victim=str(pid)),
     )  # fmt: skip
     pid.write_text(str(process.pid))
     ended = finish(process)
@@ -97,7 +97,7 @@ def test_killed_between_upload_and_entry_the_rows_appear_once(
     file = config(tmp_path, sink=f"handoff: {handoff}")
     ended = run(
         "blizzard", "-c", file, "--once",
-        doom=doom(tmp_path, "lake.storage:Store.create", "before", match=ENTRY_1),
+        doom=doom(tmp_path, "lakebed.storage.store:Store.create", "before", match=ENTRY_1),
     )  # fmt: skip
 
     assert ended.code == -signal.SIGKILL
@@ -117,7 +117,7 @@ def test_killed_between_entry_and_hand_off_the_rows_appear_once(
     file = config(tmp_path, sink=f"commit: inline\n  handoff: {handoff}")
     ended = run(
         "blizzard", "-c", file, "--once",
-        doom=doom(tmp_path, "lake.storage:Store.create", "after", match=ENTRY_1),
+        doom=doom(tmp_path, "lakebed.storage.store:Store.create", "after", match=ENTRY_1),
     )  # fmt: skip
 
     assert ended.code == -signal.SIGKILL
@@ -155,7 +155,7 @@ def test_a_dead_python_worker_is_replaced_and_the_rows_appear_once(
     file = config(tmp_path)
     ended = run(
         "blizzard", "-c", file, "--once",
-        doom=doom(tmp_path, "lake.storage:Store.upload", "after"),
+        doom=doom(tmp_path, "lakebed.storage.store:Store.upload", "after"),
     )  # fmt: skip
 
     assert ended.code == 0, ended.err
@@ -173,7 +173,9 @@ def test_a_file_that_kills_its_worker_every_time_is_named_and_the_rest_goes_on(
     file = config(tmp_path)
     ended = run(
         "blizzard", "-c", file, "--once", "--output", "json",
-        doom=doom(tmp_path, "lake.storage:Reader.stream", "before", match="poison", always=True),
+        doom=doom(
+            tmp_path, "lakebed.storage.store:Reader.stream", "before", match="poison", always=True
+        ),
     )  # fmt: skip
 
     assert ended.code == 0, ended.err
@@ -195,7 +197,7 @@ def test_the_first_signal_finishes_the_batch_and_hands_it_off(
     process = start(
         "blizzard", "-c", file, "--output", "json",
         doom=doom(
-            tmp_path, "lake.storage:Store.upload", "before",
+            tmp_path, "lakebed.storage.store:Store.upload", "before",
             victim=str(pid), signal=number.name, group=to_all,
         ),
     )  # fmt: skip
@@ -259,7 +261,7 @@ def test_the_second_signal_leaves_at_once_and_the_next_start_recovers(
     process = start(
         "blizzard", "-c", file, "--once",
         doom=doom(
-            tmp_path, "lake.storage:Store.upload", "before",
+            tmp_path, "lakebed.storage.store:Store.upload", "before",
             victim=str(pid), signal="SIGTERM", insist=True,
         ),
     )  # fmt: skip

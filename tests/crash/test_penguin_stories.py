@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blizzard import config as blizzard_config
-from lake.clock import Clock
+from lakebed.clock import Clock
 from tests.support.builders import Hands
 from tests.support.foreign import Directory
 from tests.support.landing import Landing, config
@@ -65,7 +65,7 @@ def test_killed_after_the_commit_and_before_the_metas_are_deleted(
     assert list(pending.iterdir())
     ended = run(
         "penguin", "-c", file, "--once",
-        doom=dies(tmp_path, "lake.storage:Store.delete", when, "_staging/pending"),
+        doom=dies(tmp_path, "lakebed.storage.store:Store.delete", when, "_staging/pending"),
     )  # fmt: skip
     assert ended.code == -signal.SIGKILL
     assert ids(tmp_path / "table") == landing.ids

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from tests.support.dying import Died, Fate, dying
 from tests.support.foreign import Directory, Visitor
 

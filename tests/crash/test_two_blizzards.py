@@ -130,9 +130,15 @@ def test_a_signal_ends_the_watch_at_once(tmp_path: Path, begin: Start) -> None:
 @pytest.mark.parametrize(
     ("handoff", "moment"),
     [
-        ("journal", {"method": "lake.storage:Store.upload", "when": "before"}),
-        ("staging", {"method": "lake.storage:Store.create", "when": "before", "match": "01.json"}),
-        ("direct", {"method": "lake.storage:Store.create", "when": "after", "match": "01.json"}),
+        ("journal", {"method": "lakebed.storage.store:Store.upload", "when": "before"}),
+        (
+            "staging",
+            {"method": "lakebed.storage.store:Store.create", "when": "before", "match": "01.json"},
+        ),
+        (
+            "direct",
+            {"method": "lakebed.storage.store:Store.create", "when": "after", "match": "01.json"},
+        ),
     ],
     ids=["in an upload", "before the entry", "after the entry"],
 )

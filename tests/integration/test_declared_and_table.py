@@ -6,8 +6,8 @@ from deltalake.schema import PrimitiveType
 
 from blizzard import config as blizzard_config
 from blizzard.service import Service
-from lake.errors import ProtocolConflict, SchemaConflict
-from lake.polling import Stop
+from lakebed.errors import ProtocolConflict, SchemaConflict
+from lakebed.polling import Stop
 from penguin import config as penguin_config
 from tests.support.builders import tree
 from tests.support.commands import told

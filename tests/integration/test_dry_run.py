@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from blizzard.settings import SinkSettings
-from lake.entry import Handoff, Receipt, encode
-from lake.errors import LakeError
-from lake.layout import journal_entry, receipt
-from lake.partition import Template
+from lakebed.documents.entry import Handoff, Receipt, encode
+from lakebed.errors import LakeError
+from lakebed.layout import journal_entry, receipt
+from lakebed.partition import Template
 from tests.support.builders import Bench, ndjson, put, rows, tree
 from tests.support.commands import WIDTH, Desk, told
 

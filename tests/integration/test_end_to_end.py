@@ -12,8 +12,8 @@ import pytest
 
 from blizzard import config as blizzard_config
 from blizzard.pipeline import Pipeline
-from lake.clock import Clock
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.storage.store import Store
 from penguin import config as penguin_config
 from penguin.pipeline import commit_table
 from tests.support.landing import Landing, config

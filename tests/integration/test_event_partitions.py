@@ -11,11 +11,11 @@ from deltalake import DeltaTable
 
 from blizzard.handoff import CommitInline
 from blizzard.settings import PipelineSettings
-from lake.clock import Clock
-from lake.entry import Handoff
-from lake.options import StorageOptions
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Handoff
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin import inline
 from penguin.pipeline import commit_table
 from penguin.settings import TableSettings

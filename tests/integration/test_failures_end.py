@@ -16,12 +16,12 @@ from blizzard.lookout import Lookout
 from blizzard.pattern import Pattern
 from blizzard.retry import look, retry
 from blizzard.settings import Compression
-from lake.clock import Clock
-from lake.entry import Entry, Handoff, Stage, decode_entry, digest, encode
-from lake.errors import StoreUnavailable
-from lake.partition import Template
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Reader, Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Handoff, Stage, decode_entry, digest, encode
+from lakebed.errors import StoreUnavailable
+from lakebed.partition import Template
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.store import Reader, Store
 from tests.support.builders import (
     ID_AND_NAME,
     NOON,

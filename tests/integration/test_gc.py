@@ -17,11 +17,11 @@ from blizzard.garbage import Found, Kind, _entry, collect, look
 from blizzard.handoff import MoveFromOutbox, StageMetas
 from blizzard.named import mark_of
 from blizzard.settings import SinkSettings
-from lake.clock import Clock
-from lake.entry import Handoff, digest, encode
-from lake.errors import FilesCollected, JournalConflict, LakeError
-from lake.layout import batch_started, journal_entry
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Handoff, digest, encode
+from lakebed.errors import FilesCollected, JournalConflict, LakeError
+from lakebed.layout import batch_started, journal_entry
+from lakebed.storage.store import Store
 from penguin import inline
 from penguin.errors import TableUnreadable
 from tests.support.builders import Bench, Hands, ndjson, no_options, put, rows, tree

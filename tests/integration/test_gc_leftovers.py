@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 from blizzard import keeper
 from blizzard.garbage import Kind, collect, look
 from blizzard.snapshot import read_latest
-from lake.clock import Clock
-from lake.layout import batch_started, known_index, latest_snapshot, snapshot
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.layout import batch_started, known_index, latest_snapshot, snapshot
+from lakebed.storage.store import Store
 from penguin import inline
 from tests.support.builders import Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import Desk, told
@@ -24,8 +24,8 @@ FILE = "018cc4e5-2200-7000-8000-000000000001.parquet"
 KILLED = """
 import os, sys
 from pathlib import Path
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 table, name, body = sys.argv[1:]
 parts = iter([lambda: None, lambda: os._exit(9)])
 Store(table, StorageOptions()).upload(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.entry import Handoff
+from lakebed.documents.entry import Handoff
 from tests.support.processes import Ended, run
 from tests.support.tables import Penguin, TableDirectory, rows_of
 

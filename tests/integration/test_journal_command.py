@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.entry import Receipt, digest, encode
-from lake.layout import journal_entry, receipt
+from lakebed.documents.entry import Receipt, digest, encode
+from lakebed.layout import journal_entry, receipt
 from tests.support.builders import ndjson, put, rows, tree
 from tests.support.commands import WIDTH, Desk, told
 

@@ -17,12 +17,12 @@ from blizzard.renewal import begin_empty, take_over
 from blizzard.settings import OnChange
 from blizzard.sight import identity_of
 from blizzard.writers import this_machine
-from lake.clock import Clock
-from lake.entry import decode_receipt
-from lake.errors import JournalConflict, JournalLost, LakeError
-from lake.layout import file_name, held_meta, journal_entry, journal_folder
-from lake.meta import HeldMeta, encode_meta
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import decode_receipt
+from lakebed.documents.pending_meta import HeldMeta, encode_meta
+from lakebed.errors import JournalConflict, JournalLost, LakeError
+from lakebed.layout import file_name, held_meta, journal_entry, journal_folder
+from lakebed.storage.store import Store
 from penguin import inline
 from tests.support.builders import (
     Bench,

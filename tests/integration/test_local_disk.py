@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.errors import StoreDenied, StoreFull
-from lake.retry import Backoff
+from lakebed.errors import StoreDenied, StoreFull
+from lakebed.retry import Backoff
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.readers import parquet_ids
 

@@ -16,9 +16,9 @@ from blizzard.pattern import Pattern
 from blizzard.settings import OnChange, PipelineSettings
 from blizzard.sight import sink_location, source_location
 from blizzard.writers import this_machine
-from lake.clock import Clock
-from lake.errors import JournalLost, LakeError, SourceMoved
-from lake.storage import Reader, Store
+from lakebed.clock import Clock
+from lakebed.errors import JournalLost, LakeError, SourceMoved
+from lakebed.storage.store import Reader, Store
 from penguin import inline
 from tests.support.builders import (
     NOON,

@@ -242,7 +242,7 @@ def test_files_that_do_not_fit_never_block_those_that_do(table):
 
 
 def test_entries_of_blizzard_and_files_of_others_share_a_commit(tmp_path):
-    from lake.entry import Handoff  # noqa: PLC0415
+    from lakebed.documents.entry import Handoff  # noqa: PLC0415
 
     both = TableDirectory(tmp_path / "both", handoff=Handoff.STAGING)
     others = Directory(tmp_path / "both")

@@ -10,7 +10,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from lake.entry import Handoff
+from lakebed.documents.entry import Handoff
 from penguin import cli
 from tests.support.tables import TableDirectory, rows_of
 

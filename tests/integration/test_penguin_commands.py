@@ -7,11 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
-from lake.entry import encode
-from lake.layout import journal_entry
-from lake.options import StorageOptions
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Reader
+from lakebed.documents.entry import encode
+from lakebed.layout import journal_entry
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader
 from penguin.cli import app
 from penguin.history import read_commit
 from penguin.report import duration

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lake.clock import Clock
-from lake.entry import SourceRecord, encode
-from lake.errors import LakeError, NoExclusiveCreate
-from lake.layout import data_file, journal_entry, log_version, protocol, receipt
-from lake.options import StorageOptions
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Created, Reader, Store
-from lake.telemetry.events import Level
+from lakebed.clock import Clock
+from lakebed.documents.entry import SourceRecord, encode
+from lakebed.errors import LakeError, NoExclusiveCreate
+from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Created, Reader, Store
+from lakebed.telemetry.events import Level
 from penguin import inline, preview
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.errors import CommitFailed

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from lake.clock import Clock
-from lake.entry import Handoff
-from lake.telemetry.health import Part, PartKind
-from lake.telemetry.server import observed
+from lakebed.clock import Clock
+from lakebed.documents.entry import Handoff
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.server import observed
 from penguin.cli import app
 from penguin.errors import CommitFailed
 from penguin.events import FilesLeftOut, FilesWaitNoLonger, FilesWaitTooLong

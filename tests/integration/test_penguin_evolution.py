@@ -10,8 +10,8 @@ import pytest
 from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 
-from lake.entry import SourceRecord
-from lake.schema import Field, FieldType, Schema
+from lakebed.documents.entry import SourceRecord
+from lakebed.schema import Field, FieldType, Schema
 from penguin.events import EntriesCommitted
 from penguin.evolution import DROPPED_PROPERTY
 from penguin.settings import Evolution

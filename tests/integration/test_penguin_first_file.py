@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lake.schema import Schema
+from lakebed.schema import Schema
 from penguin import config
 from penguin.events import FilesLeftOut
 from penguin.table import refused_properties

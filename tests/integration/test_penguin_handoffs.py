@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from lake.clock import Clock
-from lake.entry import Handoff, Protocol, Receipt, digest, encode
-from lake.errors import ProtocolConflict
-from lake.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
-from lake.lookback import Window
-from lake.storage import Reader
+from lakebed.clock import Clock
+from lakebed.documents.entry import Handoff, Protocol, Receipt, digest, encode
+from lakebed.errors import ProtocolConflict
+from lakebed.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
+from lakebed.listing.lookback import Window
+from lakebed.storage.store import Reader
 from penguin.errors import CommitFailed
 from penguin.events import EntryNotHandedOff, FilesUnnamed, FilterBoundsOthersOnly, MetasLeftAlone
 from penguin.pipeline import explain

@@ -9,12 +9,12 @@ from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 from typer.testing import CliRunner
 
-from lake.clock import Clock
-from lake.entry import Handoff
-from lake.layout import TablePath, held_meta, held_transaction, outbox
-from lake.options import StorageOptions
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Handoff
+from lakebed.layout import TablePath, held_meta, held_transaction, outbox
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin.cli import app
 from penguin.committer import NOT_MOVED
 from penguin.errors import CommitFailed

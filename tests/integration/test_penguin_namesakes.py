@@ -2,10 +2,10 @@
 
 import pytest
 
-from lake.errors import StoreDenied
-from lake.lookback import Window
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.errors import StoreDenied
+from lakebed.listing.lookback import Window
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin.events import FilesLeftOut
 from tests.support.foreign import DAY, Directory
 

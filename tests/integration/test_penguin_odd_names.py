@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lake.entry import Handoff
-from lake.lookback import Window
+from lakebed.documents.entry import Handoff
+from lakebed.listing.lookback import Window
 from penguin.cli import app
 from penguin.events import FilesLeftOut, MetasLeftAlone
 from penguin.status import table_status

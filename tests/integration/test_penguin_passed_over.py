@@ -8,10 +8,10 @@ import pytest
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
-from lake.clock import uuid7
-from lake.entry import Handoff
-from lake.layout import timed_id
-from lake.watermark import look_from
+from lakebed.clock import uuid7
+from lakebed.documents.entry import Handoff
+from lakebed.layout import timed_id
+from lakebed.listing.watermark import look_from
 from penguin import ignored
 from penguin.cli import app
 from penguin.events import FilesPassedOver, OthersSeen

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import polars as pl
 import pytest
 
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 from tests.support.tables import Penguin, TableDirectory
 
 SCHEMA = Schema(

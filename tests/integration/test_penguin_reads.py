@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin.events import FilesLookedAt
 from tests.support.foreign import Directory, Visitor
 from tests.support.tables import Penguin, TableDirectory, rows_of

@@ -16,10 +16,10 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from lake.errors import StoreUnavailable
-from lake.layout import DELTA_LOG, log_version
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.errors import StoreUnavailable
+from lakebed.layout import DELTA_LOG, log_version
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin import table as door
 from penguin.errors import CommitFailed, TableUnreadable, TableUnsupported
 from penguin.recall import Memory

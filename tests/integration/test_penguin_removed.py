@@ -18,8 +18,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
-from lake.layout import DELTA_LOG, log_version
-from lake.storage import Store
+from lakebed.layout import DELTA_LOG, log_version
+from lakebed.storage.store import Store
 from penguin import actions
 from penguin.committer import Committer
 from penguin.errors import CommitFailed

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from lake.clock import Clock
-from lake.entry import Receipt, digest, encode
-from lake.layout import log_version, receipt
-from lake.schema import Field, FieldType, Schema
+from lakebed.clock import Clock
+from lakebed.documents.entry import Receipt, digest, encode
+from lakebed.layout import log_version, receipt
+from lakebed.schema import Field, FieldType, Schema
 from penguin.cli import app
 from penguin.replay import Replay
 from penguin.settings import Evolution

@@ -13,11 +13,11 @@ import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
-from lake.entry import Handoff, Protocol, encode
-from lake.errors import StoreUnavailable
-from lake.layout import protocol
-from lake.lookback import Window
-from lake.storage import Store
+from lakebed.documents.entry import Handoff, Protocol, encode
+from lakebed.errors import StoreUnavailable
+from lakebed.layout import protocol
+from lakebed.listing.lookback import Window
+from lakebed.storage.store import Store
 from penguin.actions import read_log
 from penguin.errors import CommitFailed
 from penguin.events import (

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import TableNotFoundError
 
-from lake.layout import TablePath
-from lake.options import StorageOptions
-from lake.storage import Reader
+from lakebed.layout import TablePath
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader
 from penguin import table as door
 from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.flow import Add, TableFacts

@@ -6,9 +6,9 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from lake.clock import Clock
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin.pipeline import commit_table
 from penguin.settings import TableSettings
 from tests.support.tables import Penguin, TableDirectory, rows_of

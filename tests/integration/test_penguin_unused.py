@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from lake.schema import Field as Column
-from lake.schema import FieldType, Schema
+from lakebed.schema import Field as Column
+from lakebed.schema import FieldType, Schema
 from penguin.events import FilesLeftOut
 from penguin.settings import Evolution
 from penguin.table import Log

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lake.clock import Clock
-from lake.layout import log_version
-from lake.storage import Store
-from lake.telemetry.events import Event
+from lakebed.clock import Clock
+from lakebed.layout import log_version
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Event
 from penguin import upkeep
 from penguin.errors import CommitFailed
 from penguin.events import (

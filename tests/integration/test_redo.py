@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from blizzard import keeper
 from blizzard.garbage import collect
 from blizzard.redo import look
-from lake import layout
-from lake.errors import JournalConflict
+from lakebed import layout
+from lakebed.errors import JournalConflict
 from penguin import inline
 from penguin.cli import app as penguin_app
 from tests.support.builders import entries

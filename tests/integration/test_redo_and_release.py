@@ -9,10 +9,10 @@ import pytest
 from deltalake import DeltaTable, TableFeatures
 
 from blizzard.redo import redo
-from lake.clock import Clock
-from lake.errors import DocumentUnreadable
-from lake.layout import journal_entry
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.errors import DocumentUnreadable
+from lakebed.layout import journal_entry
+from lakebed.storage.store import Store
 from penguin import config
 from penguin.contested import FileRewritten, given_up
 from penguin.mend import NotHeld, Order

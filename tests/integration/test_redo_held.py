@@ -6,8 +6,8 @@ import pytest
 
 from blizzard.history import read_history
 from blizzard.redo import Wanted
-from lake.layout import discarded_meta, held_meta
-from lake.storage import Store
+from lakebed.layout import discarded_meta, held_meta
+from lakebed.storage.store import Store
 from tests.support.builders import entries
 from tests.support.commands import told
 from tests.support.desk import Desk

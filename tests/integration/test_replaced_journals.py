@@ -13,11 +13,11 @@ from blizzard.garbage import collect
 from blizzard.history import read_history
 from blizzard.journal import Journal
 from blizzard.renewal import begin_empty
-from lake.clock import Clock
-from lake.entry import Lineage, digest, encode
-from lake.errors import JournalConflict, JournalLost, StoreUnavailable
-from lake.layout import dead_letter_folder, dead_letters, journal_entry, journal_folder
-from lake.storage import AlreadyThere, Created, Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Lineage, digest, encode
+from lakebed.errors import JournalConflict, JournalLost, StoreUnavailable
+from lakebed.layout import dead_letter_folder, dead_letters, journal_entry, journal_folder
+from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import (
     Bench,
     Hands,

@@ -12,9 +12,9 @@ from blizzard.flow import Name
 from blizzard.history import History
 from blizzard.lookout import Lookout
 from blizzard.reasons import Reason
-from lake import remote
-from lake.errors import NameUnusable, StoreUnavailable
-from lake.storage import Reader
+from lakebed.errors import NameUnusable, StoreUnavailable
+from lakebed.storage import remote
+from lakebed.storage.store import Reader
 from tests.support.builders import source_settings
 from tests.support.faulty import Cut, Refuse
 from tests.support.s3 import store

@@ -5,12 +5,12 @@ import pytest
 from blizzard.handoff import publisher_of
 from blizzard.pipeline import Pipeline
 from blizzard.settings import PipelineSettings, SinkSettings
-from lake.clock import Clock
-from lake.entry import Handoff
-from lake.errors import ObjectMissing
-from lake.layout import PENDING, file_id
-from lake.options import StorageOptions
-from lake.storage import Reader, Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Handoff
+from lakebed.errors import ObjectMissing
+from lakebed.layout import PENDING, file_id
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader, Store
 from penguin.pipeline import commit_table
 from penguin.preview import look
 from penguin.settings import TableSettings

@@ -18,12 +18,12 @@ from blizzard import config as blizzard_config
 from blizzard import service
 from blizzard.pipeline import Pipeline
 from blizzard.runner import Runner
-from lake import remote
-from lake.errors import LakeError, StoreUnavailable
-from lake.layout import entry_sequence
-from lake.options import StorageOptions
-from lake.retry import Backoff
-from lake.storage import Store
+from lakebed.errors import LakeError, StoreUnavailable
+from lakebed.layout import entry_sequence
+from lakebed.retry import Backoff
+from lakebed.storage import remote
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin import cli as penguin_cli
 from tests.support.builders import gz, ndjson, rows
 from tests.support.faulty import Cut, Drop, Fault, Refuse, Request, times

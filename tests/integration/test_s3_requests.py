@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lake.clock import Clock
-from lake.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
-from lake.options import StorageOptions
-from lake.remote import for_delta
+from lakebed.clock import Clock
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.remote import for_delta
 from penguin.pipeline import TableRun
 from penguin.preview import look
 from penguin.settings import TableSettings

@@ -10,10 +10,10 @@ from blizzard.renewal import take_over
 from blizzard.settings import PipelineSettings, SinkSettings
 from blizzard.sight import identity_of
 from blizzard.status import Books, pipeline_status
-from lake.clock import Clock
-from lake.layout import file_id, journal_entry, journal_folder
-from lake.options import StorageOptions
-from lake.storage import Reader, Store
+from lakebed.clock import Clock
+from lakebed.layout import file_id, journal_entry, journal_folder
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader, Store
 from penguin import inline
 from tests.support.builders import ID_AND_NAME, ndjson, put, rows, source_settings
 from tests.support.pipelines import pipeline_of

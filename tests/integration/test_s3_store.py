@@ -13,8 +13,7 @@ from blizzard.history import read_history
 from blizzard.journal import Journal
 from blizzard.settings import UploadSettings
 from blizzard.upload import Uploads
-from lake import remote
-from lake.errors import (
+from lakebed.errors import (
     JournalConflict,
     LakeError,
     ObjectChanged,
@@ -22,8 +21,9 @@ from lake.errors import (
     StoreDenied,
     StoreUnavailable,
 )
-from lake.options import StorageOptions
-from lake.storage import AlreadyThere, Created, Store
+from lakebed.storage import remote
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Hands, closed_file, finished_file, identity, record
 from tests.support.faulty import Cut, Drop, LoseAnswer, Refuse, Request, Stall, times
 from tests.support.s3 import open_uploads, options, store

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake.clock import Clock, uuid7
-from lake.errors import ObjectChanged
-from lake.lookback import Window
-from lake.options import StorageOptions
-from lake.telemetry.events import Event
+from lakebed.clock import Clock, uuid7
+from lakebed.errors import ObjectChanged
+from lakebed.listing.lookback import Window
+from lakebed.storage.options import StorageOptions
+from lakebed.telemetry.events import Event
 from penguin.events import FilesLeftOut
 from penguin.footers import TAIL
 from penguin.pipeline import TableRun

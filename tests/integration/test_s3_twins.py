@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from lake.clock import Clock
-from lake.entry import Handoff
-from lake.options import StorageOptions
+from lakebed.clock import Clock
+from lakebed.documents.entry import Handoff
+from lakebed.storage.options import StorageOptions
 from penguin.pipeline import TableRun
 from penguin.preview import look
 from penguin.settings import TableSettings

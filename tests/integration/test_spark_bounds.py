@@ -8,7 +8,7 @@ import pytest
 from blizzard import config as blizzard_config
 from blizzard.events import BatchHandedIn
 from blizzard.pipeline import Pipeline, TooManyFailures
-from lake.telemetry.events import Event
+from lakebed.telemetry.events import Event
 from tests.support.builders import entries
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of

@@ -129,7 +129,7 @@ def test_modules_of_the_users_folder_stay_out_and_the_log_stays_whole(tmp_path: 
     landing = Landing(tmp_path / "landing")
     landing.land("events.ndjson", 10)
     (tmp_path / "here").mkdir()
-    for module in ("profile", "random", "numpy", "pyarrow", "lake"):
+    for module in ("profile", "random", "numpy", "pyarrow", "lakebed"):
         (tmp_path / "here" / f"{module}.py").write_text("raise SystemExit('a file of the user')\n")
     program = Path(sys.executable).with_name("blizzard")
     arguments = ["-c", str(config(tmp_path)), "--once", "--output", "json"]

@@ -12,9 +12,9 @@ import pytest
 from blizzard.discovery import is_due, next_try
 from blizzard.status import Books, pipeline_status
 from blizzard.writers import this_machine
-from lake.entry import Receipt, digest, encode
-from lake.layout import entry_sequence, journal_entry, receipt
-from lake.storage import Reader, Store
+from lakebed.documents.entry import Receipt, digest, encode
+from lakebed.layout import entry_sequence, journal_entry, receipt
+from lakebed.storage.store import Reader, Store
 from tests.support.builders import (
     NOON,
     Hands,

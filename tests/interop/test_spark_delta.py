@@ -22,11 +22,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from blizzard import config as blizzard_config
-from lake.clock import Clock
-from lake.entry import SourceRecord
-from lake.layout import DELTA_LOG
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import SourceRecord
+from lakebed.layout import DELTA_LOG
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.store import Store
 from penguin import config as penguin_config
 from penguin.errors import LogRolledBack
 from penguin.evolution import READ_AS

@@ -16,8 +16,8 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.options import StorageOptions
-from lake.storage import Reader
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader
 from penguin.actions import LONG_AGO, Known, read_back, read_log
 from penguin.table import LogReader
 

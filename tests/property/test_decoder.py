@@ -12,7 +12,7 @@ from blizzard.ndjson import decoder as decoding
 from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.ndjson.exact import ExactPath
 from blizzard.ndjson.lines import blocks
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 
 LIMIT = 1 << 20
 KINDS = list(FieldType)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake import detour
-from lake.errors import NameUnusable
-from lake.listing import Guide, Oddity
-from lake.options import StorageOptions
-from lake.rawnames import is_usable
-from lake.storage import ObjectFacts, Reader
+from lakebed.errors import NameUnusable
+from lakebed.listing.sort import Guide, Oddity
+from lakebed.storage import detour
+from lakebed.storage.arrow_s3 import is_usable
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import ObjectFacts, Reader
 from tests.support.builders import facts
 
 PARTS = st.sampled_from(

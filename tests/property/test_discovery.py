@@ -14,10 +14,10 @@ from blizzard.history import History, read_history
 from blizzard.journal import Journal
 from blizzard.lookout import Lookout
 from blizzard.settings import SourceSettings
-from lake.clock import Clock
-from lake.entry import SourceRecord, decode_entry
-from lake.errors import StoreUnavailable
-from lake.layout import entry_sequence
+from lakebed.clock import Clock
+from lakebed.documents.entry import SourceRecord, decode_entry
+from lakebed.errors import StoreUnavailable
+from lakebed.layout import entry_sequence
 from tests.support.bucket import Bucket
 from tests.support.builders import Hands, failure, finished_file, identity, source_settings
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from blizzard.eventtime import row_partitions
 from blizzard.grouping import grouped
-from lake.partition import NULL_FOLDER, Template, folder
-from lake.schema import Field, FieldType, Schema
+from lakebed.partition import NULL_FOLDER, Template, folder
+from lakebed.schema import Field, FieldType, Schema
 
 DECLARED = Schema(
     (

@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.clock import uuid7
-from lake.layout import data_file
-from lake.partition import NULL_FOLDER, Template, TemplatePart, escape, folder, unescape
+from lakebed.clock import uuid7
+from lakebed.layout import data_file
+from lakebed.partition import NULL_FOLDER, Template, TemplatePart, escape, folder, unescape
 from tests.support.stores import local
 
 # Half a surrogate pair is no text that a file or a log can hold.

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 from tests.support.tables import Penguin, Row, TableDirectory
 
 SCHEMA = Schema(

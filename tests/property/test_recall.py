@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.layout import DELTA_LOG, log_version
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.layout import DELTA_LOG, log_version
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin.flow import TableFacts
 from penguin.recall import Memory
 from penguin.table import Log

@@ -10,7 +10,7 @@ from blizzard.flow import SourceFile
 from blizzard.plan import _parts
 from blizzard.ranges import ByteRange
 from blizzard.rests import bytes_in_words, left_of, lines_before, parts_of, untouched
-from lake.entry import SourceRecord, Unread
+from lakebed.documents.entry import SourceRecord, Unread
 from tests.support.builders import record, source_file
 
 

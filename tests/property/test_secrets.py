@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from blizzard.cli import app
 from blizzard.ndjson.decoder import BadLine, Decoder
 from blizzard.worker import failure_of
-from lake.entry import Stage
-from lake.schema import Field, FieldType, Schema
+from lakebed.documents.entry import Stage
+from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import Bench, gz, pipeline_settings, put
 
 TEXT = "hunter2-Zq7"

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.clock import uuid7
-from lake.watermark import advance, is_hot, is_late, look_from, named_at, newest, place
+from lakebed.clock import uuid7
+from lakebed.listing.watermark import advance, is_hot, is_late, look_from, named_at, newest, place
 
 START = 1_700_000_000_000
 NOW = datetime.fromtimestamp(START / 1000 + 10, UTC)

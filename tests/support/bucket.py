@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from lake.errors import StoreUnavailable
-from lake.options import StorageOptions
-from lake.storage import AlreadyThere, Created, ObjectFacts, Store
+from lakebed.errors import StoreUnavailable
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Store
 from tests.support.builders import NOON
 
 PAGE = 1000

@@ -24,15 +24,15 @@ from blizzard.settings import (
     SourceSettings,
     UploadSettings,
 )
-from lake.clock import Clock, uuid7
-from lake.datafile import ColumnStatistics, FinishedFile
-from lake.entry import Entry, Failure, Handoff, SourceRecord, Stage, decode_entry
-from lake.layout import TablePath, entry_sequence, journal_folder
-from lake.options import StorageOptions
-from lake.partition import Template
-from lake.schema import Field, FieldType, Schema
-from lake.storage import ObjectFacts, Reader, Store
-from lake.telemetry.events import Event
+from lakebed.clock import Clock, uuid7
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.entry import Entry, Failure, Handoff, SourceRecord, Stage, decode_entry
+from lakebed.layout import TablePath, entry_sequence, journal_folder
+from lakebed.partition import Template
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.telemetry.events import Event
 from tests.support.runner import InProcessRunner
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from random import Random
 from blizzard.ndjson.decoder import MAX_NAME_CHARACTERS, OTHER_FIELDS
 from blizzard.ndjson.lines import BadLine, Decoded
 from blizzard.ndjson.vector import WIDTH
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 
 LIMIT = 1 << 20
 FIELDS = [Field(name=kind, type=kind, nullable=kind is not FieldType.INT64) for kind in FieldType]

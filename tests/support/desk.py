@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 from blizzard import config as blizzard_config
 from blizzard.cli import app
 from blizzard.redo import redo
-from lake.clock import Clock
-from lake.layout import writer
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.layout import writer
+from lakebed.storage.store import Store
 from penguin import config as penguin_config
 from penguin import inline
 from penguin.cli import app as penguin_app

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lake.storage import Store
+from lakebed.storage.store import Store
 
 CALLS = (
     *("get", "fetch", "head", "part", "objects", "folders", "level"),

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from lake.clock import Clock, uuid7
-from lake.layout import DELTA_LOG
-from lake.options import StorageOptions
-from lake.storage import Store
-from lake.telemetry.events import Event
+from lakebed.clock import Clock, uuid7
+from lakebed.layout import DELTA_LOG
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Event
 from penguin.pipeline import TableRun
 from penguin.settings import TableSettings
 from penguin.table import Log

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from blizzard.handoff import meta_of
-from lake.datafile import FinishedFile
-from lake.entry import Entry
-from lake.layout import outbox, pending_meta
-from lake.meta import encode_meta
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.documents.pending_meta import encode_meta
+from lakebed.layout import outbox, pending_meta
 from tests.support.tables import TableDirectory
 
 

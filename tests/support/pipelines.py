@@ -7,9 +7,9 @@ from blizzard.pipeline import OpenStore, Pipeline
 from blizzard.runner import Runner
 from blizzard.settings import PipelineSettings
 from blizzard.sight import OpenReader
-from lake.clock import Clock
-from lake.storage import Reader, Store
-from lake.telemetry.events import Emit
+from lakebed.clock import Clock
+from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import Emit
 from tests.support.writers import claim, machine
 
 

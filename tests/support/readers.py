@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from lake.entry import Entry
+from lakebed.documents.entry import Entry
 
 
 def rows(table: Path, columns: list[str] | None = None, predicate: str | None = None) -> list[Any]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 
 KEY = "canary-access-key"
 SECRET = "canary-secret-key"

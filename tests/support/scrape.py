@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from lake.telemetry.events import Event, MetricsServed
+from lakebed.telemetry.events import Event, MetricsServed
 
 
 @dataclass

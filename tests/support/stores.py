@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lake.errors import LakeError, StoreUnavailable
-from lake.options import StorageOptions
-from lake.storage import AlreadyThere, Created, ObjectFacts, Store
+from lakebed.errors import LakeError, StoreUnavailable
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Store
 
 
 def local(root: Path) -> Store:

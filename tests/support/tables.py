@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from lake.clock import Clock
-from lake.datafile import FinishedFile
-from lake.entry import (
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import (
     Entry,
     Handoff,
     Protocol,
@@ -22,12 +22,12 @@ from lake.entry import (
     digest,
     encode,
 )
-from lake.footer import statistics
-from lake.layout import data_file, journal_entry, log_version, protocol, receipt
-from lake.options import StorageOptions
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Store
-from lake.telemetry.events import Event
+from lakebed.documents.parquet_footer import statistics
+from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Event
 from penguin.flow import CommitPlan
 from penguin.pipeline import TableRun, explain
 from penguin.settings import TableSettings

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from blizzard import config as blizzard_config
 from blizzard.runner import Runner
-from lake.entry import Entry, decode_entry
-from lake.layout import entry_sequence
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.documents.entry import Entry, decode_entry
+from lakebed.layout import entry_sequence
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin.cli import app as penguin
 from tests.support.builders import ndjson, rows
 from tests.support.faulty import Proxy, Request

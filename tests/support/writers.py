@@ -6,7 +6,7 @@ from itertools import count
 
 from blizzard.claim import Claim
 from blizzard.writers import Machine
-from lake.telemetry.events import Emit, Event
+from lakebed.telemetry.events import Emit, Event
 from tests.support.builders import Hands
 
 LATER = (f"tick {number}" for number in count(8))

@@ -29,23 +29,23 @@ from blizzard.settings import RollingPolicy
 from blizzard.sight import Explanation
 from blizzard.worker import OpenedStores
 from blizzard.writer import RollingWriter
-from lake import layout
-from lake.arguments import Output
-from lake.clock import Clock
-from lake.entry import Receipt, digest, encode
-from lake.errors import (
+from lakebed import layout
+from lakebed.arguments import Output
+from lakebed.clock import Clock
+from lakebed.documents.entry import Receipt, digest, encode
+from lakebed.errors import (
     DocumentUnreadable,
     LakeError,
     NoExclusiveCreate,
     StoreDenied,
     StoreUnavailable,
 )
-from lake.options import StorageOptions
-from lake.polling import Stop, run_step
-from lake.retry import Backoff
-from lake.storage import ObjectFacts, Reader, Store
-from lake.telemetry.events import StopRequested
-from lake.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.polling import Stop, run_step
+from lakebed.retry import Backoff
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.telemetry.events import StopRequested
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from tests.support.builders import (
     ID_AND_NAME,
     Bench,
@@ -114,8 +114,8 @@ def test_the_footer_carries_the_pipeline_and_the_journal(tmp_path):
 
 SHORTENED = """
 import os, sys
-from lake.options import StorageOptions
-from lake.storage import Reader
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader
 store = Reader(sys.argv[1], StorageOptions())
 facts = store.head("a.ndjson")
 pieces = store.stream("a.ndjson", size=facts.size, etag=facts.etag)
@@ -417,9 +417,9 @@ def test_a_signal_while_a_line_is_written_does_not_block():
     """The handler emits under the lock that the interrupted thread holds."""
     script = """
 import io, signal, sys
-from lake.polling import Stop, stop_on_signals
-from lake.telemetry.events import SettingNotActedOn
-from lake.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.polling import Stop, stop_on_signals
+from lakebed.telemetry.events import SettingNotActedOn
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 class Raises(io.StringIO):
     first = True
     def write(self, text):

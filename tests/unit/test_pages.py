@@ -23,9 +23,9 @@ from blizzard.metrics import FAILURES
 from blizzard.reasons import Reason
 from blizzard.redo import LOST
 from blizzard.settings import BlizzardSettings
-from lake.arguments import USAGE
-from lake.entry import Kind
-from lake.telemetry.events import Event
+from lakebed.arguments import USAGE
+from lakebed.documents.entry import Kind
+from lakebed.telemetry.events import Event
 from penguin.flow import HoldCode
 from penguin.metrics import LEFT_OUT
 from tests.support.builders import Bench, ndjson, put

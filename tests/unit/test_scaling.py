@@ -36,7 +36,7 @@ from blizzard.compression import Codec
 from blizzard.plan import plan
 from blizzard.settings import RollingPolicy
 from blizzard.trigger import Waiting, should_start
-from lake.units import mebibytes
+from lakebed.units import mebibytes
 from tests.support.builders import NOON, source_file
 
 MB = 10**6

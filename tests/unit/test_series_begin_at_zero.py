@@ -11,17 +11,17 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import blizzard
-import lake
+import lakebed
 import penguin
 from blizzard import cli, metrics
 from blizzard.config import load
 from blizzard.events import SourceFileFailed
 from blizzard.metrics import FAILURES
-from lake.entry import Stage
-from lake.errors import LakeError
-from lake.telemetry.health import Part, PartKind
-from lake.telemetry.measures import Kind, Spec
-from lake.telemetry.prometheus import Metrics
+from lakebed.documents.entry import Stage
+from lakebed.errors import LakeError
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.measures import Kind, Spec
+from lakebed.telemetry.prometheus import Metrics
 from penguin import strangers
 from penguin.metrics import LEFT_OUT
 from penguin.metrics import METRICS as PENGUIN
@@ -139,7 +139,7 @@ def test_every_code_that_a_source_file_can_fail_with_has_a_series():
 
 
 def errors() -> set[type[LakeError]]:
-    for package in (lake, blizzard, penguin):
+    for package in (lakebed, blizzard, penguin):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(("__main__", ".daemon")):
                 importlib.import_module(module.name)

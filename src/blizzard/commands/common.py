@@ -18,8 +18,8 @@ from rich.text import Text
 from blizzard import config, sample
 from blizzard.flow import Location
 from blizzard.settings import BlizzardSettings, PipelineSettings
-from lake.arguments import USAGE, usage_is_checked
-from lake.storage import Reader
+from lakebed.arguments import USAGE, usage_is_checked
+from lakebed.storage.store import Reader
 
 One = Annotated[
     str | None,

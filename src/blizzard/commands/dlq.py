@@ -20,10 +20,10 @@ from blizzard.retry import Failed
 from blizzard.retry import retry as append_retry
 from blizzard.settings import PipelineSettings
 from blizzard.sight import dead_letter_queue, sink_location
-from lake.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
-from lake.clock import Clock
-from lake.errors import LakeError, ObjectMissing
-from lake.storage import Store
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Store
 
 FEW = 10
 

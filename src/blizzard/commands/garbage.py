@@ -22,11 +22,11 @@ from blizzard.commands.common import (
 from blizzard.garbage import Collected, Found, Kind, LogNames, Piece, collect, look
 from blizzard.settings import PipelineSettings
 from blizzard.sight import sink_location
-from lake.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
-from lake.clock import Clock
-from lake.errors import LakeError, ObjectMissing
-from lake.storage import Store
-from lake.units import in_words
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Store
+from lakebed.units import in_words
 from penguin import inline
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -31,10 +31,10 @@ from blizzard.service import asks_fates
 from blizzard.settings import BlizzardSettings
 from blizzard.sight import sink_location
 from blizzard.status import Batch
-from lake.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
-from lake.entry import Entry, SourceRecord
-from lake.errors import LakeError, ObjectMissing
-from lake.units import in_words
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.units import in_words
 
 FEW = 50
 """How many source files or data files of an entry are shown to a person."""

@@ -24,13 +24,13 @@ from blizzard.plan import weight
 from blizzard.reasons import IN_WORDS
 from blizzard.settings import PipelineSettings
 from blizzard.sight import Explanation, explain, source_uris_of
-from lake.arguments import DONE, Output, complain, exit_code_of
-from lake.clock import Clock
-from lake.config.models import same_place
-from lake.errors import LakeError
-from lake.partition import PartitionValues
-from lake.telemetry.events import code_of
-from lake.units import in_words
+from lakebed.arguments import DONE, Output, complain, exit_code_of
+from lakebed.clock import Clock
+from lakebed.config.models import same_place
+from lakebed.errors import LakeError
+from lakebed.partition import PartitionValues
+from lakebed.telemetry.events import code_of
+from lakebed.units import in_words
 
 LARGE = 512 * 1024 * 1024
 FEW = 20

@@ -22,10 +22,10 @@ from blizzard.redo import redo as append_redo
 from blizzard.service import asks_fates
 from blizzard.settings import PipelineSettings
 from blizzard.sight import sink_location
-from lake.arguments import DONE, FAILED, Files, Folders, Output, Shape, complain
-from lake.clock import Clock
-from lake.errors import LakeError, ObjectMissing
-from lake.storage import Store
+from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, complain
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Store
 
 FEW = 10
 

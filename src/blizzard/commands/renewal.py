@@ -17,11 +17,11 @@ from blizzard.renewal import Renewed, begin_empty, take_over
 from blizzard.settings import PipelineSettings
 from blizzard.sight import identity_of, sink_location
 from blizzard.writers import Writer, this_machine
-from lake.arguments import DONE, FAILED, Output, complain
-from lake.clock import Clock
-from lake.errors import DocumentUnreadable, JournalLost, LakeError
-from lake.storage import Reader, Store
-from lake.telemetry.events import Event
+from lakebed.arguments import DONE, FAILED, Output, complain
+from lakebed.clock import Clock
+from lakebed.errors import DocumentUnreadable, JournalLost, LakeError
+from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import Event
 from penguin import inline
 
 AGAIN = (

@@ -24,10 +24,10 @@ from blizzard.moving import Compared, compare, move
 from blizzard.settings import PipelineSettings, SourceSettings
 from blizzard.sight import sink_location, source_location
 from blizzard.writers import this_machine
-from lake.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
-from lake.clock import Clock
-from lake.errors import LakeError
-from lake.storage import Reader, Store
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.storage.store import Reader, Store
 
 source_app = typer.Typer(no_args_is_help=True, help="Where the files of a source lie.")
 

@@ -27,11 +27,11 @@ from blizzard.service import asks_fates
 from blizzard.settings import PipelineSettings
 from blizzard.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
 from blizzard.writers import Life
-from lake.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
-from lake.clock import Clock
-from lake.errors import LakeError, StoreUnavailable
-from lake.telemetry.events import code_of
-from lake.units import in_words
+from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, StoreUnavailable
+from lakebed.telemetry.events import code_of
+from lakebed.units import in_words
 
 IN_WORDS = {
     Life.ALIVE: "written now by",

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from blizzard.ndjson import scan
 from blizzard.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, binary
 from blizzard.ndjson.vector import WIDTH
-from lake.schema import ARROW, Field, FieldType
+from lakebed.schema import ARROW, Field, FieldType
 
 _NAIVE = pa.timestamp("us")
 _FIRST_DAY, _LAST_DAY = FIRST_MICROS // DAY_MICROS, LAST_MICROS // DAY_MICROS

@@ -19,7 +19,7 @@ from blizzard.ndjson.lines import (
     Decoded,
     blocks,
 )
-from lake.schema import Schema
+from lakebed.schema import Schema
 
 __all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
 

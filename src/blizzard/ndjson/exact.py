@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from blizzard.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
 from blizzard.ndjson.values import TAKE, Cell, JsonValue, Nested, Number, Refused, kind_of
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 
 # Far below what Python's own parser bears, so that the answer never depends on who is calling.
 MAX_DEPTH = 500

@@ -17,7 +17,7 @@ from blizzard.ndjson.columns import Doubtful, Tokens, column
 from blizzard.ndjson.lines import Block, Decoded
 from blizzard.ndjson.values import Refused
 from blizzard.ndjson.vector import WIDTH
-from lake.schema import Schema
+from lakebed.schema import Schema
 
 MAX_LEARNED = 100
 """New names in one block; with more of them it is the names that cost time, in any path."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lake.errors import LakeError, Whose
+from lakebed.errors import LakeError, Whose
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 128 << 20

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lake.errors import ConfigInvalid
+from lakebed.errors import ConfigInvalid
 
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """The JVM only schedules, rows never enter it: quick to start beats fast in the long run."""

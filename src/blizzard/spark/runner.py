@@ -38,7 +38,7 @@ from blizzard.spark.session import (
     start,
 )
 from blizzard.worker import OpenedStores, run_unit
-from lake.errors import ConfigInvalid, LakeError
+from lakebed.errors import ConfigInvalid, LakeError
 
 ANSWER = "unit bigint, outcome binary, reached boolean"
 POOL = "spark.scheduler.pool"

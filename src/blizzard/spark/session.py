@@ -34,7 +34,7 @@ from blizzard.spark.archive import (
 )
 from blizzard.spark.fit import DRIVERS_PYTHON, own_python
 from blizzard.spark.output import Listener, Said, on_standard_error
-from lake.errors import ConfigInvalid
+from lakebed.errors import ConfigInvalid
 
 QUIET = """
 rootLogger.level = error

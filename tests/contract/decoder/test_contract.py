@@ -12,7 +12,7 @@ from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.ndjson.exact import ExactPath
 from blizzard.ndjson.fast import FastPath
 from blizzard.ndjson.lines import MAX_LINE_BYTES, blocks
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
 
 AROUND = 1500

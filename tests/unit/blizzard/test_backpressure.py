@@ -10,7 +10,7 @@ import json, resource, sys, threading, time
 from pathlib import Path
 from blizzard.settings import RollingPolicy, UploadSettings
 from blizzard.worker import OpenedStores, run_unit
-from lake.storage import Reader, Store
+from lakebed.storage.store import Reader, Store
 from tests.support.builders import listed, ndjson, put, rows, unit, work
 
 root, count = Path(sys.argv[1]), int(sys.argv[2])

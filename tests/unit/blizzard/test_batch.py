@@ -12,8 +12,8 @@ from blizzard.events import JobSplit
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.line import Report
 from blizzard.runner import RunFailed, RunnerDied, WorkersDied
-from lake.errors import JournalConflict, LakeError, StoreDenied
-from lake.storage import AlreadyThere, Created, Store
+from lakebed.errors import JournalConflict, LakeError, StoreDenied
+from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 

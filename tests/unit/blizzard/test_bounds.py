@@ -23,7 +23,7 @@ from blizzard.runner import RunFailed, WorkersDied
 from blizzard.settings import PipelineSettings, RollingPolicy, SparkSettings
 from blizzard.spark.runner import SparkRunner
 from blizzard.worker import OpenedStores, run_unit
-from lake.entry import SourceRecord
+from lakebed.documents.entry import SourceRecord
 from tests.support.builders import (
     Bench,
     Hands,

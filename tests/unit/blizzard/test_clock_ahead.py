@@ -10,9 +10,9 @@ import pytest
 from blizzard.history import History, read_history
 from blizzard.journal import Journal
 from blizzard.reasons import Reason
-from lake import layout
-from lake.lookback import Window
-from lake.storage import ObjectFacts, Store
+from lakebed import layout
+from lakebed.listing.lookback import Window
+from lakebed.storage.store import ObjectFacts, Store
 from tests.support.bucket import Bucket
 from tests.support.builders import (
     NOON,

@@ -20,7 +20,7 @@ from blizzard.settings import (
     SparkSettings,
     UploadSettings,
 )
-from lake.config.models import (
+from lakebed.config.models import (
     DeclaredField,
     DeclaredSchema,
     ErrorHandling,
@@ -32,11 +32,11 @@ from lake.config.models import (
     Source,
     Spark,
 )
-from lake.entry import Handoff
-from lake.errors import ConfigInvalid
-from lake.lookback import Window
-from lake.partition import Template
-from lake.schema import Field, FieldType, Schema
+from lakebed.documents.entry import Handoff
+from lakebed.errors import ConfigInvalid
+from lakebed.listing.lookback import Window
+from lakebed.partition import Template
+from lakebed.schema import Field, FieldType, Schema
 
 SECTIONS: dict[str, type[Section]] = {
     "source": Source,

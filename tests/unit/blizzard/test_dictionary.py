@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 
 from blizzard.settings import RollingPolicy
 from blizzard.writer import RollingWriter
-from lake.clock import Clock
-from lake.schema import Field, FieldType, Schema
+from lakebed.clock import Clock
+from lakebed.schema import Field, FieldType, Schema
 
 
 def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> None:

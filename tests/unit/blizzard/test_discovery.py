@@ -12,11 +12,11 @@ from blizzard.history import Before
 from blizzard.pattern import Pattern
 from blizzard.reasons import FEW, MOST_NAMED, Reason
 from blizzard.settings import Compression, OnChange, SourceSettings
-from lake.entry import SourceRecord, Stage
-from lake.lookback import Window
-from lake.partition import Template, table_schema
-from lake.schema import Schema
-from lake.storage import ObjectFacts
+from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.listing.lookback import Window
+from lakebed.partition import Template, table_schema
+from lakebed.schema import Schema
+from lakebed.storage.store import ObjectFacts
 from tests.support.builders import (
     ID_AND_NAME,
     NOON,

@@ -19,12 +19,12 @@ from blizzard.pipeline import TooManyFailures
 from blizzard.settings import Compression
 from blizzard.sight import dead_letter_queue
 from blizzard.worker import OpenedStores
-from lake.entry import Stage
-from lake.errors import LakeError, StoreDenied, StoreUnavailable
-from lake.layout import journal_entry
-from lake.options import StorageOptions
-from lake.retry import Backoff
-from lake.storage import AlreadyThere, Created, Reader, Store
+from lakebed.documents.entry import Stage
+from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
+from lakebed.layout import journal_entry
+from lakebed.retry import Backoff
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from tests.support.builders import (
     NOON,
     Bench,

@@ -19,7 +19,7 @@ from blizzard.download import (
     bundles,
 )
 from blizzard.flow import SourceFile
-from lake.errors import ObjectMissing, StoreDenied, StoreUnavailable
+from lakebed.errors import ObjectMissing, StoreDenied, StoreUnavailable
 from tests.support.builders import source_file
 
 LONG = 120.0

@@ -16,11 +16,11 @@ from blizzard.eventtime import row_partitions
 from blizzard.flow import UnitOutcome
 from blizzard.settings import RollingPolicy
 from blizzard.worker import OpenedStores, run_unit
-from lake.entry import Stage
-from lake.errors import StoreDenied
-from lake.partition import Template
-from lake.schema import Field, FieldType, Schema
-from lake.telemetry.measures import Count
+from lakebed.documents.entry import Stage
+from lakebed.errors import StoreDenied
+from lakebed.partition import Template
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.telemetry.measures import Count
 from tests.support import builders
 from tests.support.builders import Bench, listed, ndjson, pipeline_settings, put, unit
 from tests.support.stores import RefusesUploads
@@ -231,9 +231,9 @@ from blizzard.eventtime import row_partitions
 from blizzard.settings import RollingPolicy
 from blizzard.worker import OpenedStores, run_unit
 from blizzard.writer import RollingWriter
-from lake.partition import Template
-from lake.schema import Field, FieldType, Schema
-from lake.storage import ObjectFacts, Store
+from lakebed.partition import Template
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.store import ObjectFacts, Store
 from tests.support.builders import NOON, listed, ndjson, put, unit, work
 
 root, count = Path(sys.argv[1]), int(sys.argv[2])

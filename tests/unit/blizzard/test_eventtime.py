@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from blizzard.eventtime import CODES, RowPart, from_path, row_partitions, rows_without_time
-from lake.partition import Template
-from lake.schema import Field, FieldType, Schema
+from lakebed.partition import Template
+from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import finished_file
 
 DECLARED = Schema(

@@ -8,8 +8,8 @@ import pytest
 
 from blizzard.eventtime import RowPartitions, row_partitions
 from blizzard.grouping import NoPartition, Values, grouped, require_partitions
-from lake.partition import NULL_FOLDER, Template
-from lake.schema import Field, FieldType, Schema
+from lakebed.partition import NULL_FOLDER, Template
+from lakebed.schema import Field, FieldType, Schema
 
 DECLARED = Schema(
     (

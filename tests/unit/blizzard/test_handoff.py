@@ -18,10 +18,10 @@ from blizzard.handoff import (
     publisher_of,
 )
 from blizzard.settings import SinkSettings
-from lake.clock import Clock
-from lake.entry import Entry, Handoff, Protocol, encode
-from lake.errors import ObjectMissing, ProtocolConflict, StoreUnavailable
-from lake.layout import data_file, outbox, pending_meta, protocol
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Handoff, Protocol, encode
+from lakebed.errors import ObjectMissing, ProtocolConflict, StoreUnavailable
+from lakebed.layout import data_file, outbox, pending_meta, protocol
 from tests.support.builders import (
     Bench,
     finished_file,

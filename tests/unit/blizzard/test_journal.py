@@ -9,17 +9,9 @@ from blizzard.flow import Name
 from blizzard.history import Before, read_history
 from blizzard.journal import Journal
 from blizzard.protocol import agree_on_protocol, latest_protocol
-from lake import layout
-from lake.entry import (
-    Entry,
-    Handoff,
-    Protocol,
-    Receipt,
-    decode_entry,
-    digest,
-    encode,
-)
-from lake.errors import (
+from lakebed import layout
+from lakebed.documents.entry import Entry, Handoff, Protocol, Receipt, decode_entry, digest, encode
+from lakebed.errors import (
     DocumentUnreadable,
     JournalConflict,
     JournalLost,
@@ -28,7 +20,7 @@ from lake.errors import (
     StoreDenied,
     StoreUnavailable,
 )
-from lake.storage import Created, Store
+from lakebed.storage.store import Created, Store
 from tests.support.builders import (
     Hands,
     entries,

@@ -16,10 +16,10 @@ from blizzard.history import History
 from blizzard.lookout import SKIPPED, Lookout
 from blizzard.pattern import Pattern
 from blizzard.reasons import Reason
-from lake.clock import Clock
-from lake.entry import SourceRecord
-from lake.errors import StoreUnavailable
-from lake.lookback import Window
+from lakebed.clock import Clock
+from lakebed.documents.entry import SourceRecord
+from lakebed.errors import StoreUnavailable
+from lakebed.listing.lookback import Window
 from tests.support.bucket import LONG_AGO, Bucket
 from tests.support.builders import NOON, failure, record, source_settings
 

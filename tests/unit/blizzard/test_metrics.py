@@ -22,13 +22,13 @@ from blizzard.runner import RunFailed, WorkersDied
 from blizzard.settings import RollingPolicy, SinkSettings, UploadSettings
 from blizzard.upload import Uploads
 from blizzard.worker import run_unit
-from lake.errors import StoreDenied, StoreUnavailable
-from lake.polling import Stop, run_step
-from lake.retry import Backoff
-from lake.storage import ObjectFacts, Reader, Store
-from lake.telemetry.events import Emit, Event, StepFailed, StepFinished, shared
-from lake.telemetry.health import Part, PartKind
-from lake.telemetry.server import observed
+from lakebed.errors import StoreDenied, StoreUnavailable
+from lakebed.polling import Stop, run_step
+from lakebed.retry import Backoff
+from lakebed.storage.store import ObjectFacts, Reader, Store
+from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished, shared
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.server import observed
 from tests.support.builders import (
     BEGUN,
     Bench,

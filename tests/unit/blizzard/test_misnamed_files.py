@@ -11,9 +11,9 @@ from blizzard import plan
 from blizzard.flow import Location
 from blizzard.settings import Compression
 from blizzard.sight import explain
-from lake.clock import Clock
-from lake.errors import StoreUnavailable
-from lake.storage import Reader
+from lakebed.clock import Clock
+from lakebed.errors import StoreUnavailable
+from lakebed.storage.store import Reader
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 
 TEXT = ndjson(rows(2000))

@@ -11,9 +11,9 @@ from blizzard.commands import status as status_command
 from blizzard.pattern import Pattern
 from blizzard.sight import explain
 from blizzard.status import Books, pipeline_status
-from lake.clock import Clock
-from lake.errors import StoreDenied
-from lake.storage import Reader
+from lakebed.clock import Clock
+from lakebed.errors import StoreDenied
+from lakebed.storage.store import Reader
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 
 NOT_UTF8 = b"caf\xe9.ndjson"

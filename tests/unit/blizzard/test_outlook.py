@@ -16,8 +16,8 @@ from blizzard.outlook import THINK_AGAIN_SECS, Pace
 from blizzard.pipeline import Pipeline
 from blizzard.runner import RunFailed
 from blizzard.settings import RollingPolicy
-from lake.errors import StoreUnavailable
-from lake.storage import Reader
+from lakebed.errors import StoreUnavailable
+from lakebed.storage.store import Reader
 from tests.support.builders import (
     BEGUN,
     Bench,

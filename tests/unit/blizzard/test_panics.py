@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from blizzard import cli
 from blizzard.cli import app
 from blizzard.spark.runner import SparkRunner
-from lake.retry import Backoff
-from lake.storage import Reader, Store
-from lake.telemetry.events import shared
+from lakebed.retry import Backoff
+from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import shared
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.scrape import Pages

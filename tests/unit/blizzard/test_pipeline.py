@@ -16,19 +16,19 @@ from blizzard.pattern import Pattern
 from blizzard.pipeline import TooManyFailures
 from blizzard.settings import OnChange, SinkSettings
 from blizzard.sight import explain
-from lake.clock import Clock
-from lake.entry import Stage
-from lake.errors import (
+from lakebed.clock import Clock
+from lakebed.documents.entry import Stage
+from lakebed.errors import (
     DocumentUnreadable,
     JournalConflict,
     JournalLost,
     ObjectMissing,
     StoreUnavailable,
 )
-from lake.lookback import Window
-from lake.partition import Template
-from lake.retry import Backoff
-from lake.storage import Reader, Store
+from lakebed.listing.lookback import Window
+from lakebed.partition import Template
+from lakebed.retry import Backoff
+from lakebed.storage.store import Reader, Store
 from tests.support.builders import (
     Bench,
     ndjson,

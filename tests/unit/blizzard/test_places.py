@@ -8,7 +8,7 @@ import yaml
 
 from blizzard.config import load
 from blizzard.places import below, normal
-from lake.errors import ConfigInvalid
+from lakebed.errors import ConfigInvalid
 
 
 def faults(folder: Path, document: dict[str, Any]) -> list[str]:

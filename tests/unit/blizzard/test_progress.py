@@ -7,8 +7,8 @@ from rich.console import Console
 
 from blizzard.events import BatchProgress, BatchStarted, SparkStarting, UnitsEnded
 from blizzard.progress import Display
-from lake.telemetry.events import shared
-from lake.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.events import shared
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 
 STARTED = BatchStarted(pipeline="events", entry=7, files=4, bytes=2048, units=2)
 

@@ -16,11 +16,11 @@ from blizzard.flow import Name
 from blizzard.history import Before, History, read_history
 from blizzard.journal import Journal
 from blizzard.settings import OnChange
-from lake import layout
-from lake.clock import Clock
-from lake.entry import Entry, Handoff, Receipt, decode_entry, digest, encode
-from lake.errors import DocumentUnreadable, JournalLost, StoreUnavailable
-from lake.storage import Store
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Handoff, Receipt, decode_entry, digest, encode
+from lakebed.errors import DocumentUnreadable, JournalLost, StoreUnavailable
+from lakebed.storage.store import Store
 from tests.support.bucket import Bucket
 from tests.support.builders import (
     Bench,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.errors import JournalLost
+from lakebed.errors import JournalLost
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 
 

@@ -3,11 +3,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from blizzard.restraint import CommitsBehind, check_commits, waiting_since
-from lake.clock import Clock
-from lake.entry import Receipt, digest, encode
-from lake.layout import receipt
-from lake.options import StorageOptions
-from lake.storage import Store
+from lakebed.clock import Clock
+from lakebed.documents.entry import Receipt, digest, encode
+from lakebed.layout import receipt
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
 from penguin.pipeline import commit_table
 from penguin.settings import TableSettings
 from tests.support.builders import Bench, ndjson, pipeline_settings, rows

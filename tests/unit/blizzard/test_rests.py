@@ -25,9 +25,9 @@ from blizzard.past import inherited
 from blizzard.sight import explain
 from blizzard.status import Books, pipeline_status
 from blizzard.worker import OpenedStores, run_unit
-from lake.entry import Entry, SourceRecord, decode_entry, encode
-from lake.errors import DocumentUnreadable
-from lake.storage import Reader, Store
+from lakebed.documents.entry import Entry, SourceRecord, decode_entry, encode
+from lakebed.errors import DocumentUnreadable
+from lakebed.storage.store import Reader, Store
 from tests.support.builders import (
     Bench,
     Hands,

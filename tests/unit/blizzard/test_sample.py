@@ -18,9 +18,9 @@ from blizzard.config import load
 from blizzard.guess import GuessedField
 from blizzard.ndjson.decoder import Decoder
 from blizzard.settings import BlizzardSettings
-from lake.errors import ConfigInvalid, StoreUnavailable
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Reader
+from lakebed.errors import ConfigInvalid, StoreUnavailable
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.store import Reader
 from tests.support.builders import gz, put
 
 SEED = """\

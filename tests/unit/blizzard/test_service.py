@@ -14,10 +14,10 @@ from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.service import Service
 from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, RollingPolicy
 from blizzard.writers import read_writer
-from lake.entry import Handoff
-from lake.errors import DocumentUnreadable, ObjectMissing
-from lake.polling import Stop
-from lake.telemetry.events import Event, StepFailed
+from lakebed.documents.entry import Handoff
+from lakebed.errors import DocumentUnreadable, ObjectMissing
+from lakebed.polling import Stop
+from lakebed.telemetry.events import Event, StepFailed
 from tests.support.builders import Hands, entries, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.stores import local

@@ -14,7 +14,7 @@ from blizzard.cli import app
 from blizzard.settings import SparkSettings
 from blizzard.spark import session
 from blizzard.spark.archive import Archive, settle, unfinished
-from lake.polling import Stop
+from lakebed.polling import Stop
 
 
 def written(root: Path, **sections: Any) -> str:

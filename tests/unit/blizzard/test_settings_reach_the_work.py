@@ -16,8 +16,8 @@ from blizzard.settings import (
     share_of,
 )
 from blizzard.spark.session import capped_master, local_cores
-from lake.entry import Handoff
-from lake.options import StorageOptions
+from lakebed.documents.entry import Handoff
+from lakebed.storage.options import StorageOptions
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.runner import InProcessRunner
 

@@ -13,10 +13,10 @@ from blizzard.history import read_history
 from blizzard.journal import Identity, Journal
 from blizzard.rivals import Precedence, Rival, precedence
 from blizzard.sight import explain
-from lake.entry import Entry
-from lake.errors import JournalLost, SourceContested, StoreUnavailable
-from lake.layout import journal_entry
-from lake.storage import AlreadyThere, Created, Reader, Store
+from lakebed.documents.entry import Entry
+from lakebed.errors import JournalLost, SourceContested, StoreUnavailable
+from lakebed.layout import journal_entry
+from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from tests.support.builders import (
     Bench,
     Hands,

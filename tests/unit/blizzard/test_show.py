@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blizzard.show import results
-from lake.arguments import Output
+from lakebed.arguments import Output
 
 ROW = {"pipeline": "events", "files_processed": 3, "bytes_written": 2048, "error": None}
 

@@ -25,7 +25,7 @@ from blizzard.spark import session
 from blizzard.spark.fit import DRIVERS_PYTHON, PAGE, own_python, unfit
 from blizzard.spark.runner import SparkRunner
 from blizzard.spark.session import await_executors, executors_python, start
-from lake.errors import ConfigInvalid, LakeError
+from lakebed.errors import ConfigInvalid, LakeError
 from tests.support.cluster import ARCHIVE, ROOT
 
 REPORT = """\

@@ -4,7 +4,7 @@ import pickle
 from dataclasses import replace
 
 from blizzard.flow import Location, UnitOutcome
-from lake.options import StorageOptions
+from lakebed.storage.options import StorageOptions
 from tests.support.builders import failure, finished_file, record, source_file, unit, work
 
 SECRET = StorageOptions({"AWS_SECRET_ACCESS_KEY": "hunter2-very-secret"})

@@ -11,8 +11,8 @@ from blizzard.cli import app
 from blizzard.service import SPARK_SAID
 from blizzard.spark.output import Listener, Severity, graded, on_standard_error
 from blizzard.spark.session import QUIET, did_not_start
-from lake.errors import ConfigInvalid
-from lake.telemetry.events import Level
+from lakebed.errors import ConfigInvalid
+from lakebed.telemetry.events import Level
 from tests.unit.blizzard.test_settings_are_obeyed import written
 
 NOISE, WARNING, ERROR = Severity.NOISE, Severity.WARNING, Severity.ERROR

@@ -14,8 +14,8 @@ from blizzard.flow import ClosedFile
 from blizzard.settings import RollingPolicy
 from blizzard.spread import SpreadWriter
 from blizzard.writer import RollingWriter, batch_cost
-from lake.partition import Template
-from lake.schema import Field, FieldType, Schema
+from lakebed.partition import Template
+from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import Hands
 from tests.unit.blizzard.test_writer import open_files
 

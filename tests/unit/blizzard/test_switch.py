@@ -4,10 +4,10 @@ import pytest
 
 from blizzard.protocol import latest_protocol
 from blizzard.switch import Changed, TooEarly, Unchanged, Uncommitted, set_handoff
-from lake.entry import Handoff, Protocol, encode
-from lake.errors import DocumentUnreadable, ProtocolConflict
-from lake.layout import journal_entry, protocol
-from lake.storage import AlreadyThere, Store
+from lakebed.documents.entry import Handoff, Protocol, encode
+from lakebed.errors import DocumentUnreadable, ProtocolConflict
+from lakebed.layout import journal_entry, protocol
+from lakebed.storage.store import AlreadyThere, Store
 from tests.support.builders import tree
 from tests.support.tables import TableDirectory, rows_of
 

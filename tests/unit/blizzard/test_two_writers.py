@@ -8,9 +8,9 @@ import pytest
 
 from blizzard.flow import UnitOutcome, Work, WorkUnit
 from blizzard.handoff import HandedOn
-from lake.entry import Entry
-from lake.errors import JournalConflict, ProtocolConflict
-from lake.storage import AlreadyThere, Created, Store
+from lakebed.documents.entry import Entry
+from lakebed.errors import JournalConflict, ProtocolConflict
+from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, tree
 from tests.support.runner import InProcessRunner
 from tests.support.stores import local

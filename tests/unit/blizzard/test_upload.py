@@ -11,9 +11,9 @@ import pytest
 from blizzard.line import Progress
 from blizzard.settings import UploadSettings
 from blizzard.upload import TRIES, Uploads
-from lake.datafile import FinishedFile
-from lake.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
-from lake.storage import ObjectFacts, Store
+from lakebed.documents.data_file import FinishedFile
+from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
+from lakebed.storage.store import ObjectFacts, Store
 from tests.support.builders import closed_file, no_options
 from tests.support.stores import RefusesUploads, local
 

@@ -22,9 +22,9 @@ from blizzard.ranges import cut
 from blizzard.settings import RollingPolicy
 from blizzard.worker import OpenedStores, failure_of, run_unit
 from blizzard.writer import RollingWriter
-from lake.entry import SourceRecord, Stage
-from lake.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
-from lake.storage import Reader, Store
+from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
+from lakebed.storage.store import Reader, Store
 from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows, unit
 from tests.support.stores import RefusesUploads

@@ -12,8 +12,8 @@ import pytest
 from blizzard.flow import ClosedFile
 from blizzard.settings import Codec, RollingPolicy
 from blizzard.writer import RollingWriter
-from lake.clock import Clock
-from lake.datafile import ColumnStatistics
+from lakebed.clock import Clock
+from lakebed.documents.data_file import ColumnStatistics
 from tests.support.builders import ID_AND_NAME
 
 SCHEMA = ID_AND_NAME.arrow()

@@ -23,9 +23,9 @@ from blizzard.writers import (
     standing,
     this_machine,
 )
-from lake.errors import DocumentUnreadable, JournalConflict, StoreUnavailable
-from lake.storage import AlreadyThere, Created, Store
-from lake.telemetry.events import Event
+from lakebed.errors import DocumentUnreadable, JournalConflict, StoreUnavailable
+from lakebed.storage.store import AlreadyThere, Created, Store
+from lakebed.telemetry.events import Event
 from tests.support.builders import Hands, no_options
 from tests.support.stores import local
 from tests.support.writers import Waits, claim, machine

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.clock import Clock, uuid7
+from lakebed.clock import Clock, uuid7
 from tests.support.builders import NOON, Hands
 
 INSTANT = st.integers(0, 2**48 - 1)

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from lake.entry import (
+from lakebed.documents.entry import (
     Entry,
     Handoff,
     Lineage,
@@ -19,7 +19,7 @@ from lake.entry import (
     digest_number,
     encode,
 )
-from lake.errors import DocumentUnreadable
+from lakebed.errors import DocumentUnreadable
 from tests.support.builders import ID_AND_NAME, failure, finished_file, record
 
 PATH = "_blizzard/default/journal/00000000000000000001.json"

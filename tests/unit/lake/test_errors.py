@@ -1,6 +1,6 @@
 """What an error shows."""
 
-from lake.errors import ConfigInvalid, LakeError, StoreUnavailable
+from lakebed.errors import ConfigInvalid, LakeError, StoreUnavailable
 
 
 def test_an_error_shows_its_facts_after_its_message():
@@ -20,6 +20,6 @@ def test_every_code_is_used_once():
     def family(kind: type[LakeError]) -> list[type[LakeError]]:
         return [kind, *(each for below in kind.__subclasses__() for each in family(below))]
 
-    ours = [kind for kind in family(LakeError) if kind.__module__ == "lake.errors"]
+    ours = [kind for kind in family(LakeError) if kind.__module__ == "lakebed.errors"]
     codes = [kind.code for kind in ours]
     assert len(codes) == len(set(codes)) > 10

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake.datafile import ColumnStatistics
-from lake.footer import lower_bound, statistics, upper_bound
+from lakebed.documents.data_file import ColumnStatistics
+from lakebed.documents.parquet_footer import lower_bound, statistics, upper_bound
 
 
 def facts_of(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lake.telemetry.events import LastStepTaken, StepFailed, StepFinished
-from lake.telemetry.health import (
+from lakebed.telemetry.events import LastStepTaken, StepFailed, StepFinished
+from lakebed.telemetry.health import (
     STUCK_AFTER_POLLS,
     STUCK_AFTER_SECS,
     Halted,

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from lake import layout
-from lake.clock import uuid7
+from lakebed import layout
+from lakebed.clock import uuid7
 
 NAME = uuid7(1_704_067_200_000, bytes(10))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from lake.telemetry.events import Event, Level, StepFailed, StopRequested
-from lake.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.events import Event, Level, StepFailed, StopRequested
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 
 FAILED = StepFailed(who="events", code="store_full", error="no space\nis left", next_try_secs=1.5)
 

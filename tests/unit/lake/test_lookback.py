@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.lookback import Window
+from lakebed.listing.lookback import Window
 
 NOW = datetime(2024, 1, 5, 10, 30, tzinfo=UTC)
 INSTANTS = st.integers(631_152_000, 3_786_912_000).map(lambda at: datetime.fromtimestamp(at, UTC))

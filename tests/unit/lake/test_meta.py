@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from lake.errors import DocumentUnreadable
-from lake.meta import EntryName, Meta, decode_meta, encode_meta, entry_named_by
+from lakebed.documents.pending_meta import EntryName, Meta, decode_meta, encode_meta, entry_named_by
+from lakebed.errors import DocumentUnreadable
 
 BARE: dict[str, Any] = {
     "filename": "date=2024-01-01/019234ab-cdef-7890.parquet",

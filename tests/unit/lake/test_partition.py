@@ -2,7 +2,7 @@
 
 import pytest
 
-from lake.partition import (
+from lakebed.partition import (
     NULL_FOLDER,
     Template,
     check_value,
@@ -11,7 +11,7 @@ from lake.partition import (
     table_schema,
     unescape,
 )
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from lake.pattern import matcher
+from lakebed.listing.glob import matcher
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.places import Place, place_of, written_out
+from lakebed.locations import Place, place_of, written_out
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lake.errors import JournalConflict, ObjectMissing, StoreDenied, StoreUnavailable
-from lake.polling import LEAVE_AT_ONCE, Stop, run_step
-from lake.retry import Backoff
-from lake.telemetry.events import Event, StepFailed
+from lakebed.errors import JournalConflict, ObjectMissing, StoreDenied, StoreUnavailable
+from lakebed.polling import LEAVE_AT_ONCE, Stop, run_step
+from lakebed.retry import Backoff
+from lakebed.telemetry.events import Event, StepFailed
 
 AT_ONCE = Backoff(first_secs=0.0)
 LONG = 120.0
@@ -169,8 +169,8 @@ def test_an_error_nobody_foresaw_is_told_as_internal_and_tried_again():
 
 SIGNALLED = """
 import signal, sys, threading, time
-from lake.polling import Stop, stop_on_signals
-from lake.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.polling import Stop, stop_on_signals
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 stop = Stop()
 stop_on_signals(stop, log_events(LogLevel.INFO, LogFormat.JSON, sys.stdout))
 {before}

@@ -13,18 +13,18 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 import blizzard.events
-import lake.telemetry.events
+import lakebed.telemetry.events
 import penguin.events
 from blizzard.metrics import METRICS as BLIZZARD
-from lake.telemetry.events import Event
-from lake.telemetry.health import PartKind
-from lake.telemetry.measures import QUICK, Age, Count, Kind, Measure, Observe, Reading, Spec
-from lake.telemetry.prometheus import Metrics
+from lakebed.telemetry.events import Event
+from lakebed.telemetry.health import PartKind
+from lakebed.telemetry.measures import QUICK, Age, Count, Kind, Measure, Observe, Reading, Spec
+from lakebed.telemetry.prometheus import Metrics
 from penguin.metrics import METRICS as PENGUIN
 
 ALL = (*BLIZZARD, *PENGUIN)
 LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind"}
-ROOMS = (lake.telemetry.events, blizzard.events, penguin.events)
+ROOMS = (lakebed.telemetry.events, blizzard.events, penguin.events)
 
 SPECS = (
     Spec(name="sent_total", kind=Kind.COUNTER, help="Sent.", labels=("pipeline",)),

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lake.errors import StoreUnavailable
-from lake.rawnames import can_name, client, names
+from lakebed.errors import StoreUnavailable
+from lakebed.storage.arrow_s3 import can_name, client, names
 
 KEYS = {"AWS_ACCESS_KEY_ID": "k", "aws_secret_access_key": "s"}
 

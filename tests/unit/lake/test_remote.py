@@ -9,11 +9,19 @@ import yaml
 from typer.testing import CliRunner
 
 from blizzard.cli import app as blizzard
-from lake import remote
-from lake.errors import ConfigInvalid
-from lake.options import StorageOptions
-from lake.remote import RETRY, TIMEOUTS, explained, for_delta, in_words, split, without_urls
-from lake.storage import Reader
+from lakebed.errors import ConfigInvalid
+from lakebed.storage import remote
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.remote import (
+    RETRY,
+    TIMEOUTS,
+    explained,
+    for_delta,
+    in_words,
+    split,
+    without_urls,
+)
+from lakebed.storage.store import Reader
 from penguin.cli import app as penguin
 
 KEY = (

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.errors import (
+from lakebed.errors import (
     ConfigInvalid,
     JournalConflict,
     ObjectMissing,
@@ -11,7 +11,7 @@ from lake.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from lake.retry import Backoff, can_help, may_mend
+from lakebed.retry import Backoff, can_help, may_mend
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))

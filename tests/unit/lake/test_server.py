@@ -8,10 +8,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from blizzard.metrics import METRICS
-from lake.errors import ConfigInvalid
-from lake.telemetry.events import Emit, Event, MetricsServed, StepFailed, StepFinished, shared
-from lake.telemetry.health import Part, PartKind
-from lake.telemetry.server import observed
+from lakebed.errors import ConfigInvalid
+from lakebed.telemetry.events import Emit, Event, MetricsServed, StepFailed, StepFinished, shared
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.server import observed
 from tests.support.ports import reserved_port
 from tests.support.scrape import Pages
 

@@ -10,8 +10,7 @@ import obstore
 import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
 
-from lake import storage
-from lake.errors import (
+from lakebed.errors import (
     ConfigInvalid,
     ObjectChanged,
     ObjectMissing,
@@ -19,8 +18,9 @@ from lake.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from lake.options import StorageOptions
-from lake.storage import AlreadyThere, Created, ObjectFacts, Reader, Store, local_path
+from lakebed.storage import store as storage
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store, local_path
 from tests.support.builders import no_options, put
 from tests.support.stores import local
 

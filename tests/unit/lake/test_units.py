@@ -2,7 +2,7 @@
 
 import pytest
 
-from lake.units import in_words, mebibytes
+from lakebed.units import in_words, mebibytes
 
 
 def test_a_megabyte_of_a_setting_is_1048576_bytes():

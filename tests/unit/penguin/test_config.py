@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lake.config.models import Metrics, PartitionBy, Table
-from lake.errors import ConfigInvalid
-from lake.lookback import Window
+from lakebed.config.models import Metrics, PartitionBy, Table
+from lakebed.errors import ConfigInvalid
+from lakebed.listing.lookback import Window
 from penguin.config import NOT_YET, load
 from penguin.settings import DiscoverBy, Evolution, TableSettings
 
@@ -129,7 +129,7 @@ def test_no_key_is_forgotten() -> None:
     read |= {"tables.*.partition_by.timestamp_field"}
 
     read |= {f"metrics.{key}" for key in METRICS_READ}
-    # Which address is whose is told by the tests of lake.config.addresses.
+    # Which address is whose is told by the tests of lakebed.config.addresses.
     read |= {"metrics.address", "metrics.blizzard_address", "metrics.penguin_address"}
 
     assert read == every

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from lake.entry import Handoff, Receipt, digest, digest_number, encode
-from lake.errors import ProtocolConflict
-from lake.layout import (
+from lakebed.documents.entry import Handoff, Receipt, digest, digest_number, encode
+from lakebed.errors import ProtocolConflict
+from lakebed.layout import (
     digest_transaction,
     journal_entry,
     journal_transaction,
@@ -12,7 +12,7 @@ from lake.layout import (
     protocol,
     receipt,
 )
-from lake.storage import Reader
+from lakebed.storage.store import Reader
 from penguin.discovery import read_journals, survey
 from penguin.settings import DiscoverBy
 from tests.support.tables import TableDirectory, rows_of

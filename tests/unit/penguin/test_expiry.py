@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lake.storage import ObjectFacts
+from lakebed.storage.store import ObjectFacts
 from penguin.expiry import find_expired, log_retention, removes_expired
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)

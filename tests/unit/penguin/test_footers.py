@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake.datafile import ColumnStatistics
-from lake.errors import ObjectChanged
+from lakebed.documents.data_file import ColumnStatistics
+from lakebed.errors import ObjectChanged
 from penguin.errors import FileUnfit
 from penguin.fileschema import as_the_table_sees_it
 from penguin.footers import TAIL, Footer, read_footer

@@ -12,16 +12,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from lake.clock import Clock
-from lake.entry import encode
-from lake.layout import journal_entry
-from lake.polling import Stop, run_step
-from lake.retry import Backoff
-from lake.schema import Field, FieldType, Schema
-from lake.storage import Store
-from lake.telemetry.events import Emit, Event, StepFailed, StepFinished
-from lake.telemetry.health import Part, PartKind
-from lake.telemetry.server import observed
+from lakebed.clock import Clock
+from lakebed.documents.entry import encode
+from lakebed.layout import journal_entry
+from lakebed.polling import Stop, run_step
+from lakebed.retry import Backoff
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.server import observed
 from penguin import inline
 from penguin.cli import app
 from penguin.errors import CommitFailed

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from lake.datafile import FinishedFile
-from lake.entry import Entry, Failure, Handoff, SourceRecord, Stage, digest_number
-from lake.layout import TablePath
-from lake.schema import Field, FieldType, Schema
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry, Failure, Handoff, SourceRecord, Stage, digest_number
+from lakebed.layout import TablePath
+from lakebed.schema import Field, FieldType, Schema
 from penguin.drafting import decide, file_statistics, new_table
 from penguin.flow import Backlog, Position, ReadyEntry, Refused, Releasable, TableFacts
 from penguin.plan import Rules, plan_commit

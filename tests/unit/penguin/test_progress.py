@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from lake.telemetry.events import StepFinished
-from lake.telemetry.health import PartKind
+from lakebed.telemetry.events import StepFinished
+from lakebed.telemetry.health import PartKind
 from penguin.events import FilesLookedAt
 from penguin.progress import Display
 

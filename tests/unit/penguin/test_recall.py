@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lake.layout import log_version
-from lake.storage import ObjectFacts
+from lakebed.layout import log_version
+from lakebed.storage.store import ObjectFacts
 from penguin import recall
 from penguin.flow import TableFacts
 from penguin.recall import Memory, Recalled

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lake.entry import Entry, Handoff, decode_entry, digest, encode
-from lake.errors import DocumentUnreadable
+from lakebed.documents.entry import Entry, Handoff, decode_entry, digest, encode
+from lakebed.errors import DocumentUnreadable
 from penguin import recent
 from penguin.recent import Recent
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.datafile import ColumnStatistics, FinishedFile
-from lake.layout import TablePath
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.layout import TablePath
 from penguin.stats import columns_with_bounds, delta_statistics, format_columns, parse_columns
 
 

@@ -11,8 +11,8 @@ from blizzard.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, D
 from blizzard.ndjson.exact import ExactPath
 from blizzard.ndjson.fast import FastPath
 from blizzard.ndjson.lines import BLOCK_BYTES, Block, blocks
-from lake.errors import LakeError, Whose
-from lake.schema import Field, FieldType, Schema
+from lakebed.errors import LakeError, Whose
+from lakebed.schema import Field, FieldType, Schema
 
 ID = Schema((Field(name="id", type=FieldType.INT64),))
 ALL = Schema(tuple(Field(name=kind, type=kind) for kind in FieldType))

@@ -17,7 +17,7 @@ from blizzard.ndjson.fast import FastPath
 from blizzard.ndjson.lines import Block, Decoded
 from blizzard.ndjson.scan import MAX_DEPTH
 from blizzard.ndjson.vector import WIDTH
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 
 LIMIT = 1 << 20
 TEXT = Schema((Field(name="s", type=FieldType.STRING), Field(name="j", type=FieldType.JSON)))
@@ -279,7 +279,7 @@ def test_the_command_line_does_not_bring_the_compiler_along():
 def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
     code = (
         "from blizzard.ndjson.fast import FastPath; from blizzard.ndjson.lines import Block\n"
-        "from lake.schema import Field, FieldType, Schema\n"
+        "from lakebed.schema import Field, FieldType, Schema\n"
         "schema = Schema((Field(name='v', type=FieldType.INT64),))\n"
         "block = Block(data=b'{\"v\":7}', first_line=1, lines=1)\n"
         "print(FastPath(schema, max_line_bytes=99).read(block).batch.to_pylist())\n"

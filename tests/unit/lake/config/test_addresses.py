@@ -9,8 +9,8 @@ import yaml
 
 import blizzard.config
 import penguin.config
-from lake.errors import ConfigInvalid
-from lake.telemetry.server import observed
+from lakebed.errors import ConfigInvalid
+from lakebed.telemetry.server import observed
 from tests.support.ports import reserved_pair
 from tests.support.scrape import Pages
 

@@ -7,8 +7,8 @@ import pytest
 
 import blizzard.config
 import penguin.config
-from lake.config import models
-from lake.config.models import Section
+from lakebed.config import models
+from lakebed.config.models import Section
 
 PAGE = (Path(__file__).parents[4] / "docs" / "configuration.md").read_text()
 

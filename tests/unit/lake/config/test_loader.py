@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lake.config.loader import Fault, load_document
-from lake.errors import ConfigInvalid
+from lakebed.config.loader import Fault, load_document
+from lakebed.errors import ConfigInvalid
 
 COMPLETE = """
 source: {path: /in}

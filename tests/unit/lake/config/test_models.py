@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.config.loader import load_document
-from lake.config.models import (
+from lakebed.config.loader import load_document
+from lakebed.config.models import (
     DeclaredField,
     Document,
     Section,
@@ -19,10 +19,10 @@ from lake.config.models import (
     same_place,
     template_keys,
 )
-from lake.entry import Handoff
-from lake.errors import ConfigInvalid
-from lake.partition import Template
-from lake.schema import FieldType
+from lakebed.documents.entry import Handoff
+from lakebed.errors import ConfigInvalid
+from lakebed.partition import Template
+from lakebed.schema import FieldType
 
 ZERO_MEANS_SOMETHING = {
     "source.min_age_secs",

@@ -5,7 +5,7 @@ import pickle
 from dataclasses import asdict
 
 from blizzard.settings import SourceSettings
-from lake.options import StorageOptions
+from lakebed.storage.options import StorageOptions
 
 OPTIONS = StorageOptions({"AWS_REGION": "us-east-1", "AWS_SECRET_ACCESS_KEY": "hunter2"})
 

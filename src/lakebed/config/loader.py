@@ -15,10 +15,10 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from lake.config.addresses import address_faults
-from lake.config.interpolate import interpolate
-from lake.config.models import Document, KeyPath, Pipeline, Section, Sink, same_place
-from lake.errors import ConfigInvalid
+from lakebed.config.addresses import address_faults
+from lakebed.config.interpolate import interpolate
+from lakebed.config.models import Document, KeyPath, Pipeline, Section, Sink, same_place
+from lakebed.errors import ConfigInvalid
 
 NAMED_SECTIONS = ("pipelines", "tables")
 """Sections whose entries belong to one file each."""

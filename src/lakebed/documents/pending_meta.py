@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from lake.errors import DocumentUnreadable
+from lakebed.errors import DocumentUnreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """The one thing that both programs need of a store: a write that fails where something is."""
 
-from lake.errors import NoExclusiveCreate
-from lake.layout import TablePath
-from lake.storage import Created, Store
+from lakebed.errors import NoExclusiveCreate
+from lakebed.layout import TablePath
+from lakebed.storage.store import Created, Store
 
 
 def probe(store: Store, path: TablePath) -> bool:

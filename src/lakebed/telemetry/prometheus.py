@@ -17,7 +17,7 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import choose_encoder
 
-from lake.telemetry.measures import Age, Count, Kind, Measure, Observe, Reading, Spec
+from lakebed.telemetry.measures import Age, Count, Kind, Measure, Observe, Reading, Spec
 
 Metric = Counter | Gauge | Histogram
 

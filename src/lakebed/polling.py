@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 
-from lake.retry import Backoff, can_help, may_mend
-from lake.telemetry.events import (
+from lakebed.retry import Backoff, can_help, may_mend
+from lakebed.telemetry.events import (
     Emit,
     LastStepTaken,
     StepFailed,
@@ -17,7 +17,7 @@ from lake.telemetry.events import (
     StopRequested,
     code_of,
 )
-from lake.telemetry.health import PartKind
+from lakebed.telemetry.health import PartKind
 
 LEAVE_AT_ONCE = 130
 

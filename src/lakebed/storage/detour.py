@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from lake.listing import CONTROL, end_of, readable
+from lakebed.listing.sort import CONTROL, end_of, readable
 
 _ODD_PARTS = ("", ".", "..")
 _PATH = re.compile(r'\bpath: "((?:[^"\\]|\\.)*)"')

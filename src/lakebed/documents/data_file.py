@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lake.layout import TablePath
+from lakebed.layout import TablePath
 
 Bound = str | int | None
 

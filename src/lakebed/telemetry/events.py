@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import ClassVar
 
-from lake.errors import LakeError, machine_trouble
-from lake.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
-from lake.telemetry.measures import Count, Measure
+from lakebed.errors import LakeError, machine_trouble
+from lakebed.telemetry.health import Ailing, Over, Part, PartKind, Sign, Well
+from lakebed.telemetry.measures import Count, Measure
 
 
 class Level(IntEnum):

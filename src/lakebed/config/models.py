@@ -21,9 +21,9 @@ from pydantic import (
     model_validator,
 )
 
-from lake.options import StorageOptions
-from lake.places import place_of
-from lake.units import mebibytes
+from lakebed.locations import place_of
+from lakebed.storage.options import StorageOptions
+from lakebed.units import mebibytes
 
 KeyPath = tuple[str | int, ...]
 SCHEMES = ("file", "s3", "gs", "az", "abfss")
@@ -33,7 +33,7 @@ DEFAULT_NAME = "default"
 def template_keys(text: str) -> tuple[str, ...]:
     """List the keys of a `prefix_template`; a ValueError says what is wrong with it.
 
-    `lake.partition.Template` reads the same texts; it is not used here because it brings Arrow.
+    `lakebed.partition.Template` reads the same texts; it is not used here because it brings Arrow.
     """
     keys: list[str] = []
     for number, segment in enumerate(text.strip("/").split("/"), start=1):
@@ -332,7 +332,7 @@ class Spark(Section):
 
 
 class Metrics(Section):
-    """Where metrics are served; `lake.config.addresses` knows which address is whose."""
+    """Where metrics are served; `lakebed.config.addresses` knows which address is whose."""
 
     enabled: Flag = False
     address: Address | None = None

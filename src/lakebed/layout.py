@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NewType
 from uuid import UUID
 
-from lake.partition import PartitionValues, folder
+from lakebed.partition import PartitionValues, folder
 
 TablePath = NewType("TablePath", str)
 """A path relative to the table's root. A URI is not one, and cannot be compared with one."""

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any, ClassVar
 
-from lake.errors import ConfigInvalid
-from lake.telemetry.events import Emit, Event, MetricsServed, shared
-from lake.telemetry.health import Health, Part
-from lake.telemetry.measures import Spec
-from lake.telemetry.prometheus import Metrics
+from lakebed.errors import ConfigInvalid
+from lakebed.telemetry.events import Emit, Event, MetricsServed, shared
+from lakebed.telemetry.health import Health, Part
+from lakebed.telemetry.measures import Spec
+from lakebed.telemetry.prometheus import Metrics
 
 CLIENT_PATIENCE_SECS = 10.0
 SHUTDOWN_SECS = 0.2

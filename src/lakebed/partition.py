@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from urllib.parse import unquote
 
-from lake.schema import Field, FieldType, Schema
+from lakebed.schema import Field, FieldType, Schema
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lake.config.models import Document, KeyPath
+from lakebed.config.models import Document, KeyPath
 
 Program = Literal["blizzard", "penguin"]
 

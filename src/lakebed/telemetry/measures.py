@@ -1,6 +1,6 @@
 """What events do to metrics, as plain values, and how a program declares the metrics it has.
 
-Nothing here knows who shows the metrics: `lake.telemetry.prometheus` does.
+Nothing here knows who shows the metrics: `lakebed.telemetry.prometheus` does.
 """
 
 from collections.abc import Iterable, Mapping

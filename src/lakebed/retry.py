@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lake.errors import LakeError, Whose
+from lakebed.errors import LakeError, Whose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

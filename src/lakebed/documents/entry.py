@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from lake.datafile import FinishedFile
-from lake.errors import DocumentUnreadable
+from lakebed.documents.data_file import FinishedFile
+from lakebed.errors import DocumentUnreadable
 
 FORMAT = 1
 FORMAT_WITH_HOLES = 2

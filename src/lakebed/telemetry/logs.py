@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TextIO
 
-from lake.telemetry.events import Emit, Event, Level
+from lakebed.telemetry.events import Emit, Event, Level
 
 
 class LogFormat(StrEnum):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from lake.layout import timed_id
+from lakebed.layout import timed_id
 
 Marks = Mapping[str, str]
 """For each folder (the table's root is the empty name) the highest name that is settled."""

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lake.errors import ConfigInvalid, LakeError, ProtocolConflict
-from lake.telemetry.logs import LogFormat, LogLevel
+from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict
+from lakebed.telemetry.logs import LogFormat, LogLevel
 
 DONE, FAILED, USAGE = 0, 1, 2
 

@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlsplit
 
-from lake.errors import ConfigInvalid
-from lake.options import StorageOptions
+from lakebed.errors import ConfigInvalid
+from lakebed.storage.options import StorageOptions
 
 RETRY: Mapping[str, Any] = {
     "max_retries": 4,

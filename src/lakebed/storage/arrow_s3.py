@@ -7,8 +7,8 @@ name that cannot be used.
 from collections.abc import Mapping
 from typing import Any
 
-from lake.errors import StoreUnavailable
-from lake.listing import CONTROL
+from lakebed.errors import StoreUnavailable
+from lakebed.listing.sort import CONTROL
 
 SCHEMES = ("s3", "s3a")
 _KEYS = {

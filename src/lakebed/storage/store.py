@@ -25,8 +25,7 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, from_url
 
-from lake import detour, listing, rawnames, remote
-from lake.errors import (
+from lakebed.errors import (
     ConfigInvalid,
     LakeError,
     ListingUnordered,
@@ -37,7 +36,9 @@ from lake.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from lake.options import StorageOptions
+from lakebed.listing import sort
+from lakebed.storage import arrow_s3, detour, remote
+from lakebed.storage.options import StorageOptions
 
 REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl", "azure")
 DOWNLOAD_CHUNK = 1 << 20
@@ -251,7 +252,7 @@ class Reader:
             raise self._translated(cause, prefix) from cause
 
     def in_order(
-        self, prefix: str = "", *, after: str = "", guide: listing.Guide | None = None
+        self, prefix: str = "", *, after: str = "", guide: sort.Guide | None = None
     ) -> Iterator[ObjectFacts]:
         """List every object below a prefix in the order of their paths, a page at a time.
 
@@ -270,7 +271,7 @@ class Reader:
                 # The library leaves the slash out by which a folder's marker ends and is sorted.
                 last = f"{facts.path}/"
                 if guide is not None:
-                    guide.passes(last, listing.Oddity.MARKER)
+                    guide.passes(last, sort.Oddity.MARKER)
                 continue
             if facts.path <= last:
                 raise ListingUnordered(
@@ -281,7 +282,7 @@ class Reader:
             yield facts
 
     def _past_odd_names(
-        self, prefix: str, after: str, guide: listing.Guide | None
+        self, prefix: str, after: str, guide: sort.Guide | None
     ) -> Iterator[ObjectFacts]:
         """List every object, and go around names that cannot be used if somebody is told."""
         way = detour.Detour(store=self, names=self._names, odd=NameUnusable)
@@ -292,13 +293,13 @@ class Reader:
                     yield facts
                     last = max(last, facts.path)
             except NameUnusable as unusable:
-                if guide is None or not rawnames.can_name(self.uri):
+                if guide is None or not arrow_s3.can_name(self.uri):
                     raise
                 odd = detour.odd_name(unusable.key)
             else:
                 return
             yield from way.before(prefix, low=last, high=odd.path)
-            guide.passes(odd.shown, listing.Oddity.NAME)
+            guide.passes(odd.shown, sort.Oddity.NAME)
             # A listing begins after a name, so this one is asked for by itself.
             found = self.head(odd.next) if odd.next > last else None
             if found is not None:
@@ -307,15 +308,15 @@ class Reader:
 
     def _names(self, folder: str) -> tuple[list[str], list[str]]:
         options = self.options.plain()
-        return rawnames.names(self.uri, folder, options=options, environment=os.environ)
+        return arrow_s3.names(self.uri, folder, options=options, environment=os.environ)
 
-    def _walk(self, prefix: str, after: str, guide: listing.Guide | None) -> Iterator[ObjectFacts]:
+    def _walk(self, prefix: str, after: str, guide: sort.Guide | None) -> Iterator[ObjectFacts]:
         root = self.local_root
         if root is None:
             raise AssertionError("only a local disk is walked")
         _check_readable(root)
         try:
-            for path in listing.walk_in_order(root, prefix, after=after, guide=guide):
+            for path in sort.walk_in_order(root, prefix, after=after, guide=guide):
                 found = self._listed(path, guide)
                 # A link to nowhere is no file. A file that is gone since its folder was read was
                 # removed: it is not there, and the names beside it are.
@@ -330,17 +331,17 @@ class Reader:
         except PermissionError as cause:
             if guide is None or not prefix:
                 raise self._translated(cause, prefix) from cause
-            guide.passes(f"{prefix}/", listing.Oddity.UNREADABLE)
+            guide.passes(f"{prefix}/", sort.Oddity.UNREADABLE)
         except OSError as cause:
             raise self._translated(cause, prefix) from cause
 
-    def _listed(self, path: str, guide: listing.Guide | None) -> ObjectFacts | None:
+    def _listed(self, path: str, guide: sort.Guide | None) -> ObjectFacts | None:
         try:
             return self.head(path)
         except StoreDenied:
             if guide is None:
                 raise
-            guide.passes(path, listing.Oddity.UNREADABLE)
+            guide.passes(path, sort.Oddity.UNREADABLE)
             return None
 
     def unfinished(self) -> Iterator[ObjectFacts]:
@@ -348,7 +349,7 @@ class Reader:
 
         A process that dies leaves them. No other listing shows them, and other stores have none.
         """
-        for path in listing.walk_unfinished(self.local_root) if self.local_root else ():
+        for path in sort.walk_unfinished(self.local_root) if self.local_root else ():
             if (found := self.head(path)) is not None:
                 yield found
 
@@ -388,7 +389,7 @@ class Reader:
             root = self.uri.partition("://")[2].strip("/").partition("/")[2]
             unusable = NameUnusable(
                 "the store holds an object whose name cannot be used; rename or remove it",
-                object=listing.readable(name),
+                object=sort.readable(name),
             )
             unusable.key = name.removeprefix(f"{root}/") if root else name
             return unusable
@@ -479,7 +480,7 @@ class Store(Reader):
     def delete(self, path: str) -> None:
         """Remove an object, or an unfinished one; one that is gone already is no error."""
         try:
-            if self.local_root is not None and listing.is_unfinished(path):
+            if self.local_root is not None and sort.is_unfinished(path):
                 (self.local_root / path).unlink()  # The library refuses such names.
             else:
                 obstore.delete(self._store, path)

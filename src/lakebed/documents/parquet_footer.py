@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from lake.datafile import Bound, ColumnStatistics
+from lakebed.documents.data_file import Bound, ColumnStatistics
 
 LONGEST_STRING = 32
 HIGHEST = "\U0010ffff"

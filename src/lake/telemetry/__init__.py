@@ -1,1 +1,0 @@
-"""Code says what happened; telemetry decides how it is shown."""

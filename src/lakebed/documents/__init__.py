@@ -1,0 +1,1 @@
+"""What is stored beside the data: journal entries, pending metas, facts about data files."""

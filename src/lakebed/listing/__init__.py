@@ -1,0 +1,1 @@
+"""Which names to list and which of them to take. Pure."""

@@ -1,0 +1,1 @@
+"""Events, logs, metrics and the health page."""
