@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass
 
 from bench.figures import Asked, Assumptions, Costs, Prices
-from blizzard.claim import BEAT_SECS
-from blizzard.keeper import EVERY_ENTRIES, EVERY_NAMES
-from blizzard.plan import SMALLEST_UNIT, units_per_core
-from blizzard.settings import RollingPolicy, SourceSettings, UploadSettings
-from blizzard.watch import MOST_NAMES, PAGE
+from blizzard.discover.cursor import MOST_NAMES, PAGE
+from blizzard.journal.compaction import EVERY_ENTRIES, EVERY_NAMES
+from blizzard.journal.lease import BEAT_SECS
+from blizzard.model.settings import RollingPolicy, SourceSettings, UploadSettings
+from blizzard.plan.units import SMALLEST_UNIT, units_per_core
 from penguin.settings import TableSettings
 
 DAY = 86_400
@@ -84,7 +84,7 @@ def advised(load: Load, cores: int, given: Assumptions) -> Limits:
 
 
 def batches_of(load: Load, cores: int, limits: Limits, given: Assumptions) -> Batches:
-    """Cut a day into batches as `blizzard.trigger` and `blizzard.plan` do, under the limits."""
+    """Cut a day into batches as `blizzard.plan` does, under the limits."""
     full = ROLLING.file_size / given.parquet_ratio * cores
     most = min(limits.max_bytes, limits.max_files * load.file_size) * given.gz_ratio
     waited = load.plain / DAY * ROLLING.rollover

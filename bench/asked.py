@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from blizzard.settings import PipelineSettings, SinkSettings
+from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.partition import Template
 from lakebed.storage.options import StorageOptions

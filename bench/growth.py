@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench import plots
-from blizzard import keeper, known
-from blizzard.compression import Codec
-from blizzard.flow import Name, SourceFile
-from blizzard.history import History, read_history
-from blizzard.lookout import Lookout
-from blizzard.plan import plan
-from blizzard.settings import RollingPolicy
+from blizzard.discover.lister import Lookout
+from blizzard.journal import compaction, ingested
+from blizzard.journal.state import History, read_history
+from blizzard.model.files import Name, SourceFile
+from blizzard.model.settings import RollingPolicy
+from blizzard.plan.units import plan
+from blizzard.worker.compression import Codec
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff, SourceRecord, digest, encode
 from lakebed.layout import data_file, journal_entry
@@ -73,7 +73,7 @@ class Source:
             listed = (
                 Name(key=f"default:{name}", size=10, etag=f"e-{name}") for name in self.bucket.names
             )
-            segment = known.write_segment(self.table, "default", listed, Clock().fresh_id())
+            segment = ingested.write_segment(self.table, "default", listed, Clock().fresh_id())
             self.history = History(segments=[segment])
 
     def look(self, *, seconds: float = 0.0) -> int:
@@ -178,7 +178,7 @@ def planning(count: int) -> Figures:
 def start(count: int) -> Figures:
     """Measure a start with so many entries of one file each: a snapshot, and fifty after it."""
     store = Bucket(uri="s3://bucket/table")
-    keeps = keeper.Keeper(store=store, pipeline="default", clock=Clock())
+    keeps = compaction.Keeper(store=store, pipeline="default", clock=Clock())
     entry, body = _entries(store, "open", None, 0, 1)
     entry, body = _entries(store, "batch", (entry, body), 1, count - TAIL)
     keeps.keep(read_history(store, "default", spill=keeps.spill))

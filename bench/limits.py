@@ -20,8 +20,8 @@ from bench.arithmetic import (
     upload_of,
 )
 from bench.figures import Assumptions, Costs
-from blizzard.known import Segment, to_merge
-from blizzard.watch import PAGE
+from blizzard.discover.cursor import PAGE
+from blizzard.journal.ingested import Segment, to_merge
 
 WANTED = ROLLING.file_size
 """The size of a data file."""

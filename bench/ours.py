@@ -9,13 +9,13 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bench.workloads import Workload
-from blizzard import config
-from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.runner import Runner
+from blizzard.config import load
+from blizzard.execute.runner import Runner
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.settings import SparkSettings
 from blizzard.service import Service
-from blizzard.settings import SparkSettings
-from blizzard.spark.runner import SparkRunner
-from blizzard.worker import OpenedStores, run_unit
+from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.polling import Stop
 
 CORES = 2
@@ -47,7 +47,7 @@ class Ours:
 
     def run(self, workload: Workload, source: Path, table: Path) -> None:
         """Read everything there is, and commit it."""
-        settings = config.load([configuration(workload, source, table)], [], os.environ)
+        settings = load.load([configuration(workload, source, table)], [], os.environ)
         service = Service(settings=settings, emit=lambda _event: None, stop=Stop(), once=True)
         for result in service.run_on(self._runner, lambda _event: None):
             if result.error is not None or result.statistics.files_failed:

@@ -25,10 +25,10 @@ from typing import Any
 
 from bench.asked import requests
 from bench.twenty import WIDE, a_row, source_record
-from blizzard import known
-from blizzard.flow import Name
-from blizzard.history import History
-from blizzard.keeper import Keeper
+from blizzard.journal import ingested
+from blizzard.journal.compaction import Keeper
+from blizzard.journal.state import History
+from blizzard.model.files import Name
 from lakebed.clock import Clock
 from lakebed.documents.data_file import Bound, ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, decode_entry, encode
@@ -92,12 +92,12 @@ def _known() -> Figures:
     ]
     store = Bucket(uri="s3://bucket/table")
     clock = Clock()
-    old = known.write_segment(store, "default", names[::2], clock.fresh_id())
-    new = known.write_segment(store, "default", names[1::2], clock.fresh_id())
+    old = ingested.write_segment(store, "default", names[::2], clock.fresh_id())
+    new = ingested.write_segment(store, "default", names[1::2], clock.fresh_id())
 
     def merge() -> None:
-        both = known.merged(store, "default", (old, new))
-        known.write_segment(store, "default", both, clock.fresh_id())
+        both = ingested.merged(store, "default", (old, new))
+        ingested.write_segment(store, "default", both, clock.fresh_id())
 
     weights = {path.rpartition("/")[2]: len(body) for path, body in store.bodies.items()}
     index, whole = (

@@ -15,11 +15,11 @@ from typing import TypeVar
 
 from bench.race import DATA
 from bench.workloads import WORKLOADS, Workload, generated
-from blizzard.compression import codec_of, decompress
-from blizzard.ndjson.decoder import Decoder
-from blizzard.ndjson.lines import Decoded, blocks
-from blizzard.settings import RollingPolicy
-from blizzard.writer import RollingWriter
+from blizzard.model.settings import RollingPolicy
+from blizzard.worker.compression import codec_of, decompress
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.lines import Decoded, blocks
+from blizzard.worker.parquet import RollingWriter
 from lakebed.clock import Clock
 
 Result = TypeVar("Result")

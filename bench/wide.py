@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from blizzard.settings import SparkSettings
-from blizzard.spark.runner import SparkRunner
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.model.settings import SparkSettings
 from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import pipeline_settings
 from tests.support.cluster import ARCHIVE, Cluster, running_cluster

@@ -1,5 +1,5 @@
 """Run blizzard as `python -m blizzard`."""
 
-from blizzard.cli import main
+from blizzard.cli.app import main
 
 main()

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import lakebed.errors
 import penguin.errors
+from blizzard.discover.skip_reason import AMISS
 from blizzard.events import Retried, Step
-from blizzard.reasons import AMISS
 from lakebed.documents.entry import Stage
 from lakebed.errors import codes_in
 from lakebed.telemetry.measures import LONG, QUICK, Kind, Spec, each

@@ -6,27 +6,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from blizzard import account, dlq, events
-from blizzard.account import Statistics
-from blizzard.attempts import Attempts
-from blizzard.basis import bases_of, with_basis
-from blizzard.batch import Portion, given_up, may_be_a_death, new_failures, portion, run_units
-from blizzard.bounds import Bounds
-from blizzard.claim import Claim
-from blizzard.discovery import Finding
-from blizzard.flow import Effort, Limits, Location, SourceFile, Work, WorkUnit
-from blizzard.handoff import Publisher
-from blizzard.history import read_history
-from blizzard.journal import Journal
-from blizzard.keeper import Keeper
-from blizzard.known import KnownBroken
-from blizzard.outcome import left_over
-from blizzard.outlook import Outlook, Pace
-from blizzard.protocol import require_handoff
-from blizzard.restraint import check_commits
-from blizzard.runner import Runner
-from blizzard.settings import PipelineSettings, share_of
-from blizzard.sight import (
+from blizzard import batch_events, events
+from blizzard.batch_events import Statistics
+from blizzard.discover.filter import Finding
+from blizzard.discover.schedule import Outlook, Pace
+from blizzard.execute.attempts import Attempts
+from blizzard.execute.bisect import (
+    Portion,
+    given_up,
+    may_be_a_death,
+    new_failures,
+    portion,
+    run_units,
+)
+from blizzard.execute.merge import left_over
+from blizzard.execute.runner import Runner
+from blizzard.handoff import dead_letters as dlq
+from blizzard.handoff.commit_lag import check_commits
+from blizzard.handoff.publish import Publisher
+from blizzard.inspect.explain import (
     OpenReader,
     dlq_place,
     identity_of,
@@ -35,7 +33,17 @@ from blizzard.sight import (
     sink_location,
     source_location,
 )
-from blizzard.trigger import Waiting, should_start
+from blizzard.journal.compaction import Keeper
+from blizzard.journal.ingested import KnownBroken
+from blizzard.journal.journal import Journal
+from blizzard.journal.lease import Claim
+from blizzard.journal.protocol import require_handoff
+from blizzard.journal.state import read_history
+from blizzard.model.bounds import Bounds
+from blizzard.model.failure_basis import bases_of, with_basis
+from blizzard.model.files import Effort, Limits, Location, SourceFile, Work, WorkUnit
+from blizzard.model.settings import PipelineSettings, share_of
+from blizzard.plan.trigger import Waiting, should_start
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff, SourceRecord, Started
 from lakebed.errors import JournalConflict, LakeError, Whose
@@ -139,8 +147,8 @@ class Pipeline:
             findings = self._discover(journal)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._keep_snapshot(journal)
-        self._tell(account.listed(self.settings.name, findings))
-        self._tell(account.passed_over(self.settings.name, findings, self._told))
+        self._tell(batch_events.listed(self.settings.name, findings))
+        self._tell(batch_events.passed_over(self.settings.name, findings, self._told))
         files = tuple(file for finding in findings.values() for file in finding.take)
         misplaced = tuple(record for found in findings.values() for record in found.misplaced)
         gone = tuple(record for found in findings.values() for record in found.gone)
@@ -168,7 +176,7 @@ class Pipeline:
         if bounds.failures is not None and bounds.failures <= 0:
             files = ()  # The last file that may fail has failed by its path alone.
         units = self._plan(files) if files else ()
-        self._tell(account.started(self.settings.name, journal.sequence + 1, files, units))
+        self._tell(batch_events.started(self.settings.name, journal.sequence + 1, files, units))
         failed_before += gone
         self._outlook.look_ahead(
             journal, frozenset(self._tried), running=files, failed=failed_before
@@ -489,9 +497,9 @@ class Pipeline:
         self.emit(events.StageFinished(pipeline=self.settings.name, stage=stage, seconds=seconds))
 
     def _tell_end(self, entry: Entry) -> None:
-        self._attempts.settle(self._effort.attempts, account.in_journal(entry, self.settings))
+        self._attempts.settle(self._effort.attempts, batch_events.in_journal(entry, self.settings))
         self._tell(
-            account.journaled(
+            batch_events.journaled(
                 entry,
                 self.settings,
                 late=self._late,

@@ -10,10 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from blizzard.account import Statistics
-from blizzard.aside import Fates
-from blizzard.attempts import Attempts
-from blizzard.claim import Claim, renewed
+from blizzard.batch_events import Statistics
+from blizzard.discover.schedule import Pace
 from blizzard.events import (
     DriverNotReached,
     NextStartMadeFaster,
@@ -22,18 +20,20 @@ from blizzard.events import (
     SparkSaid,
     SparkStarting,
 )
-from blizzard.flow import Location
-from blizzard.handoff import CommitInline, FollowEntry, IsCommitted, Publisher
-from blizzard.line import Report
+from blizzard.execute.attempts import Attempts
+from blizzard.execute.runner import Runner
+from blizzard.execute.spark.jvm_output import Severity
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.handoff.held_rows import Fates
+from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
+from blizzard.inspect.explain import identity_of
+from blizzard.journal.lease import Claim, renewed
+from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
-from blizzard.outlook import Pace
+from blizzard.model.files import Location
+from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings
 from blizzard.pipeline import Pipeline
-from blizzard.runner import Runner
-from blizzard.settings import BlizzardSettings, Commit, PipelineSettings
-from blizzard.sight import identity_of
-from blizzard.spark.output import Severity
-from blizzard.spark.runner import SparkRunner
-from blizzard.writers import this_machine
+from blizzard.worker.progress import Report
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.settings import SparkSettings
-from blizzard.spark.runner import SparkRunner
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.model.settings import SparkSettings
 from tests.support.cluster import ARCHIVE, Cluster, running_cluster
 from tests.support.faulty import in_front_of
 from tests.support.s3 import make_bucket, moto

@@ -13,7 +13,7 @@ from queue import Empty
 
 import pytest
 
-from blizzard.runner import ExecutorsUnfit, RunFailed
+from blizzard.execute.runner import ExecutorsUnfit, RunFailed
 from tests.cluster.conftest import Sessions
 from tests.support.cluster import Cluster, executor_of, process_at, worker_of
 from tests.support.faulty import Gate, Request

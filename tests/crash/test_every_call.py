@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from blizzard import config as blizzard_config
-from blizzard.flow import Work
-from blizzard.settings import BlizzardSettings, PipelineSettings
+from blizzard.config import load as blizzard_config
+from blizzard.model.files import Work
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff
 from lakebed.layout import outbox

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard import config as blizzard_config
+from blizzard.config import load as blizzard_config
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.processes import finish, run, start
@@ -232,10 +232,10 @@ spark: {{master: "local[2,4]"}}
     process = start(
         "blizzard", "-c", file, "--output", "json",
         doom=doom(
-            tmp_path, "blizzard.writer:RollingWriter.write", "before",
+            tmp_path, "blizzard.worker.parquet:RollingWriter.write", "before",
             victim=str(pid), signal="SIGTERM",
             # However fast the machine reads: the stop is known long before the file's end.
-            constants={"blizzard.line:BEAT_SECS": 0.02},
+            constants={"blizzard.worker.progress:BEAT_SECS": 0.02},
         ),
     )  # fmt: skip
     pid.write_text(str(process.pid))

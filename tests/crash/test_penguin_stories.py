@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard import config as blizzard_config
+from blizzard.config import load as blizzard_config
 from lakebed.clock import Clock
 from tests.support.builders import Hands
 from tests.support.foreign import Directory

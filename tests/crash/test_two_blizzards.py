@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from blizzard.writers import Writer, read_writer
+from blizzard.journal.lease_record import Writer, read_writer
 from tests.support.landing import Landing, config
 from tests.support.processes import Ended, finish, run, start
 from tests.support.readers import ids
 from tests.support.stores import local
 
 PATIENCE = 240
-SLOW_BEAT = {"constants": {"blizzard.claim:BEAT_SECS": 4.0}}
+SLOW_BEAT = {"constants": {"blizzard.journal.lease:BEAT_SECS": 4.0}}
 """Quick enough to be waited for, and slow enough that a busy machine does not miss three."""
-QUICK_BEAT = {"constants": {"blizzard.claim:BEAT_SECS": 0.5}}
+QUICK_BEAT = {"constants": {"blizzard.journal.lease:BEAT_SECS": 0.5}}
 """For one that is frozen, so that it need not be waited for."""
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -111,7 +111,7 @@ def test_a_signal_ends_the_watch_at_once(tmp_path: Path, begin: Start) -> None:
     """A stop waits for nobody: the second leaves in good order, and nothing was done."""
     (tmp_path / "landing").mkdir()
     file = config(tmp_path)
-    first = begin("-c", file, doom={"constants": {"blizzard.claim:BEAT_SECS": 3600.0}})
+    first = begin("-c", file, doom={"constants": {"blizzard.journal.lease:BEAT_SECS": 3600.0}})
     wait_for(lambda: is_writing(tmp_path, first), "the first has begun")
     second = begin("-c", file, "--log-format", "json", doom={})
     assert second.stderr is not None

@@ -4,7 +4,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
-from blizzard import config as blizzard_config
+from blizzard.config import load as blizzard_config
 from blizzard.service import Service
 from lakebed.errors import ProtocolConflict, SchemaConflict
 from lakebed.polling import Stop

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.settings import SinkSettings
+from blizzard.model.settings import SinkSettings
 from lakebed.documents.entry import Handoff, Receipt, encode
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry, receipt

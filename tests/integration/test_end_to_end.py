@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import config as blizzard_config
+from blizzard.config import load as blizzard_config
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
 from lakebed.storage.store import Store

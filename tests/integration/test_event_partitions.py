@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.handoff import CommitInline
-from blizzard.settings import PipelineSettings
+from blizzard.handoff.publish import CommitInline
+from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Handoff
 from lakebed.schema import Field, FieldType, Schema

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard import service, snapshot
-from blizzard.basis import bases_of
-from blizzard.discovery import is_due, next_try
+from blizzard import service
+from blizzard.discover.filter import is_due, next_try
+from blizzard.discover.lister import Lookout
 from blizzard.events import NothingNew, SourceFilesGone, SourcesListed
-from blizzard.history import Before, History, read_history
-from blizzard.keeper import Keeper
-from blizzard.lookout import Lookout
-from blizzard.pattern import Pattern
-from blizzard.retry import look, retry
-from blizzard.settings import Compression
+from blizzard.journal import snapshot
+from blizzard.journal.compaction import Keeper
+from blizzard.journal.state import Before, History, read_history
+from blizzard.maintain.retry import look, retry
+from blizzard.model.failure_basis import bases_of
+from blizzard.model.settings import Compression
+from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff, Stage, decode_entry, digest, encode
 from lakebed.errors import StoreUnavailable

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.flow import Work, WorkUnit
-from blizzard.line import Report
-from blizzard.settings import SparkSettings
-from blizzard.spark.runner import POOL, SparkRunner
+from blizzard.execute.spark.runner import POOL, SparkRunner
+from blizzard.model.files import Work, WorkUnit
+from blizzard.model.settings import SparkSettings
+from blizzard.worker.progress import Report
 from tests.support.builders import listed, ndjson, put, rows, unit, work
 from tests.support.spark import shared_runner
 

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.fence import append_beside
-from blizzard.flow import UnitOutcome
-from blizzard.garbage import Found, Kind, _entry, collect, look
-from blizzard.handoff import MoveFromOutbox, StageMetas
-from blizzard.named import mark_of
-from blizzard.settings import SinkSettings
+from blizzard.handoff.publish import MoveFromOutbox, StageMetas
+from blizzard.journal.fence import append_beside
+from blizzard.maintain.gc import Found, Kind, _entry, collect, look
+from blizzard.maintain.references import mark_of
+from blizzard.model.files import UnitOutcome
+from blizzard.model.settings import SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Handoff, digest, encode
 from lakebed.errors import FilesCollected, JournalConflict, LakeError

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from blizzard import keeper
-from blizzard.garbage import Kind, collect, look
-from blizzard.snapshot import read_latest
+from blizzard.journal import compaction
+from blizzard.journal.snapshot import read_latest
+from blizzard.maintain.gc import Kind, collect, look
 from lakebed.clock import Clock
 from lakebed.layout import batch_started, known_index, latest_snapshot, snapshot
 from lakebed.storage.store import Store
@@ -166,7 +166,7 @@ def test_garbage_and_leftovers_go_together(desk):
 @pytest.fixture
 def kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """A pipeline with a snapshot and a segment of known names."""
-    monkeypatch.setattr(keeper, "EVERY_ENTRIES", 1)
+    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 1)
     a_batch(desk)
     a_batch(desk, 1)
     return desk

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from blizzard import renewal
-from blizzard.history import read_history
-from blizzard.renewal import begin_empty, take_over
-from blizzard.settings import OnChange
-from blizzard.sight import identity_of
-from blizzard.writers import this_machine
+from blizzard.inspect.explain import identity_of
+from blizzard.journal.lease_record import this_machine
+from blizzard.journal.state import read_history
+from blizzard.maintain import new_journal
+from blizzard.maintain.new_journal import begin_empty, take_over
+from blizzard.model.settings import OnChange
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_receipt
 from lakebed.documents.pending_meta import HeldMeta, encode_meta
@@ -172,7 +172,7 @@ def versions(desk: Desk) -> Callable[[], None]:
 @pytest.mark.parametrize("chunk", [1, 5000])
 def test_all_that_a_journal_knows_of_a_file_is_taken_over(desk, monkeypatch, how, chunk):
     """HOLES D24: v1, a bad v2, a journal taken over, v1 put back: v1 is in the table once."""
-    monkeypatch.setattr(renewal, "CHUNK", chunk)
+    monkeypatch.setattr(new_journal, "CHUNK", chunk)
     put_back = versions(desk)
     config, name = None, "default"
     if how == "renamed":
@@ -371,7 +371,7 @@ def test_a_crash_at_any_step_doubles_nothing_and_the_same_command_finishes(
     desk, tmp_path, monkeypatch, name, old, expected, after
 ):
     """HOLES L21: until it is finished, a start is refused, or does what it did before."""
-    monkeypatch.setattr(renewal, "CHUNK", 1)
+    monkeypatch.setattr(new_journal, "CHUNK", 1)
     a_past(desk, batches=2)
     if name == "default":
         roll_back(desk, 1)

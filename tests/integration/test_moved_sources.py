@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from blizzard import renewal
-from blizzard.flow import Known, Name
-from blizzard.history import Before, read_history
-from blizzard.moving import compare, move, to_learn
-from blizzard.pattern import Pattern
-from blizzard.settings import OnChange, PipelineSettings
-from blizzard.sight import sink_location, source_location
-from blizzard.writers import this_machine
+from blizzard.inspect.explain import sink_location, source_location
+from blizzard.journal.lease_record import this_machine
+from blizzard.journal.state import Before, read_history
+from blizzard.maintain import new_journal
+from blizzard.maintain.move_source import compare, move, to_learn
+from blizzard.model.files import Known, Name
+from blizzard.model.settings import OnChange, PipelineSettings
+from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.storage.store import Reader, Store
@@ -298,7 +298,7 @@ def test_a_crash_at_any_entry_loses_and_doubles_nothing_and_the_command_finishes
     desk, tmp_path, monkeypatch, after
 ):
     """HOLES L26: until it is finished a start is refused, with either path."""
-    monkeypatch.setattr(renewal, "CHUNK", 1)
+    monkeypatch.setattr(new_journal, "CHUNK", 1)
     place = moved(desk)
     settings = at(desk, place, on_change=OnChange.REINGEST)
     whole = tmp_path / "whole"
@@ -330,7 +330,7 @@ def test_a_crash_at_any_entry_loses_and_doubles_nothing_and_the_command_finishes
 
 def test_while_one_source_is_half_moved_no_other_is(desk, monkeypatch):
     """HOLES L26: the second would hide what the journal has yet to learn of the first."""
-    monkeypatch.setattr(renewal, "CHUNK", 1)
+    monkeypatch.setattr(new_journal, "CHUNK", 1)
     put(desk.root / "more", "m.ndjson", ndjson(rows(1, 9)))
     assert ingest(at(desk, desk.root / "more", "more"))
     place = moved(desk)

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from typer.testing import CliRunner
 
-from blizzard import keeper
-from blizzard.garbage import collect
-from blizzard.redo import look
+from blizzard.journal import compaction
+from blizzard.maintain.gc import collect
+from blizzard.maintain.redo import look
 from lakebed import layout
 from lakebed.errors import JournalConflict
 from penguin import inline
@@ -55,7 +55,7 @@ def test_a_running_blizzard_whose_source_is_quiet_hears_of_a_redo_at_its_next_po
     desk, monkeypatch, lost
 ):
     """HOLES L38, W48: also where the names that were derived from the journal are deleted."""
-    monkeypatch.setattr(keeper, "EVERY_NAMES", 1)
+    monkeypatch.setattr(compaction, "EVERY_NAMES", 1)
     desk.loses_a_file()
     desk.penguin()
     running = pipeline_of(desk.settings, InProcessRunner())

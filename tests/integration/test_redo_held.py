@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-from blizzard.history import read_history
-from blizzard.redo import Wanted
+from blizzard.journal.state import read_history
+from blizzard.maintain.redo import Wanted
 from lakebed.layout import discarded_meta, held_meta
 from lakebed.storage.store import Store
 from tests.support.builders import entries
@@ -185,7 +185,7 @@ def test_a_batch_between_the_looks_of_a_redo_leaves_the_journal_whole(desk, monk
             desk.blizzard()
         return found
 
-    monkeypatch.setattr("blizzard.redo.read_history", overtaken)
+    monkeypatch.setattr("blizzard.maintain.redo.read_history", overtaken)
     assert desk.redo(desk.wanted)[1] == 4
     monkeypatch.undo()
     desk.goes_on()

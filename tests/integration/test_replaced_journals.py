@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.commands import renewal as command
-from blizzard.fence import append_beside
-from blizzard.garbage import collect
-from blizzard.history import read_history
-from blizzard.journal import Journal
-from blizzard.renewal import begin_empty
+from blizzard.cli import new_journal as command
+from blizzard.journal.fence import append_beside
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import read_history
+from blizzard.maintain.gc import collect
+from blizzard.maintain.new_journal import begin_empty
 from lakebed.clock import Clock
 from lakebed.documents.entry import Lineage, digest, encode
 from lakebed.errors import JournalConflict, JournalLost, StoreUnavailable
@@ -37,7 +37,7 @@ from tests.support.writers import claim, machine
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch) -> Desk:
     """A pipeline of one batch; to watch whether another run is alive takes no time."""
-    monkeypatch.setattr("blizzard.commands.renewal.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("blizzard.cli.new_journal.time.sleep", lambda _seconds: None)
     put(tmp_path / "in", "0.ndjson", ndjson(rows(2)))
     found = Desk(tmp_path)
     assert elsewhere(found, "run-0").pipeline().step()

@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import pytest
 
-from blizzard.discovery import Finding
-from blizzard.flow import Name
-from blizzard.history import History
-from blizzard.lookout import Lookout
-from blizzard.reasons import Reason
+from blizzard.discover.filter import Finding
+from blizzard.discover.lister import Lookout
+from blizzard.discover.skip_reason import Reason
+from blizzard.journal.state import History
+from blizzard.model.files import Name
 from lakebed.errors import NameUnusable, StoreUnavailable
 from lakebed.storage import remote
 from lakebed.storage.store import Reader

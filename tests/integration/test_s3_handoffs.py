@@ -2,9 +2,9 @@
 
 import pytest
 
-from blizzard.handoff import publisher_of
+from blizzard.handoff.publish import publisher_of
+from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.pipeline import Pipeline
-from blizzard.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Handoff
 from lakebed.errors import ObjectMissing

@@ -13,11 +13,11 @@ import yaml
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from blizzard import cli as blizzard_cli
-from blizzard import config as blizzard_config
 from blizzard import service
+from blizzard.cli import app as blizzard_cli
+from blizzard.config import load as blizzard_config
+from blizzard.execute.runner import Runner
 from blizzard.pipeline import Pipeline
-from blizzard.runner import Runner
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.layout import entry_sequence
 from lakebed.retry import Backoff

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.garbage import collect
-from blizzard.handoff import LeaveToPenguin
-from blizzard.renewal import take_over
-from blizzard.settings import PipelineSettings, SinkSettings
-from blizzard.sight import identity_of
-from blizzard.status import Books, pipeline_status
+from blizzard.handoff.publish import LeaveToPenguin
+from blizzard.inspect.explain import identity_of
+from blizzard.inspect.status import Books, pipeline_status
+from blizzard.maintain.gc import collect
+from blizzard.maintain.new_journal import take_over
+from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.clock import Clock
 from lakebed.layout import file_id, journal_entry, journal_folder
 from lakebed.storage.options import StorageOptions

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.history import read_history
-from blizzard.journal import Journal
-from blizzard.settings import UploadSettings
-from blizzard.upload import Uploads
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import read_history
+from blizzard.model.settings import UploadSettings
+from blizzard.worker.upload import Uploads
 from lakebed.errors import (
     JournalConflict,
     LakeError,
@@ -43,7 +43,7 @@ def quick(monkeypatch):
         "base": 2,
     }
     monkeypatch.setattr(remote, "RETRY", {**remote.RETRY, "backoff": backoff})
-    monkeypatch.setattr("blizzard.journal.time.sleep", lambda _secs: None)
+    monkeypatch.setattr("blizzard.journal.journal.time.sleep", lambda _secs: None)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard import config as blizzard_config
+from blizzard.config import load as blizzard_config
 from blizzard.events import BatchHandedIn
 from blizzard.pipeline import Pipeline, TooManyFailures
 from lakebed.telemetry.events import Event

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.spark.archive import Archive
-from blizzard.spark.session import own_archive
-from blizzard.spark.warm import warm
+from blizzard.execute.spark.cds_archive import Archive
+from blizzard.execute.spark.session import own_archive
+from blizzard.execute.spark.warm import warm
 from tests.support.landing import Landing, config
 from tests.support.processes import run
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.spark
 
 LOOK_INTO_THE_JVM = """
 from pathlib import Path
-from blizzard.settings import SparkSettings
-from blizzard.spark.session import start
+from blizzard.model.settings import SparkSettings
+from blizzard.execute.spark.session import start
 
 session = start(SparkSettings(master="local[1]"))
 jvm = session.sparkContext._gateway.proc.pid
@@ -30,9 +30,9 @@ print(Path(f"/proc/{jvm}/maps").read_text())
 RUN_WITHOUT_THE_JVM = """
 import os, signal, sys
 from pathlib import Path
-from blizzard.runner import RunFailed
-from blizzard.settings import SparkSettings
-from blizzard.spark.runner import SparkRunner
+from blizzard.execute.runner import RunFailed
+from blizzard.model.settings import SparkSettings
+from blizzard.execute.spark.runner import SparkRunner
 from tests.support.builders import listed, ndjson, put, rows, unit, work
 
 folder = Path(sys.argv[1])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.discovery import is_due, next_try
-from blizzard.status import Books, pipeline_status
-from blizzard.writers import this_machine
+from blizzard.discover.filter import is_due, next_try
+from blizzard.inspect.status import Books, pipeline_status
+from blizzard.journal.lease_record import this_machine
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import entry_sequence, journal_entry, receipt
 from lakebed.storage.store import Reader, Store

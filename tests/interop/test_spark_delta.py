@@ -21,7 +21,7 @@ from deltalake.transaction import AddAction
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from blizzard import config as blizzard_config
+from blizzard.config import load as blizzard_config
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord
 from lakebed.layout import DELTA_LOG

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from blizzard.ndjson import decoder as decoding
-from blizzard.ndjson.decoder import BadLine, Decoded, Decoder
-from blizzard.ndjson.exact import ExactPath
-from blizzard.ndjson.lines import blocks
+from blizzard.worker.ndjson import decoder as decoding
+from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.lines import blocks
 from lakebed.schema import Field, FieldType, Schema
 
 LIMIT = 1 << 20

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blizzard import keeper, known, watch
-from blizzard.flow import Name, SourceFile
-from blizzard.history import History, read_history
-from blizzard.journal import Journal
-from blizzard.lookout import Lookout
-from blizzard.settings import SourceSettings
+from blizzard.discover import cursor
+from blizzard.discover.lister import Lookout
+from blizzard.journal import compaction
+from blizzard.journal import ingested as known
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import History, read_history
+from blizzard.model.files import Name, SourceFile
+from blizzard.model.settings import SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord, decode_entry
 from lakebed.errors import StoreUnavailable
@@ -52,7 +54,7 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        spill = keeper.Keeper(store=self.table, pipeline="default", clock=Clock()).spill
+        spill = compaction.Keeper(store=self.table, pipeline="default", clock=Clock()).spill
         history = read_history(self.table, "default", spill=spill)
         self.journal = Journal(self.table, identity(), history, self.hands.clock, lambda _: None)
         self.journal.open_with(lambda: False)
@@ -131,10 +133,10 @@ def test_every_file_is_ingested_once_after_a_sweep_and_no_mark_passes_one_that_w
     """L07, L08, L10, L11, L22, D01."""
     with pytest.MonkeyPatch.context() as patch:
         # A few files count as many, so that quick looks, merges and snapshots are made.
-        patch.setattr(watch, "PAGE", 1)
-        patch.setattr(watch, "MOST_NAMES", 12)
-        patch.setattr(keeper, "EVERY_ENTRIES", 4)
-        patch.setattr(keeper, "EVERY_NAMES", 8)
+        patch.setattr(cursor, "PAGE", 1)
+        patch.setattr(cursor, "MOST_NAMES", 12)
+        patch.setattr(compaction, "EVERY_ENTRIES", 4)
+        patch.setattr(compaction, "EVERY_NAMES", 8)
         patch.setattr(known, "BLOCK", 3)
         world = World()
         for step, given_ in steps:
@@ -176,7 +178,7 @@ def test_segments_answer_as_a_dictionary_does(writes):
         patch.setattr(known, "AHEAD", 2)
         patch.setattr(known, "CACHED", 1)
         store = Bucket()
-        book = keeper.Keeper(store=store, pipeline="p", clock=Clock())
+        book = compaction.Keeper(store=store, pipeline="p", clock=Clock())
         history = History()
         truth: dict[str, int] = {}
         for write in writes:
@@ -196,7 +198,7 @@ def test_segments_answer_as_a_dictionary_does(writes):
 
 @given(st.integers(0, 3 * 24), st.integers(1, 5))
 def test_a_sweep_is_never_further_away_than_its_interval(hours, interval):
-    found = watch.Watch(swept_at=0.0, pages=10**9, folders={"": watch.Folder()})
+    found = cursor.Watch(swept_at=0.0, pages=10**9, folders={"": cursor.Folder()})
     due = found.sweep_is_due(
         timedelta(hours=hours).total_seconds(), interval=interval * 3600.0, poll_interval=10
     )

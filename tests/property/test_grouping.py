@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blizzard.eventtime import row_partitions
-from blizzard.grouping import grouped
+from blizzard.model.event_time import row_partitions
+from blizzard.worker.partitioner import grouped
 from lakebed.partition import NULL_FOLDER, Template, folder
 from lakebed.schema import Field, FieldType, Schema
 

@@ -6,10 +6,10 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.flow import SourceFile
-from blizzard.plan import _parts
-from blizzard.ranges import ByteRange
-from blizzard.rests import bytes_in_words, left_of, lines_before, parts_of, untouched
+from blizzard.model.byte_range import ByteRange
+from blizzard.model.files import SourceFile
+from blizzard.model.unread import bytes_in_words, left_of, lines_before, parts_of, untouched
+from blizzard.plan.units import _parts
 from lakebed.documents.entry import SourceRecord, Unread
 from tests.support.builders import record, source_file
 

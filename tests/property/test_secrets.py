@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from blizzard.cli import app
-from blizzard.ndjson.decoder import BadLine, Decoder
-from blizzard.worker import failure_of
+from blizzard.cli.app import app
+from blizzard.worker.ndjson.decoder import BadLine, Decoder
+from blizzard.worker.unit import failure_of
 from lakebed.documents.entry import Stage
 from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import Bench, gz, pipeline_settings, put
@@ -196,7 +196,7 @@ def test_an_error_that_nobody_foresaw_tells_its_place_and_not_its_words(
     def broken(*_given: object) -> Any:
         raise TypeError(f"cannot convert {TEXT!r}")
 
-    monkeypatch.setattr("blizzard.ndjson.exact.ExactPath.read", broken)
+    monkeypatch.setattr("blizzard.worker.ndjson.exact.ExactPath.read", broken)
     bench.pipeline().step()
     messages = [record.failure.message for record in bench.entries()[1].sources if record.failure]
     assert any(told.startswith("TypeError at test_secrets.py, line ") for told in messages)

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from blizzard.claim import Claim
-from blizzard.compression import Codec as SourceCodec
-from blizzard.flow import ClosedFile, Known, Limits, Location, SourceFile, Work, WorkUnit
-from blizzard.handoff import LeaveToPenguin, Publisher
-from blizzard.journal import Identity
-from blizzard.pipeline import Pipeline
-from blizzard.runner import Runner
-from blizzard.settings import (
+from blizzard.execute.runner import Runner
+from blizzard.handoff.publish import LeaveToPenguin, Publisher
+from blizzard.journal.journal import Identity
+from blizzard.journal.lease import Claim
+from blizzard.model.files import ClosedFile, Known, Limits, Location, SourceFile, Work, WorkUnit
+from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
     SinkSettings,
     SourceSettings,
     UploadSettings,
 )
+from blizzard.pipeline import Pipeline
+from blizzard.worker.compression import Codec as SourceCodec
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, Failure, Handoff, SourceRecord, Stage, decode_entry

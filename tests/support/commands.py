@@ -7,8 +7,8 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from blizzard.cli import app
-from blizzard.settings import PipelineSettings
+from blizzard.cli.app import app
+from blizzard.model.settings import PipelineSettings
 from tests.support.builders import Bench, pipeline_settings
 
 WIDTH = 80

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
-from blizzard.ndjson.decoder import MAX_NAME_CHARACTERS, OTHER_FIELDS
-from blizzard.ndjson.lines import BadLine, Decoded
-from blizzard.ndjson.vector import WIDTH
+from blizzard.worker.ndjson.decoder import MAX_NAME_CHARACTERS, OTHER_FIELDS
+from blizzard.worker.ndjson.lines import BadLine, Decoded
+from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import Field, FieldType, Schema
 
 LIMIT = 1 << 20

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from typer.testing import CliRunner
 
-from blizzard import config as blizzard_config
-from blizzard.cli import app
-from blizzard.redo import redo
+from blizzard.cli.app import app
+from blizzard.config import load as blizzard_config
+from blizzard.maintain.redo import redo
 from lakebed.clock import Clock
 from lakebed.layout import writer
 from lakebed.storage.store import Store

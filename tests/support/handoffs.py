@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from blizzard.handoff import meta_of
+from blizzard.handoff.publish import meta_of
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import encode_meta

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from blizzard.handoff import FollowEntry, IsCommitted, Publisher
+from blizzard.execute.runner import Runner
+from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
+from blizzard.inspect.explain import OpenReader
+from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import OpenStore, Pipeline
-from blizzard.runner import Runner
-from blizzard.settings import PipelineSettings
-from blizzard.sight import OpenReader
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit

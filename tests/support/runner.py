@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from blizzard.bounds import Overseer
-from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.line import Done, Progress, Wish
-from blizzard.worker import OpenedStores, Stores, run_unit
+from blizzard.model.bounds import Overseer
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.worker.progress import Done, Progress, Wish
+from blizzard.worker.unit import OpenedStores, Stores, run_unit
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 import functools
 
-from blizzard.settings import SparkSettings
-from blizzard.spark.runner import SparkRunner
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.model.settings import SparkSettings
 
 
 @functools.cache

@@ -11,8 +11,8 @@ import yaml
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from blizzard import config as blizzard_config
-from blizzard.runner import Runner
+from blizzard.config import load as blizzard_config
+from blizzard.execute.runner import Runner
 from lakebed.documents.entry import Entry, decode_entry
 from lakebed.layout import entry_sequence
 from lakebed.storage.options import StorageOptions

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from blizzard.claim import Claim
-from blizzard.writers import Machine
+from blizzard.journal.lease import Claim
+from blizzard.journal.lease_record import Machine
 from lakebed.telemetry.events import Emit, Event
 from tests.support.builders import Hands
 

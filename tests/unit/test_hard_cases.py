@@ -16,19 +16,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import journal, upload
-from blizzard.commands.plan import explanation
-from blizzard.discovery import Finding
-from blizzard.download import PIECES_IN_FLIGHT, Downloads
-from blizzard.flow import SourceFile
-from blizzard.handoff import CommitInline
-from blizzard.history import read_history
-from blizzard.journal import Journal
+from blizzard.cli.dry_run import explanation
+from blizzard.discover.filter import Finding
+from blizzard.handoff.publish import CommitInline
+from blizzard.inspect.explain import Explanation
+from blizzard.journal import journal
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import read_history
+from blizzard.model.files import SourceFile
+from blizzard.model.settings import RollingPolicy
 from blizzard.pipeline import Pipeline, TooManyFailures
-from blizzard.settings import RollingPolicy
-from blizzard.sight import Explanation
-from blizzard.worker import OpenedStores
-from blizzard.writer import RollingWriter
+from blizzard.worker import upload
+from blizzard.worker.download import PIECES_IN_FLIGHT, Downloads
+from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.unit import OpenedStores
 from lakebed import layout
 from lakebed.arguments import Output
 from lakebed.clock import Clock

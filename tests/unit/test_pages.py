@@ -14,15 +14,15 @@ from deltalake import DeltaTable
 from typer import Typer
 from typer.testing import CliRunner
 
-import blizzard.cli
-import blizzard.config
+import blizzard.cli.app
+import blizzard.config.load
 import penguin.cli
 import penguin.config
-from blizzard.commands.garbage import NAMES
+from blizzard.cli.gc import NAMES
+from blizzard.discover.skip_reason import Reason
+from blizzard.maintain.redo import LOST
 from blizzard.metrics import FAILURES
-from blizzard.reasons import Reason
-from blizzard.redo import LOST
-from blizzard.settings import BlizzardSettings
+from blizzard.model.settings import BlizzardSettings
 from lakebed.arguments import USAGE
 from lakebed.documents.entry import Kind
 from lakebed.telemetry.events import Event
@@ -36,7 +36,7 @@ PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 }
-APPS: dict[str, Typer] = {"blizzard": blizzard.cli.app, "penguin": penguin.cli.app}
+APPS: dict[str, Typer] = {"blizzard": blizzard.cli.app.app, "penguin": penguin.cli.app}
 COMMAND = re.compile(r"(?:\.venv/bin/)?(blizzard|penguin)((?: .*)?)")
 SPAN = re.compile(r"`([^`]+)`")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -132,7 +132,7 @@ def as_the_readme_says(root: Path) -> Path:
     file.write_text(body.replace("/data/", f"{root}/"))
     rows = [{"id": n, "name": f"n{n}", "at": "2024-01-01T00:00:00Z"} for n in range(3)]
     put(root / "landing", "date=2024-01-01/a.ndjson", ndjson(rows))
-    settings: BlizzardSettings = blizzard.config.load([file], [], {})
+    settings: BlizzardSettings = blizzard.config.load.load([file], [], {})
     (pipeline,) = settings.pipelines
     assert Bench(pipeline).pipeline().step()
     done = CliRunner().invoke(penguin.cli.app, ["-c", str(file), "--once"])
@@ -154,7 +154,7 @@ def test_the_readmes_one_file_serves_metrics_of_both(tmp_path: Path):
     file = tmp_path / "pipeline.yaml"
     for address in ("", '  address: "0.0.0.0:9091"\n'):
         file.write_text(f"{body}metrics:\n  enabled: true\n{address}")
-        mine = blizzard.config.load([file], [], {}).metrics_address
+        mine = blizzard.config.load.load([file], [], {}).metrics_address
         other = penguin.config.load([file], [], {}).metrics_address
         assert (mine or "").endswith(":9090")
         assert (other or "").endswith(":9091")

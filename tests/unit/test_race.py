@@ -11,9 +11,9 @@ import pytest
 
 from bench import page, race, tree
 from bench.workloads import WORKLOADS, Workload, generated, plain_bytes
-from blizzard.compression import codec_of, decompress
-from blizzard.ndjson.decoder import Decoder
-from blizzard.ndjson.exact import ExactPath
+from blizzard.worker.compression import codec_of, decompress
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.exact import ExactPath
 
 SMALL = 0.0005
 

@@ -13,8 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 import blizzard
 import lakebed
 import penguin
-from blizzard import cli, metrics
-from blizzard.config import load
+from blizzard import metrics
+from blizzard.cli import app
+from blizzard.config.load import load
 from blizzard.events import SourceFileFailed
 from blizzard.metrics import FAILURES
 from lakebed.documents.entry import Stage
@@ -180,7 +181,7 @@ def test_metrics_of_inline_commits_begin_at_zero_too(tmp_path: Path):
         f"  c: {pipeline % ('/in/c', sink % ('/t/c', 'penguin'))}\n"
         f"tables: {{events: {{table_uri: /t/a}}, other: {{table_uri: /t/c}}}}\n"
     )
-    assert cli._tables_committed_inline(load([file], [], {})) == [
+    assert app._tables_committed_inline(load([file], [], {})) == [
         Part(PartKind.TABLE, "events"),
         Part(PartKind.TABLE, "/t/b"),
     ]

@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[3]
 
 EACH_ALONE = """
 from random import Random
-from blizzard.ndjson.decoder import Decoder
-from blizzard.ndjson.exact import ExactPath
-from blizzard.ndjson.fast import FastPath
-from blizzard.ndjson.lines import blocks
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.fast import FastPath
+from blizzard.worker.ndjson.lines import blocks
 from tests.support.damage import LIMIT, SCHEMA, damaged, outcome
 
 random = Random(20240102)
@@ -35,8 +35,8 @@ print(good, fast)
 AT_THE_EDGE = """
 from random import Random
 from blizzard.ndjson import columns, fast
-from blizzard.ndjson.exact import ExactPath
-from blizzard.ndjson.lines import Block, blocks
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.lines import Block, blocks
 from tests.support.damage import LIMIT, SCHEMA, cut_short, outcome
 from tests.support.edge import EdgeNumpy
 

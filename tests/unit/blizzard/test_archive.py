@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.spark.archive import (
+from blizzard.execute.spark.cds_archive import (
     CLAIM_SECS,
     KEPT_UNUSED_SECS,
     Archive,

@@ -8,8 +8,8 @@ from pathlib import Path
 PROGRAM = """
 import json, resource, sys, threading, time
 from pathlib import Path
-from blizzard.settings import RollingPolicy, UploadSettings
-from blizzard.worker import OpenedStores, run_unit
+from blizzard.model.settings import RollingPolicy, UploadSettings
+from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import listed, ndjson, put, rows, unit, work
 

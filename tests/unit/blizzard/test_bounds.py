@@ -10,19 +10,19 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import plan as planning
-from blizzard import worker
-from blizzard.bounds import Bounds, Overseer, wish
 from blizzard.events import BatchHandedIn, UnitsLeft
-from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.line import Caller, Done, Progress, Silence, Switchboard, Wish
-from blizzard.ndjson import decoder, lines
+from blizzard.execute.runner import RunFailed, WorkersDied
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.model.bounds import Bounds, Overseer, wish
+from blizzard.model.byte_range import without_first_lines
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.settings import PipelineSettings, RollingPolicy, SparkSettings
 from blizzard.pipeline import TooManyFailures
-from blizzard.ranges import without_first_lines
-from blizzard.runner import RunFailed, WorkersDied
-from blizzard.settings import PipelineSettings, RollingPolicy, SparkSettings
-from blizzard.spark.runner import SparkRunner
-from blizzard.worker import OpenedStores, run_unit
+from blizzard.plan import units as planning
+from blizzard.worker import unit as worker
+from blizzard.worker.ndjson import decoder, lines
+from blizzard.worker.progress import Caller, Done, Progress, Silence, Switchboard, Wish
+from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.documents.entry import SourceRecord
 from tests.support.builders import (
     Bench,

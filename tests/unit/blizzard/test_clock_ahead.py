@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.history import History, read_history
-from blizzard.journal import Journal
-from blizzard.reasons import Reason
+from blizzard.discover.skip_reason import Reason
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import History, read_history
 from lakebed import layout
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import ObjectFacts, Store

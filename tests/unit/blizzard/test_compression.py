@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import pytest
 import zstandard
 
-from blizzard.compression import (
+from blizzard.worker.compression import (
     MAX_WINDOW_BYTES,
     PIECE_BYTES,
     Codec,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.config import NOT_AVAILABLE, NOT_YET, load
-from blizzard.settings import (
+from blizzard.config.load import NOT_AVAILABLE, NOT_YET, load
+from blizzard.model.settings import (
     Codec,
     Commit,
     Compression,

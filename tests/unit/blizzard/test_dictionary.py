@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blizzard.settings import RollingPolicy
-from blizzard.writer import RollingWriter
+from blizzard.model.settings import RollingPolicy
+from blizzard.worker.parquet import RollingWriter
 from lakebed.clock import Clock
 from lakebed.schema import Field, FieldType, Schema
 

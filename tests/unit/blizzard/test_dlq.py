@@ -12,13 +12,15 @@ import pytest
 import zstandard
 from typer.testing import CliRunner
 
-from blizzard import dlq, events, journal
-from blizzard.cli import app
-from blizzard.flow import Location
+from blizzard import events
+from blizzard.cli.app import app
+from blizzard.handoff import dead_letters
+from blizzard.inspect.explain import dead_letter_queue
+from blizzard.journal import journal
+from blizzard.model.files import Location
+from blizzard.model.settings import Compression
 from blizzard.pipeline import TooManyFailures
-from blizzard.settings import Compression
-from blizzard.sight import dead_letter_queue
-from blizzard.worker import OpenedStores
+from blizzard.worker.unit import OpenedStores
 from lakebed.documents.entry import Stage
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.layout import journal_entry
@@ -73,9 +75,9 @@ def at_once(monkeypatch):
             return 0.0
 
     monkeypatch.setattr(journal, "Backoff", AtOnce)
-    monkeypatch.setattr(dlq, "Backoff", AtOnce)
-    monkeypatch.setattr("blizzard.upload.BACKOFF", AtOnce())
-    monkeypatch.setattr("blizzard.download.BACKOFF", AtOnce())
+    monkeypatch.setattr(dead_letters, "Backoff", AtOnce)
+    monkeypatch.setattr("blizzard.worker.upload.BACKOFF", AtOnce())
+    monkeypatch.setattr("blizzard.worker.download.BACKOFF", AtOnce())
 
 
 @pytest.fixture
@@ -409,7 +411,7 @@ def test_a_fault_of_our_own_while_lines_are_read_is_no_fault_of_the_download(
     def broken(*_given: object) -> Any:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("blizzard.ndjson.fast.FastPath.read_together", broken)
+    monkeypatch.setattr("blizzard.worker.ndjson.fast.FastPath.read_together", broken)
     drain(bench)
     (line,) = lines(bench)
     assert (line["stage"], line["code"]) == ("parse", "internal_error")
@@ -479,7 +481,7 @@ def test_a_fresh_name_that_is_taken_by_others_is_never_overwritten(tmp_path):
 
     hands = Bench(pipeline_settings(tmp_path, tmp_path)).hands
     store = Taken(str(tmp_path / "dlq"), no_options(), make_folder=True)
-    uri = dlq.write(store, "", b"ours\n", clock=hands.clock)
+    uri = dead_letters.write(store, "", b"ours\n", clock=hands.clock)
     assert (tmp_path / "dlq" / taken[0]).read_bytes() == b"theirs"
     assert Path(uri).read_bytes() == b"ours\n"
 
@@ -533,13 +535,15 @@ def test_a_configured_queue_is_reached_as_the_sink_is_if_it_is_of_its_kind(
 ):
     """W17: the sink's credentials go to no store of another kind."""
     sink = at("s3://bucket/table", AWS_SECRET_ACCESS_KEY="hunter2")
-    place = dlq.place("events", sink=sink, configured=configured)
+    place = dead_letters.place("events", sink=sink, configured=configured)
     assert (place.location.uri, place.folder) == (uri, "")
     assert (place.location.options == sink.options) is has_options
 
 
 def test_a_path_and_a_file_uri_are_of_one_kind():
-    assert dlq.beside(at("file:///table", A="1"), "/dlq").options == StorageOptions({"A": "1"})
+    assert dead_letters.beside(at("file:///table", A="1"), "/dlq").options == StorageOptions(
+        {"A": "1"}
+    )
 
 
 def test_failures_go_to_the_configured_place_and_nowhere_else(bench, source, tmp_path):
@@ -554,7 +558,7 @@ def test_failures_go_to_the_configured_place_and_nowhere_else(bench, source, tmp
 # ------------------------------------------------------------------------------ reading it back
 
 
-def queue(bench: Bench) -> dlq.Queue:
+def queue(bench: Bench) -> dead_letters.Queue:
     return dead_letter_queue(bench.settings, lambda place: Reader(place.uri, place.options))
 
 
@@ -581,7 +585,7 @@ def test_objects_that_were_cleared_away_are_named_and_no_error(bench, source):
     written.unlink()
     assert queue(bench).gone == (str(written),)
     written.parent.rmdir()
-    assert queue(bench) == dlq.Queue(pipeline="default", letters=(), gone=(str(written),))
+    assert queue(bench) == dead_letters.Queue(pipeline="default", letters=(), gone=(str(written),))
 
 
 def test_a_table_that_does_not_exist_yet_has_no_failures(bench):
@@ -589,7 +593,7 @@ def test_a_table_that_does_not_exist_yet_has_no_failures(bench):
 
 
 def test_letters_are_read_as_they_were_written():
-    found = dlq.letters(
+    found = dead_letters.letters(
         [record("ü/a b.ndjson", failure=failure(attempts=3)), record("fine.ndjson")],
         pipeline="events",
         batch=7,
@@ -599,13 +603,13 @@ def test_letters_are_read_as_they_were_written():
     (letter,) = found
     assert (letter.path, letter.retry_count) == ("s3://bucket/in/ü/a b.ndjson", 2)
     assert letter.stage is Stage.PARSE
-    assert dlq.decode(dlq.encode(found), "x") == found
+    assert dead_letters.decode(dead_letters.encode(found), "x") == found
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]\n", b'{"path": "a"}\n'])
 def test_an_object_that_is_no_queue_is_an_error_that_names_it(body):
     with pytest.raises(LakeError, match=r"no dead letter queue.*dlq/x"):
-        dlq.decode(body, "dlq/x")
+        dead_letters.decode(body, "dlq/x")
 
 
 # ------------------------------------------------------------------------------ the command

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard import download
-from blizzard.download import (
+from blizzard.model.files import SourceFile
+from blizzard.worker import download
+from blizzard.worker.download import (
     BUNDLE_BYTES,
     BUNDLES_PER_THREAD,
     MOST_IN_A_BUNDLE,
@@ -18,7 +19,6 @@ from blizzard.download import (
     Downloads,
     bundles,
 )
-from blizzard.flow import SourceFile
 from lakebed.errors import ObjectMissing, StoreDenied, StoreUnavailable
 from tests.support.builders import source_file
 

@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import spread, worker
 from blizzard.events import RowsWithoutTime
-from blizzard.eventtime import row_partitions
-from blizzard.flow import UnitOutcome
-from blizzard.settings import RollingPolicy
-from blizzard.worker import OpenedStores, run_unit
+from blizzard.model.event_time import row_partitions
+from blizzard.model.files import UnitOutcome
+from blizzard.model.settings import RollingPolicy
+from blizzard.worker import fan_out
+from blizzard.worker import unit as worker
+from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.documents.entry import Stage
 from lakebed.errors import StoreDenied
 from lakebed.partition import Template
@@ -115,7 +116,7 @@ def test_an_output_names_its_one_source_and_no_other(place):
 def test_a_file_that_fails_leaves_nothing_in_any_partition(place, monkeypatch, budget):
     """L15: small ones are not written before their last line, large ones are forgotten."""
     monkeypatch.setattr(worker, "DECODED_BUDGET", budget)
-    monkeypatch.setattr(spread, "STAGED_BYTES", 1)
+    monkeypatch.setattr(fan_out, "STAGED_BYTES", 1)
     put(place.source, "a.ndjson", ndjson([row(1), row(2, 2)]))
     many = (row(n, 1 + n % 28) for n in range(100, 40_000))
     put(place.source, "b.ndjson", ndjson(many) + BAD)
@@ -227,10 +228,10 @@ def test_rows_without_a_timestamp_are_kept_and_told(tmp_path):
 PROGRAM = """
 import json, os, resource, sys
 from pathlib import Path
-from blizzard.eventtime import row_partitions
-from blizzard.settings import RollingPolicy
-from blizzard.worker import OpenedStores, run_unit
-from blizzard.writer import RollingWriter
+from blizzard.model.event_time import row_partitions
+from blizzard.model.settings import RollingPolicy
+from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.parquet import RollingWriter
 from lakebed.partition import Template
 from lakebed.schema import Field, FieldType, Schema
 from lakebed.storage.store import ObjectFacts, Store

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from blizzard.eventtime import CODES, RowPart, from_path, row_partitions, rows_without_time
+from blizzard.model.event_time import CODES, RowPart, from_path, row_partitions, rows_without_time
 from lakebed.partition import Template
 from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import finished_file

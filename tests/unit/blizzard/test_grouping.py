@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from blizzard.eventtime import RowPartitions, row_partitions
-from blizzard.grouping import NoPartition, Values, grouped, require_partitions
+from blizzard.model.event_time import RowPartitions, row_partitions
+from blizzard.worker.partitioner import NoPartition, Values, grouped, require_partitions
 from lakebed.partition import NULL_FOLDER, Template
 from lakebed.schema import Field, FieldType, Schema
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blizzard.events import FilesHandedOff
-from blizzard.handoff import (
+from blizzard.handoff.publish import (
     CommitInline,
     FollowEntry,
     HandedOn,
@@ -17,7 +17,7 @@ from blizzard.handoff import (
     meta_of,
     publisher_of,
 )
-from blizzard.settings import SinkSettings
+from blizzard.model.settings import SinkSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff, Protocol, encode
 from lakebed.errors import ObjectMissing, ProtocolConflict, StoreUnavailable

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.flow import Name
-from blizzard.history import Before, read_history
-from blizzard.journal import Journal
-from blizzard.protocol import agree_on_protocol, latest_protocol
+from blizzard.journal.journal import Journal
+from blizzard.journal.protocol import agree_on_protocol, latest_protocol
+from blizzard.journal.state import Before, read_history
+from blizzard.model.files import Name
 from lakebed import layout
 from lakebed.documents.entry import Entry, Handoff, Protocol, Receipt, decode_entry, digest, encode
 from lakebed.errors import (

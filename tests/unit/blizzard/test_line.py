@@ -9,8 +9,8 @@ from multiprocessing.connection import Client, Connection, answer_challenge
 
 import pytest
 
-from blizzard import line as line_module
-from blizzard.line import Address, Caller, Progress, Report, Switchboard
+from blizzard.worker import progress as line_module
+from blizzard.worker.progress import Address, Caller, Progress, Report, Switchboard
 from tests.support.ports import reserved_port
 
 

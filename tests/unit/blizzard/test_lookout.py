@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from blizzard import known, watch
-from blizzard.discovery import Finding
-from blizzard.flow import Known, Name
-from blizzard.history import History
-from blizzard.lookout import SKIPPED, Lookout
-from blizzard.pattern import Pattern
-from blizzard.reasons import Reason
+from blizzard.discover import cursor
+from blizzard.discover.filter import Finding
+from blizzard.discover.lister import SKIPPED, Lookout
+from blizzard.discover.skip_reason import Reason
+from blizzard.journal import ingested
+from blizzard.journal.state import History
+from blizzard.model.files import Known, Name
+from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord
 from lakebed.errors import StoreUnavailable
@@ -52,7 +53,7 @@ class Site:
         names = (
             Name(key=f"default:{path}", size=10, etag=f"e-{path}") for path in self.bucket.names
         )
-        segment = known.write_segment(self.table, "default", names, Clock().fresh_id())
+        segment = ingested.write_segment(self.table, "default", names, Clock().fresh_id())
         self.history = History(segments=[segment])
 
     def fail(self, found: SourceRecord) -> None:
@@ -149,7 +150,7 @@ def test_a_sweep_of_a_long_history_reads_the_known_names_once_in_large_pieces():
     site.table.requests.clear()
     assert site.look().take == ()
     assert site.bucket.requests == {"list": 100}
-    assert site.table.requests["get"] <= 100_000 // (known.BLOCK * known.AHEAD) + 3
+    assert site.table.requests["get"] <= 100_000 // (ingested.BLOCK * ingested.AHEAD) + 3
 
 
 def test_a_new_file_costs_a_few_blocks_of_the_known_names_and_no_sweep():
@@ -169,7 +170,7 @@ def test_many_live_folders_are_swept_rather_than_listed_one_by_one(monkeypatch):
     site = Site([f"user={number:05d}/a.ndjson" for number in range(10_000)])
     assert len(site.look().take) == 10_000
     site.bucket.requests.clear()
-    monkeypatch.setattr(watch.Watch, "ranges", lambda _watch: pytest.fail("nobody asked"))
+    monkeypatch.setattr(cursor.Watch, "ranges", lambda _watch: pytest.fail("nobody asked"))
     site.look(later=10 * SECOND)
     assert site.bucket.requests == {"list": 10}
 
@@ -189,7 +190,7 @@ def test_a_small_source_is_always_looked_at_whole():
 @pytest.fixture
 def quick(monkeypatch):
     """Let sources of a few files count as large, so that quick looks are made."""
-    monkeypatch.setattr(watch, "PAGE", 1)
+    monkeypatch.setattr(cursor, "PAGE", 1)
 
 
 def test_files_that_finish_in_another_order_than_their_names_are_found_quickly(quick):
@@ -342,7 +343,7 @@ def test_a_failed_file_that_is_due_is_taken_though_no_range_lists_it(quick):
 
 def test_a_file_that_rests_keeps_no_mark_from_moving(quick, monkeypatch):
     """L04: one file that fails for days does not make every look a sweep."""
-    monkeypatch.setattr(watch, "MOST_NAMES", 10)
+    monkeypatch.setattr(cursor, "MOST_NAMES", 10)
     site = Site(flat(50))
     site.finish(*site.bucket.names[1:])
     bad = record("00000000.ndjson", etag="e-00000000.ndjson", failure=failure(retryable=True))
@@ -368,7 +369,7 @@ def test_a_sweep_is_made_in_time_and_at_once_when_the_clock_was_set_back(quick):
 
 
 def test_a_folder_with_more_live_names_than_are_kept_is_left_to_the_sweeps(quick, monkeypatch):
-    monkeypatch.setattr(watch, "MOST_NAMES", 10)
+    monkeypatch.setattr(cursor, "MOST_NAMES", 10)
     site = Site()
     site.arrive(*flat(100))
     site.finish(*site.bucket.names)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blizzard.masters import (
+from blizzard.config.spark_master import (
     is_loopback,
     runs_in_this_process,
     stays_on_this_machine,

@@ -10,18 +10,18 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from blizzard.attempts import Attempts
-from blizzard.cli import app
+from blizzard.cli.app import app
 from blizzard.events import BatchProgress, BatchStarted
-from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.line import Done, Progress, Report, Silence
+from blizzard.execute.attempts import Attempts
+from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.live import Running
 from blizzard.metrics import METRICS
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.settings import RollingPolicy, SinkSettings, UploadSettings
 from blizzard.pipeline import Pipeline
-from blizzard.runner import RunFailed, WorkersDied
-from blizzard.settings import RollingPolicy, SinkSettings, UploadSettings
-from blizzard.upload import Uploads
-from blizzard.worker import run_unit
+from blizzard.worker.progress import Done, Progress, Report, Silence
+from blizzard.worker.unit import run_unit
+from blizzard.worker.upload import Uploads
 from lakebed.errors import StoreDenied, StoreUnavailable
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
@@ -362,8 +362,8 @@ def test_rows_of_a_file_whose_upload_fails_are_discarded(watched, source, monkey
                 raise StoreDenied("access was refused", path=path)
             return super().upload(path, file, **how)
 
-    monkeypatch.setattr("blizzard.worker.Store", TakesOne)
-    monkeypatch.setattr("blizzard.worker.DECODED_BUDGET", 0)
+    monkeypatch.setattr("blizzard.worker.unit.Store", TakesOne)
+    monkeypatch.setattr("blizzard.worker.unit.DECODED_BUDGET", 0)
     settings = replace(
         watched.bench.settings,
         sources=(replace(watched.bench.settings.sources[0], batch_size=1),),
@@ -490,9 +490,9 @@ class BreaksOnce(Reader):
 
 
 def test_retries_of_downloads_are_counted(watched, source, monkeypatch):
-    monkeypatch.setattr("blizzard.download.BACKOFF", Backoff(first_secs=0))
+    monkeypatch.setattr("blizzard.worker.download.BACKOFF", Backoff(first_secs=0))
     monkeypatch.setattr(BreaksOnce, "broken", False)
-    monkeypatch.setattr("blizzard.worker.Reader", BreaksOnce)
+    monkeypatch.setattr("blizzard.worker.unit.Reader", BreaksOnce)
     put(source, "a.ndjson", ndjson(rows(3)))
     watched.step()
     assert watched.value("blizzard_records_total", outcome="ingested") == 3

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from blizzard import plan
-from blizzard.flow import Location
-from blizzard.settings import Compression
-from blizzard.sight import explain
+from blizzard.inspect.explain import explain
+from blizzard.model.files import Location
+from blizzard.model.settings import Compression
+from blizzard.plan import units
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import Reader
@@ -79,8 +79,8 @@ def test_small_files_are_recognised_by_bytes_that_are_read_anyway(bench, asked):
 @pytest.fixture
 def large(monkeypatch):
     """Let files of a few kilobytes be large enough to be cut."""
-    monkeypatch.setattr(plan, "SMALLEST_UNIT", 4096)
-    monkeypatch.setattr(plan, "FILE_WORK", 16)
+    monkeypatch.setattr(units, "SMALLEST_UNIT", 4096)
+    monkeypatch.setattr(units, "FILE_WORK", 16)
 
 
 def only(bench: Bench, body: bytes) -> None:

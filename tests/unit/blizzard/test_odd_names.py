@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from blizzard import events
-from blizzard.commands import status as status_command
-from blizzard.pattern import Pattern
-from blizzard.sight import explain
-from blizzard.status import Books, pipeline_status
+from blizzard.cli import status as status_command
+from blizzard.inspect.explain import explain
+from blizzard.inspect.status import Books, pipeline_status
+from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import StoreDenied
 from lakebed.storage.store import Reader

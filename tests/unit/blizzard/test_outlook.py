@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from blizzard import watch
+from blizzard.discover import cursor
+from blizzard.discover.schedule import THINK_AGAIN_SECS, Pace
 from blizzard.events import SourceFileOverwritten
-from blizzard.flow import Location, UnitOutcome, Work, WorkUnit
-from blizzard.outlook import THINK_AGAIN_SECS, Pace
+from blizzard.execute.runner import RunFailed
+from blizzard.model.files import Location, UnitOutcome, Work, WorkUnit
+from blizzard.model.settings import RollingPolicy
 from blizzard.pipeline import Pipeline
-from blizzard.runner import RunFailed
-from blizzard.settings import RollingPolicy
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import Reader
 from tests.support.builders import (
@@ -264,7 +264,7 @@ def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) 
     assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(3)]
 
 
-@pytest.mark.parametrize("page", [1, watch.PAGE], ids=["quick", "swept"])
+@pytest.mark.parametrize("page", [1, cursor.PAGE], ids=["quick", "swept"])
 def test_after_a_batch_that_failed_its_files_are_found_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
@@ -272,7 +272,7 @@ def test_after_a_batch_that_failed_its_files_are_found_again(
 
     With pages of one name the source counts as large, so that marks say where to look.
     """
-    monkeypatch.setattr(watch, "PAGE", page)
+    monkeypatch.setattr(cursor, "PAGE", page)
     sources = sources_of(tmp_path, a=3600)
     limited(sources, 1)
     for number in range(2):
@@ -358,7 +358,7 @@ def test_whatever_lands_whenever_every_file_is_ingested_once(
 ) -> None:
     """Before, during and between batches, with limits, failures and two paces (HOLES D01)."""
     if seed % 2:
-        monkeypatch.setattr(watch, "PAGE", 1)
+        monkeypatch.setattr(cursor, "PAGE", 1)
     chance = random.Random(seed)
     sources = sources_of(tmp_path, a=10, b=25)
     limited(sources, chance.randrange(1, 4))

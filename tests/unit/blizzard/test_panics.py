@@ -10,9 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from blizzard import cli
-from blizzard.cli import app
-from blizzard.spark.runner import SparkRunner
+from blizzard.cli import app as cli
+from blizzard.cli.app import app
+from blizzard.execute.spark.runner import SparkRunner
 from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import shared
@@ -98,7 +98,7 @@ class PanickingStore(Store):
 
 def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_path, monkeypatch):
     """W19: else the job fails, and fails again with every try."""
-    monkeypatch.setattr("blizzard.worker.Reader", PanickingReader)
+    monkeypatch.setattr("blizzard.worker.unit.Reader", PanickingReader)
     put(tmp_path / "in", "bad.ndjson", ndjson(rows(3)))
     put(tmp_path / "in", "good.ndjson", ndjson(rows(3)))
     bench = Bench(settings=pipeline_settings(tmp_path / "in", tmp_path / "table"))
@@ -112,8 +112,8 @@ def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_pa
 
 def test_a_panic_in_an_upload_is_the_failure_of_its_files(tmp_path, monkeypatch):
     """W19."""
-    monkeypatch.setattr("blizzard.worker.Store", PanickingStore)
-    monkeypatch.setattr("blizzard.upload.BACKOFF", Backoff(first_secs=0))
+    monkeypatch.setattr("blizzard.worker.unit.Store", PanickingStore)
+    monkeypatch.setattr("blizzard.worker.upload.BACKOFF", Backoff(first_secs=0))
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
     bench = Bench(settings=pipeline_settings(tmp_path / "in", tmp_path / "table"))
     pipeline = bench.pipeline()

@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import events, journal
-from blizzard.handoff import CommitInline
-from blizzard.pattern import Pattern
+from blizzard import events
+from blizzard.handoff.publish import CommitInline
+from blizzard.inspect.explain import explain
+from blizzard.journal import journal
+from blizzard.model.settings import OnChange, SinkSettings
+from blizzard.model.source_glob import Pattern
 from blizzard.pipeline import TooManyFailures
-from blizzard.settings import OnChange, SinkSettings
-from blizzard.sight import explain
 from lakebed.clock import Clock
 from lakebed.documents.entry import Stage
 from lakebed.errors import (

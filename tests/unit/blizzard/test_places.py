@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.config import load
-from blizzard.places import below, normal
+from blizzard.config.load import load
+from blizzard.config.overlaps import below, normal
 from lakebed.errors import ConfigInvalid
 
 

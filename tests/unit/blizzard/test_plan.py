@@ -2,9 +2,9 @@
 
 import pytest
 
-from blizzard.compression import Codec
-from blizzard.flow import SourceFile
-from blizzard.plan import (
+from blizzard.model.files import SourceFile
+from blizzard.model.settings import RollingPolicy
+from blizzard.plan.units import (
     COMPRESSED_WEIGHT,
     MOST_UNITS_PER_CORE,
     PARQUET_PER_NDJSON,
@@ -13,7 +13,7 @@ from blizzard.plan import (
     units_per_core,
     weight,
 )
-from blizzard.settings import RollingPolicy
+from blizzard.worker.compression import Codec
 from tests.support.builders import source_file
 
 FILE_SIZE = RollingPolicy().file_size

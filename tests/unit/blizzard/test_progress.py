@@ -5,8 +5,8 @@ import threading
 
 from rich.console import Console
 
+from blizzard.cli.progress_bar import Display
 from blizzard.events import BatchProgress, BatchStarted, SparkStarting, UnitsEnded
-from blizzard.progress import Display
 from lakebed.telemetry.events import shared
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.discovery import Sifter
-from blizzard.flow import Name
-from blizzard.history import Before
-from blizzard.reasons import FEW, IN_WORDS, Reason
+from blizzard.discover.filter import Sifter
+from blizzard.discover.skip_reason import FEW, IN_WORDS, Reason
+from blizzard.journal.state import Before
+from blizzard.model.files import Name
 from tests.support.builders import NOON, facts, failure, known, record, source_settings
 
 FAILED = known(

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from blizzard import events, keeper, known, snapshot
-from blizzard.flow import Name
-from blizzard.history import Before, History, read_history
-from blizzard.journal import Journal
-from blizzard.settings import OnChange
+from blizzard import events
+from blizzard.journal import compaction, ingested, snapshot
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import Before, History, read_history
+from blizzard.model.files import Name
+from blizzard.model.settings import OnChange
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff, Receipt, decode_entry, digest, encode
@@ -43,12 +44,12 @@ GARBAGE = [b"", b"{", b"\0" * 64, b'{"sequence": 3}']
 @pytest.fixture
 def often(monkeypatch):
     """Let a snapshot be due after ten entries or twenty names."""
-    monkeypatch.setattr(keeper, "EVERY_ENTRIES", 10)
-    monkeypatch.setattr(keeper, "EVERY_NAMES", 20)
+    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 10)
+    monkeypatch.setattr(compaction, "EVERY_NAMES", 20)
 
 
 def opened(store: Store, *, run: str = "run-1", **given: Any) -> Journal:
-    spill = keeper.Keeper(store=store, pipeline="default", clock=Clock()).spill
+    spill = compaction.Keeper(store=store, pipeline="default", clock=Clock()).spill
     history = read_history(store, "default", spill=spill)
     who = identity(run=run, **given)
     journal = Journal(store, who, history, Hands().clock, lambda _secs: None)
@@ -198,7 +199,7 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
         files=(finished_file(),),
     )
     names = (Name(key=f"default:{n:08d}", size=1, etag="e") for n in range(100_000))
-    segment = known.write_segment(store, "default", names, Clock().fresh_id())
+    segment = ingested.write_segment(store, "default", names, Clock().fresh_id())
     body = encode(usual)
     store.replace(layout.journal_entry("default", number), body)
     snapshot.write(
@@ -209,7 +210,7 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
             sequence=number,
             digest=digest(body),
             last=number,
-            segments=(known.SegmentRef(id=segment.id, names=100_000, digest=segment.digest),),
+            segments=(ingested.SegmentRef(id=segment.id, names=100_000, digest=segment.digest),),
         ),
     )
     for step in range(1, tail + 1):
@@ -319,7 +320,7 @@ def _known_after_all(store: Bucket) -> dict[str, Any]:
     journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
     try:
         return state(journal._history, store)
-    except known.KnownBroken as broken:
+    except ingested.KnownBroken as broken:
         journal.rebuild(str(broken))
         assert journal.rebuilt
         return state(journal._history, store)
@@ -503,7 +504,7 @@ def test_a_local_disk_without_room_for_the_names_fails_no_batch(bench, often, mo
     def full(*_given: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(keeper, "write_segment", full)
+    monkeypatch.setattr(compaction, "write_segment", full)
     ingest(bench, 11)
     (told, *_more) = bench.said(events.SnapshotFailed)
     assert "No space left" in told.sentence()
@@ -520,12 +521,12 @@ def test_a_block_may_be_evicted_while_another_look_asks_for_it():
             evicted.wait(0.2)
             return found
 
-    blocks = known.Blocks(kept=Interrupted())
+    blocks = ingested.Blocks(kept=Interrupted())
     blocks.put(("segment", 0), {})
 
     def other_look() -> None:
         asked.wait(60)
-        for number in range(known.CACHED):
+        for number in range(ingested.CACHED):
             blocks.put(("segment", number + 1), {})
         evicted.set()
 
@@ -533,7 +534,7 @@ def test_a_block_may_be_evicted_while_another_look_asks_for_it():
     other.start()
     assert blocks.get(("segment", 0)) == {}
     other.join(60)
-    assert len(blocks.kept) == known.CACHED
+    assert len(blocks.kept) == ingested.CACHED
 
 
 @pytest.mark.parametrize("kind", ["gc", "redo", "batch"])

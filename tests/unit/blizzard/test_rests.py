@@ -12,19 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import plan as planning
-from blizzard import snapshot, worker
-from blizzard.commands.journal import _outcome
-from blizzard.commands.plan import document
-from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.history import read_history
-from blizzard.keeper import Keeper
-from blizzard.line import Done, Progress
-from blizzard.ndjson import decoder, lines
-from blizzard.past import inherited
-from blizzard.sight import explain
-from blizzard.status import Books, pipeline_status
-from blizzard.worker import OpenedStores, run_unit
+from blizzard.cli.dry_run import document
+from blizzard.cli.journal import _outcome
+from blizzard.inspect.explain import explain
+from blizzard.inspect.status import Books, pipeline_status
+from blizzard.journal import snapshot
+from blizzard.journal.compaction import Keeper
+from blizzard.journal.state import read_history
+from blizzard.maintain.old_journal import inherited
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.plan import units as planning
+from blizzard.worker import unit as worker
+from blizzard.worker.ndjson import decoder, lines
+from blizzard.worker.progress import Done, Progress
+from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.documents.entry import Entry, SourceRecord, decode_entry, encode
 from lakebed.errors import DocumentUnreadable
 from lakebed.storage.store import Reader, Store

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from blizzard.settings import RollingPolicy
-from blizzard.writer import RollingWriter
+from blizzard.model.settings import RollingPolicy
+from blizzard.worker.parquet import RollingWriter
 from tests.support.builders import ID_AND_NAME, Hands
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import penguin.config
-from blizzard import guess, sample
-from blizzard.cli import app
-from blizzard.config import load
-from blizzard.guess import GuessedField
-from blizzard.ndjson.decoder import Decoder
-from blizzard.settings import BlizzardSettings
+from blizzard.cli.app import app
+from blizzard.config.load import load
+from blizzard.inspect import sample, schema_guess
+from blizzard.inspect.schema_guess import GuessedField
+from blizzard.model.settings import BlizzardSettings
+from blizzard.worker.ndjson.decoder import Decoder
 from lakebed.errors import ConfigInvalid, StoreUnavailable
 from lakebed.schema import Field, FieldType, Schema
 from lakebed.storage.store import Reader
@@ -256,11 +256,11 @@ names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 def test_every_line_that_was_seen_can_be_read_with_what_is_offered(records, tmp_path_factory):
     """HOLES W34: the same rules decide both, and the section says what it says."""
     lines = [json.dumps(record).encode() for record in records]
-    found = guess.guess(lines)
+    found = schema_guess.guess(lines)
     if not found:
         return
     file = tmp_path_factory.mktemp("guess") / "p.yaml"
-    file.write_text(f"{SEED.format(source='/in', table='/t')}{guess.section(found)}\n")
+    file.write_text(f"{SEED.format(source='/in', table='/t')}{schema_guess.section(found)}\n")
     schema = load([file], [], {}).pipelines[0].schema
     assert schema == Schema(tuple(Field(name=each.name, type=each.type) for each in found))
     decoded = list(Decoder(schema).decode([b"\n".join(lines)]))
@@ -268,20 +268,22 @@ def test_every_line_that_was_seen_can_be_read_with_what_is_offered(records, tmp_
 
 
 def test_fields_that_differ_in_case_only_are_told_of():
-    (field,) = guess.guess([b'{"ProcessId": 1, "ProcessID": 2}'])
+    (field,) = schema_guess.guess([b'{"ProcessId": 1, "ProcessID": 2}'])
     assert field == GuessedField(
         "ProcessId", FieldType.INT64, "also written ProcessID; one of them can be kept"
     )
 
 
 def test_very_many_fields_are_cut():
-    line = json.dumps({f"f{number}": 1 for number in range(guess.MOST_FIELDS + 5)}).encode()
-    text = guess.section(guess.guess([line]))
+    line = json.dumps({f"f{number}": 1 for number in range(schema_guess.MOST_FIELDS + 5)}).encode()
+    text = schema_guess.section(schema_guess.guess([line]))
     assert text.endswith("    # and 5 more")
-    assert len(text.splitlines()) == guess.MOST_FIELDS + 3
+    assert len(text.splitlines()) == schema_guess.MOST_FIELDS + 3
 
 
 def test_no_value_stands_in_what_is_offered():
     """HOLES W34, W28: names and types are offered, never a value."""
-    text = guess.section(guess.guess([b'{"a": "hunter2", "b": {"hunter2": 1}, "c": ["hunter2"]}']))
+    text = schema_guess.section(
+        schema_guess.guess([b'{"a": "hunter2", "b": {"hunter2": 1}, "c": ["hunter2"]}'])
+    )
     assert "hunter2" not in text

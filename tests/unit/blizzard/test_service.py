@@ -10,10 +10,10 @@ import pytest
 
 from blizzard import service
 from blizzard.events import BatchJournaled
-from blizzard.flow import UnitOutcome, Work, WorkUnit
+from blizzard.journal.lease_record import read_writer
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings, RollingPolicy
 from blizzard.service import Service
-from blizzard.settings import BlizzardSettings, Commit, PipelineSettings, RollingPolicy
-from blizzard.writers import read_writer
 from lakebed.documents.entry import Handoff
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.polling import Stop

@@ -10,10 +10,10 @@ import yaml
 from pyspark.errors import PySparkRuntimeError
 from typer.testing import CliRunner
 
-from blizzard.cli import app
-from blizzard.settings import SparkSettings
-from blizzard.spark import session
-from blizzard.spark.archive import Archive, settle, unfinished
+from blizzard.cli.app import app
+from blizzard.execute.spark import session
+from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
+from blizzard.model.settings import SparkSettings
 from lakebed.polling import Stop
 
 
@@ -41,7 +41,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         return stop.requested
 
     monkeypatch.setattr(Stop, "wait", wait)
-    monkeypatch.setattr("blizzard.cli.stop_on_signals", lambda *_: None)
+    monkeypatch.setattr("blizzard.cli.app.stop_on_signals", lambda *_: None)
     return slept
 
 
@@ -110,7 +110,7 @@ def test_the_users_java_options_are_added_to_ours(builder):
 
 def test_workers_are_forked_with_their_imports_done(builder):
     session.start(SparkSettings())
-    assert builder.conf["spark.python.daemon.module"] == "blizzard.spark.daemon"
+    assert builder.conf["spark.python.daemon.module"] == "blizzard.execute.spark.daemon"
 
 
 def test_workers_do_not_search_the_folder_they_are_started_in(builder):

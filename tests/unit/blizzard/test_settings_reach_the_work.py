@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.flow import Limits, UnitOutcome, Work, WorkUnit
-from blizzard.settings import (
+from blizzard.execute.spark.session import capped_master, local_cores
+from blizzard.model.files import Limits, UnitOutcome, Work, WorkUnit
+from blizzard.model.settings import (
     Codec,
     PipelineSettings,
     RollingPolicy,
@@ -15,7 +16,6 @@ from blizzard.settings import (
     UploadSettings,
     share_of,
 )
-from blizzard.spark.session import capped_master, local_cores
 from lakebed.documents.entry import Handoff
 from lakebed.storage.options import StorageOptions
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.history import read_history
-from blizzard.journal import Identity, Journal
-from blizzard.rivals import Precedence, Rival, precedence
-from blizzard.sight import explain
+from blizzard.inspect.explain import explain
+from blizzard.journal.journal import Identity, Journal
+from blizzard.journal.shared_sources import Precedence, Rival, precedence
+from blizzard.journal.state import read_history
 from lakebed.documents.entry import Entry
 from lakebed.errors import JournalLost, SourceContested, StoreUnavailable
 from lakebed.layout import journal_entry

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from blizzard.show import results
+from blizzard.cli.results import results
 from lakebed.arguments import Output
 
 ROW = {"pipeline": "events", "files_processed": 3, "bytes_written": 2048, "error": None}

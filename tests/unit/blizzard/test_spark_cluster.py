@@ -16,15 +16,15 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from blizzard.config import load
-from blizzard.line import Address, Report, Switchboard
-from blizzard.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
-from blizzard.settings import SparkSettings
-from blizzard.spark import runner as runner_module
-from blizzard.spark import session
-from blizzard.spark.fit import DRIVERS_PYTHON, PAGE, own_python, unfit
-from blizzard.spark.runner import SparkRunner
-from blizzard.spark.session import await_executors, executors_python, start
+from blizzard.config.load import load
+from blizzard.execute.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
+from blizzard.execute.spark import runner as runner_module
+from blizzard.execute.spark import session
+from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, PAGE, own_python, unfit
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.execute.spark.session import await_executors, executors_python, start
+from blizzard.model.settings import SparkSettings
+from blizzard.worker.progress import Address, Report, Switchboard
 from lakebed.errors import ConfigInvalid, LakeError
 from tests.support.cluster import ARCHIVE, ROOT
 
@@ -42,12 +42,13 @@ Driver stacktrace:
 NO_PACKAGE = REPORT.format(
     what="""org.apache.spark.SparkException: \n\
 Error from python worker:
-  /opt/python/bin/python: Error while finding module specification for 'blizzard.spark.daemon' \
+  /opt/python/bin/python: Error while finding module specification for \
+'blizzard.execute.spark.daemon' \
 (ModuleNotFoundError: No module named 'blizzard')
 PYTHONPATH was:
   /opt/spark/python/lib/pyspark.zip:/opt/spark/python/lib/py4j-0.10.9.9-src.zip
 org.apache.spark.SparkException: EOFException occurred while reading the port number from \
-blizzard.spark.daemon's stdout."""
+blizzard.execute.spark.daemon's stdout."""
 )
 OTHER_PYTHON = REPORT.format(
     what="""org.apache.spark.SparkException: \n\
@@ -230,7 +231,7 @@ def test_a_start_that_fails_is_told_with_the_master(monkeypatch: pytest.MonkeyPa
 def test_an_executor_with_another_python_says_so_before_it_imports_anything() -> None:
     """Arrow's own words would be of a missing module, and lead nowhere."""
     ended = subprocess.run(
-        [sys.executable, "-m", "blizzard.spark.daemon"],
+        [sys.executable, "-m", "blizzard.execute.spark.daemon"],
         check=False,
         env=os.environ | {DRIVERS_PYTHON: "3.99"},
         capture_output=True,
@@ -261,7 +262,7 @@ def test_the_page_the_message_and_the_make_target_speak_of_the_same_archive(
 
 def test_the_archive_has_all_that_executors_import() -> None:
     """A new import in the worker's code must be in the `executor` group, or clusters break."""
-    code = "import sys, pandas, blizzard.line, blizzard.worker; print(*sys.modules)"
+    code = "import sys, pandas, blizzard.worker.progress, blizzard.worker.unit; print(*sys.modules)"
     said = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout

@@ -3,7 +3,7 @@
 import pickle
 from dataclasses import replace
 
-from blizzard.flow import Location, UnitOutcome
+from blizzard.model.files import Location, UnitOutcome
 from lakebed.storage.options import StorageOptions
 from tests.support.builders import failure, finished_file, record, source_file, unit, work
 

@@ -7,10 +7,10 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from typer.testing import CliRunner
 
-from blizzard.cli import app
+from blizzard.cli.app import app
+from blizzard.execute.spark.jvm_output import Listener, Severity, graded, on_standard_error
+from blizzard.execute.spark.session import QUIET, did_not_start
 from blizzard.service import SPARK_SAID
-from blizzard.spark.output import Listener, Severity, graded, on_standard_error
-from blizzard.spark.session import QUIET, did_not_start
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Level
 from tests.unit.blizzard.test_settings_are_obeyed import written

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import spread
-from blizzard.eventtime import row_partitions
-from blizzard.flow import ClosedFile
-from blizzard.settings import RollingPolicy
-from blizzard.spread import SpreadWriter
-from blizzard.writer import RollingWriter, batch_cost
+from blizzard.model.event_time import row_partitions
+from blizzard.model.files import ClosedFile
+from blizzard.model.settings import RollingPolicy
+from blizzard.worker import fan_out
+from blizzard.worker.fan_out import SpreadWriter
+from blizzard.worker.parquet import RollingWriter, batch_cost
 from lakebed.partition import Template
 from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import Hands
@@ -69,7 +69,7 @@ def batch(regions: list[str], start: int = 0) -> pa.RecordBatch:
 @pytest.fixture
 def at_once(monkeypatch):
     """Divide each batch as it comes."""
-    monkeypatch.setattr(spread, "STAGED_BYTES", 1)
+    monkeypatch.setattr(fan_out, "STAGED_BYTES", 1)
 
 
 def rows_of(closed: list[ClosedFile]) -> dict[Any, str | None]:
@@ -119,7 +119,7 @@ def tiny_batches(count: int, regions: int) -> Iterator[pa.RecordBatch]:
 @pytest.mark.usefixtures("at_once")
 def test_open_files_and_memory_stay_within_their_bounds(tmp_path, monkeypatch):
     """W18: however many partitions there are."""
-    monkeypatch.setattr(spread, "MAX_OPEN_FILES", 5)
+    monkeypatch.setattr(fan_out, "MAX_OPEN_FILES", 5)
     limit = 40 * COST
     seen: list[int] = []
     held: list[int] = []
@@ -174,7 +174,7 @@ def test_the_partitions_with_the_most_rows_are_written_first(tmp_path):
 
 @pytest.mark.usefixtures("at_once")
 def test_the_file_that_got_no_row_for_longest_makes_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(spread, "MAX_OPEN_FILES", 2)
+    monkeypatch.setattr(fan_out, "MAX_OPEN_FILES", 2)
     # Every row is a row group of its own, so that every partition has a file at once.
     target = writer(tmp_path, RollingPolicy(row_group_size=1))
 

@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard import plan as planning
-from blizzard import worker
-from blizzard.batch import PATIENCE, PATIENCE_ALONE
-from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.line import Done, Progress
-from blizzard.ndjson import decoder
-from blizzard.ranges import cut
-from blizzard.worker import OpenedStores, run_unit
+from blizzard.execute.bisect import PATIENCE, PATIENCE_ALONE
+from blizzard.model.byte_range import cut
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.plan import units as planning
+from blizzard.worker import unit as worker
+from blizzard.worker.ndjson import decoder
+from blizzard.worker.progress import Done, Progress
+from blizzard.worker.unit import OpenedStores, run_unit
 from tests.support.builders import (
     Bench,
     gz,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from blizzard.protocol import latest_protocol
-from blizzard.switch import Changed, TooEarly, Unchanged, Uncommitted, set_handoff
+from blizzard.handoff.switch import Changed, TooEarly, Unchanged, Uncommitted, set_handoff
+from blizzard.journal.protocol import latest_protocol
 from lakebed.documents.entry import Handoff, Protocol, encode
 from lakebed.errors import DocumentUnreadable, ProtocolConflict
 from lakebed.layout import journal_entry, protocol

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.settings import RollingPolicy
-from blizzard.trigger import Waiting, should_start
+from blizzard.model.settings import RollingPolicy
+from blizzard.plan.trigger import Waiting, should_start
 from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows, source_file
 
 POLICY = RollingPolicy(file_size=1_000_000, rollover=300, inactivity=60)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.flow import UnitOutcome, Work, WorkUnit
-from blizzard.handoff import HandedOn
+from blizzard.handoff.publish import HandedOn
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Entry
 from lakebed.errors import JournalConflict, ProtocolConflict
 from lakebed.storage.store import AlreadyThere, Created, Store

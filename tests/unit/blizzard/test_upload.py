@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from blizzard.line import Progress
-from blizzard.settings import UploadSettings
-from blizzard.upload import TRIES, Uploads
+from blizzard.model.settings import UploadSettings
+from blizzard.worker.progress import Progress
+from blizzard.worker.upload import TRIES, Uploads
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Store

@@ -13,15 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from blizzard import upload, worker
-from blizzard.compression import Codec, CorruptStream, decompress
-from blizzard.flow import Limits, SourceFile, UnitOutcome, Work
-from blizzard.ndjson.lines import BLOCK_BYTES
-from blizzard.outcome import settle
-from blizzard.ranges import cut
-from blizzard.settings import RollingPolicy
-from blizzard.worker import OpenedStores, failure_of, run_unit
-from blizzard.writer import RollingWriter
+from blizzard.execute.merge import settle
+from blizzard.model.byte_range import cut
+from blizzard.model.files import Limits, SourceFile, UnitOutcome, Work
+from blizzard.model.settings import RollingPolicy
+from blizzard.worker import unit as worker
+from blizzard.worker import upload
+from blizzard.worker.compression import Codec, CorruptStream, decompress
+from blizzard.worker.ndjson.lines import BLOCK_BYTES
+from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.unit import OpenedStores, failure_of, run_unit
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.store import Reader, Store
@@ -511,11 +512,11 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
         raise trouble
 
     doors = {
-        "read": ("blizzard.worker.Reader.stream", fails),
-        "decode": ("blizzard.ndjson.lines._pieces", fails),
-        "write": ("blizzard.worker.RollingWriter.take", fails),
-        "folder": ("blizzard.worker.tempfile.TemporaryDirectory", fails),
-        "last group": ("blizzard.worker._Unit._settle", fails),
+        "read": ("blizzard.worker.unit.Reader.stream", fails),
+        "decode": ("blizzard.worker.ndjson.lines._pieces", fails),
+        "write": ("blizzard.worker.unit.RollingWriter.take", fails),
+        "folder": ("blizzard.worker.unit.tempfile.TemporaryDirectory", fails),
+        "last group": ("blizzard.worker.unit._Unit._settle", fails),
         "clear away": ("pathlib.Path.unlink", fails),
     }
     put(place.source, "a.ndjson", ndjson(rows(2)))
@@ -536,7 +537,7 @@ def test_a_fault_of_ours_is_no_trouble_of_the_machine(place, monkeypatch):
     def fails(_unit):
         raise KeyError("x")
 
-    monkeypatch.setattr("blizzard.worker._Unit.run", fails)
+    monkeypatch.setattr("blizzard.worker.unit._Unit.run", fails)
     put(place.source, "a.ndjson", ndjson(rows(2)))
     with pytest.raises(KeyError):
         place.run()
@@ -556,6 +557,6 @@ def test_a_decompressor_without_memory_has_found_no_corruption(monkeypatch):
             raise zstandard.ZstdError("zstd decompress error: Allocation error : not enough memory")
 
     body = zstandard.ZstdCompressor().compress(ndjson(rows(3)))
-    monkeypatch.setattr("blizzard.compression.zstandard.ZstdDecompressor", Poor)
+    monkeypatch.setattr("blizzard.worker.compression.zstandard.ZstdDecompressor", Poor)
     with pytest.raises(MemoryError):
         list(decompress([body], Codec.ZSTD))

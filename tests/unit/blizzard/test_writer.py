@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.flow import ClosedFile
-from blizzard.settings import Codec, RollingPolicy
-from blizzard.writer import RollingWriter
+from blizzard.model.files import ClosedFile
+from blizzard.model.settings import Codec, RollingPolicy
+from blizzard.worker.parquet import RollingWriter
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics
 from tests.support.builders import ID_AND_NAME

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.claim import BEAT_SECS, LOOKS, Claim, refuse_while_written, renewed
 from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
-from blizzard.writers import (
+from blizzard.journal.lease import BEAT_SECS, LOOKS, Claim, refuse_while_written, renewed
+from blizzard.journal.lease_record import (
     Life,
     Machine,
     Standing,

@@ -6,10 +6,10 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-import blizzard.cli
+import blizzard.cli.app
 import penguin.cli
 
-BLIZZARD, PENGUIN = blizzard.cli.app, penguin.cli.app
+BLIZZARD, PENGUIN = blizzard.cli.app.app, penguin.cli.app
 
 
 @pytest.fixture

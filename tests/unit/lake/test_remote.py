@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from blizzard.cli import app as blizzard
+from blizzard.cli.app import app as blizzard
 from lakebed.errors import ConfigInvalid
 from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions

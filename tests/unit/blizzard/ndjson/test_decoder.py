@@ -6,11 +6,11 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import pytest
 
-from blizzard.ndjson import decoder
-from blizzard.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
-from blizzard.ndjson.exact import ExactPath
-from blizzard.ndjson.fast import FastPath
-from blizzard.ndjson.lines import BLOCK_BYTES, Block, blocks
+from blizzard.worker.ndjson import decoder
+from blizzard.worker.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.fast import FastPath
+from blizzard.worker.ndjson.lines import BLOCK_BYTES, Block, blocks
 from lakebed.errors import LakeError, Whose
 from lakebed.schema import Field, FieldType, Schema
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blizzard.ndjson import columns, fast
-from blizzard.ndjson.exact import ExactPath
-from blizzard.ndjson.fast import FastPath
-from blizzard.ndjson.lines import Block, Decoded
-from blizzard.ndjson.scan import MAX_DEPTH
-from blizzard.ndjson.vector import WIDTH
+from blizzard.worker.ndjson import columns, fast
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.fast import FastPath
+from blizzard.worker.ndjson.lines import Block, Decoded
+from blizzard.worker.ndjson.scan import MAX_DEPTH
+from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import Field, FieldType, Schema
 
 LIMIT = 1 << 20
@@ -245,7 +245,7 @@ def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path
     """A worker that cannot start stops everything; a cache is never worth that."""
     (tmp_path / "doubled.py").write_text(
         "from numba import int64\n"
-        "from blizzard.ndjson.vector import compiled\n\n"
+        "from blizzard.worker.ndjson.vector import compiled\n\n"
         "@compiled(int64(int64))\n"
         "def double(number):\n"
         "    return number * 2\n"
@@ -271,14 +271,15 @@ def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path
 
 
 def test_the_command_line_does_not_bring_the_compiler_along():
-    code = "import sys, blizzard.cli; print('numba' in sys.modules)"
+    code = "import sys, blizzard.cli.app; print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
 
 
 def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
     code = (
-        "from blizzard.ndjson.fast import FastPath; from blizzard.ndjson.lines import Block\n"
+        "from blizzard.worker.ndjson.fast import FastPath\n"
+        "from blizzard.worker.ndjson.lines import Block\n"
         "from lakebed.schema import Field, FieldType, Schema\n"
         "schema = Schema((Field(name='v', type=FieldType.INT64),))\n"
         "block = Block(data=b'{\"v\":7}', first_line=1, lines=1)\n"

@@ -4,7 +4,7 @@ import copy
 import pickle
 from dataclasses import asdict
 
-from blizzard.settings import SourceSettings
+from blizzard.model.settings import SourceSettings
 from lakebed.storage.options import StorageOptions
 
 OPTIONS = StorageOptions({"AWS_REGION": "us-east-1", "AWS_SECRET_ACCESS_KEY": "hunter2"})

@@ -1,0 +1,188 @@
+"""What a pipeline tells of its batches, and what a run adds up to. Pure: facts in, events out."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from blizzard import events
+from blizzard.discover.filter import Finding
+from blizzard.discover.skip_reason import AMISS, IN_WORDS, Reason
+from blizzard.inspect.explain import row_partitions_of
+from blizzard.model.event_time import rows_without_time
+from blizzard.model.files import Effort, SourceFile, WorkUnit
+from blizzard.model.settings import PipelineSettings
+from blizzard.worker.progress import Done
+from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.telemetry.events import Event
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What one run of a pipeline has done so far; only what is journaled counts."""
+
+    files_processed: int = 0
+    records_processed: int = 0
+    bytes_written: int = 0
+    parquet_files_written: int = 0
+    delta_commits: int = 0
+    checkpoints_saved: int = 0
+    files_failed: int = 0
+    files_still_failed: int = 0
+    """Files that have failed and are not in the table, those of earlier runs included."""
+
+    def count(self, entry: Entry) -> None:
+        """Add a journaled batch."""
+        done = [each for each in entry.sources if each.failure is None and not each.gone]
+        self.files_processed += sum(record.complete for record in done)
+        self.records_processed += sum(record.rows for record in done)
+        self.bytes_written += sum(file.size for file in entry.files)
+        self.parquet_files_written += len(entry.files)
+        self.checkpoints_saved += 1
+
+
+def listed(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[Event]:
+    """Say how much waits. What is beyond one batch counts; its age is not looked at."""
+    files = [file for finding in findings.values() for file in finding.take]
+    yield events.SourcesListed(
+        pipeline=pipeline,
+        pending=len(files) + sum(finding.left_over for finding in findings.values()),
+        oldest=min((file.modified.timestamp() for file in files), default=None),
+        resting=sum(finding.resting for finding in findings.values()),
+        amiss={reason.value: _amiss(findings, reason) for reason in AMISS},
+    )
+
+
+def _amiss(findings: Mapping[str, Finding], reason: Reason) -> int:
+    return sum(
+        one.files for found in findings.values() for one in found.amiss if one.reason is reason
+    )
+
+
+def passed_over(
+    pipeline: str, findings: Mapping[str, Finding], told: set[str]
+) -> Iterator[events.NamesPassedOver]:
+    """Tell of names that cannot be read, once for as long as they are the same."""
+    for source, finding in findings.items():
+        for one in finding.amiss:
+            sign = f"{source}:{one.reason}:{one.files}:{one.some[0]}"
+            if sign not in told:
+                told.add(sign)
+                yield events.NamesPassedOver(
+                    pipeline=pipeline,
+                    source=source,
+                    reason=one.reason.value,
+                    names=one.files,
+                    example=one.some[0],
+                    why=IN_WORDS[one.reason],
+                )
+
+
+def started(
+    pipeline: str, entry: int, files: tuple[SourceFile, ...], units: tuple[WorkUnit, ...]
+) -> Iterator[Event]:
+    """Say that a batch begins, and how much is in it."""
+    yield events.BatchStarted(
+        pipeline=pipeline,
+        entry=entry,
+        files=len(files),
+        bytes=sum(file.to_read for file in files),
+        units=len(units),
+    )
+
+
+def journaled(
+    entry: Entry,
+    settings: PipelineSettings,
+    *,
+    late: Collection[str],
+    effort: Effort,
+    seconds: float,
+) -> Iterator[Event]:
+    """Say what came of a batch: its failures, what it left out, and then the batch as a whole."""
+    name = settings.name
+    for record in entry.sources:
+        if record.failure is not None and not record.gone:
+            yield _failed(name, entry.source_uris, record)
+    gone = [record.path for record in entry.sources if record.gone]
+    if gone:
+        yield events.SourceFilesGone(
+            pipeline=name, entry=entry.sequence, files=len(gone), example=gone[0]
+        )
+    for uri in entry.dlq:
+        yield events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri)
+    dropped: Counter[str] = Counter()
+    for record in entry.sources:
+        dropped.update(record.dropped)
+    if dropped:
+        yield events.FieldsDropped(
+            pipeline=name,
+            entry=entry.sequence,
+            fields=dict(dropped),
+            twins=_twins(dropped, [column["name"] for column in entry.table_schema["fields"]]),
+        )
+    by = row_partitions_of(settings)
+    if by is not None and (rows := rows_without_time(entry.files, by)):
+        yield events.RowsWithoutTime(
+            pipeline=name, entry=entry.sequence, field=by.timestamp.name, rows=rows
+        )
+    too_late = [record.path for record in entry.sources if record.key in late]
+    if too_late:
+        yield events.LateFiles(pipeline=name, files=len(too_late), example=too_late[0])
+    failed = [each for each in entry.sources if each.failure is not None and not each.gone]
+    work = in_journal(entry, settings)
+    yield events.BatchJournaled(
+        pipeline=name,
+        entry=entry.sequence,
+        files=sum(record.failure is None and not record.gone for record in entry.sources),
+        failed=len(failed),
+        rows=work.rows,
+        parquet_files=work.parquet_files,
+        bytes=work.bytes_written,
+        seconds=seconds,
+        files_complete=work.source_files,
+        blank=work.blank,
+        source_bytes=work.source_bytes,
+        failed_bytes=sum(record.size for record in failed),
+        multipart_uploads=work.multipart_uploads,
+        download_retries=effort.download_retries,
+        upload_retries=effort.upload_retries,
+        write_seconds=tuple(effort.write_seconds.values()),
+    )
+
+
+def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
+    """Return the work that an entry stands for."""
+    done = [record for record in entry.sources if record.failure is None and not record.gone]
+    return Done(
+        rows=sum(record.rows for record in done),
+        blank=sum(record.blank for record in done),
+        source_files=sum(record.complete for record in done),
+        source_bytes=sum(record.size for record in done if record.complete),
+        parquet_files=len(entry.files),
+        bytes_written=sum(file.size for file in entry.files),
+        multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
+    )
+
+
+def _twins(dropped: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
+    """Name the fields that no table can hold beside another: they differ from it only in case."""
+    seen = {column.casefold(): column for column in columns}
+    pairs = ((name, seen.setdefault(name.casefold(), name)) for name in sorted(dropped))
+    return {name: other for name, other in pairs if name != other}
+
+
+def _failed(
+    pipeline: str, source_uris: Mapping[str, str], record: SourceRecord
+) -> events.SourceFileFailed:
+    failure = record.failure
+    if failure is None:
+        raise AssertionError("only a failed file has a failure to tell of")
+    return events.SourceFileFailed(
+        pipeline=pipeline,
+        path=f"{source_uris[record.source].rstrip('/')}/{record.path}",
+        stage=failure.stage.value,
+        code=failure.code,
+        reason=failure.message,
+        line=failure.line,
+        field=failure.field,
+    )

@@ -1,0 +1,271 @@
+"""Arguments, wiring, exit codes."""
+
+import os
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from blizzard.cli import demo
+from blizzard.cli import results as show
+from blizzard.cli.dlq import app as dlq_app
+from blizzard.cli.dry_run import dry_run as dry_run_plan
+from blizzard.cli.gc import gc
+from blizzard.cli.journal import journal
+from blizzard.cli.output import One, chosen, load
+from blizzard.cli.progress_bar import Display
+from blizzard.cli.redo import redo
+from blizzard.cli.source import source_app
+from blizzard.cli.status import status
+from blizzard.execute.spark.cds_archive import require_java
+from blizzard.execute.spark.warm import NotMade, warm
+from blizzard.handoff.held_rows import Aside, read_aside
+from blizzard.handoff.switch import set_handoff
+from blizzard.inspect.explain import sink_location
+from blizzard.metrics import METRICS
+from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
+from blizzard.service import Service, TableOf, asks_fates, asks_the_log, checks_schema, open_reader
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    Files,
+    Folders,
+    Least,
+    LineShape,
+    Output,
+    Shape,
+    complain,
+    exit_code_of,
+    program,
+    usage_is_checked,
+    version_option,
+)
+from lakebed.config.models import same_place
+from lakebed.documents.entry import Handoff
+from lakebed.errors import LakeError
+from lakebed.polling import Stop, stop_on_signals
+from lakebed.storage.store import Store
+from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.telemetry.server import observed
+from lakebed.units import in_words
+from penguin import config as penguin_config
+from penguin import inline
+from penguin.metrics import METRICS as PENGUIN_METRICS
+from penguin.settings import TableSettings
+
+app = program()
+
+
+def main() -> None:
+    """Run the program."""
+    app(prog_name="blizzard")
+
+
+@app.callback(invoke_without_command=True)
+def run(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    once: Annotated[bool, typer.Option("--once", help="Drain what is there, then exit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
+    ] = False,
+    log_level: Least = LogLevel.INFO,
+    log_format: LineShape = LogFormat.TEXT,
+    output: Shape = Output.TEXT,
+    _version: Annotated[bool, version_option("blizzard")] = False,
+) -> None:
+    """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once."""
+    if context.invoked_subcommand is not None:
+        return
+    emit = _log(log_level, log_format)
+    settings = load(files, folders)
+    settings = replace(settings, pipelines=chosen(settings, pipeline))
+    for warning in settings.warnings:
+        emit(SettingNotActedOn(warning=warning))
+    if dry_run:
+        table_of = _tables_for_inline(settings, files, folders)
+        raise typer.Exit(
+            dry_run_plan(
+                settings.pipelines,
+                output,
+                asks_the_log,
+                lambda pipeline: checks_schema(pipeline, table_of),
+            )
+        )
+    with (
+        usage_is_checked(),
+        observed(
+            emit,
+            address=settings.metrics_address,
+            key=settings.metrics_key,
+            specs=METRICS + PENGUIN_METRICS,
+            parts={
+                Part(PartKind.PIPELINE, each.name): each.poll_interval + settings.poll_jitter
+                for each in settings.pipelines
+            },
+            beside=_tables_committed_inline(settings),
+            seconds=time.time,
+        ) as told,
+    ):
+        require_java(os.environ)
+        table_of = _tables_for_inline(settings, files, folders)
+        code = _run(settings, told, once=once, output=output, table_of=table_of)
+    raise typer.Exit(code)
+
+
+@app.command(name="demo")
+def demo_command(
+    folder: Annotated[
+        Path, typer.Option("--dir", metavar="D", help="Where to put data and table.")
+    ] = Path("demo"),
+) -> None:
+    """Make sample NDJSON, run blizzard and penguin on it, and show the table."""
+    raise typer.Exit(demo.run(folder, Console()))
+
+
+app.command()(status)
+app.command()(journal)
+app.command()(gc)
+app.command()(redo)
+app.add_typer(source_app, name="source")
+
+
+@app.command(name="warm")
+def warm_command(
+    again: Annotated[bool, typer.Option("--again", help="Make it anew if it is there.")] = False,
+) -> None:
+    """Let later starts of Spark take half the time: keep what Java works out at a start."""
+    try:
+        archive = warm(again=again)
+    except NotMade as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise typer.Exit(FAILED) from error
+    typer.echo(f"{archive.path} ({in_words(archive.path.stat().st_size)})")
+
+
+app.add_typer(dlq_app, name="dlq")
+
+
+handoff_app = typer.Typer(no_args_is_help=True, help="How files are handed off to penguin.")
+app.add_typer(handoff_app, name="handoff")
+
+
+@handoff_app.command(name="set")
+def handoff_set(
+    handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="journal, staging or direct.")],
+    files: Files = None,
+    folders: Folders = None,
+) -> None:
+    """Change the hand-off of every table of a configuration, once all entries are committed."""
+    settings = load(files, folders)
+    code = DONE
+    for sink in _tables(settings):
+        try:
+            switched = set_handoff(
+                Store(sink.table_uri, sink.storage_options, make_folder=True),
+                handoff,
+                lambda pipeline, journal, sink=sink: inline.last_committed(  # type: ignore[misc]
+                    sink.table_uri, sink.storage_options, pipeline, journal
+                ),
+            )
+        except LakeError as error:
+            complain(error, who=sink.table_uri)
+            code = FAILED
+            continue
+        if not show.switched(sink.table_uri, handoff, switched):
+            code = FAILED
+        elif sink.handoff is not handoff:
+            typer.echo(f"  now set sink.handoff: {handoff.value} in the configuration")
+    raise typer.Exit(code)
+
+
+def _tables(settings: BlizzardSettings) -> list[SinkSettings]:
+    """Give the tables of a configuration, each once."""
+    sinks = [pipeline.sink for pipeline in settings.pipelines]
+    return list({same_place(sink.table_uri): sink for sink in sinks}.values())
+
+
+def _run(
+    settings: BlizzardSettings,
+    emit: Emit,
+    *,
+    once: bool,
+    output: Output,
+    table_of: TableOf,
+) -> int:
+    """Run every pipeline, print what each did, and give the exit code that tells the truth."""
+    stop = Stop()
+    stop_on_signals(stop, emit)
+    results = Service(settings=settings, emit=emit, stop=stop, once=once, table_of=table_of).run()
+    asides = {each.settings.name: _aside(each.settings) for each in results}
+    show.results(
+        [
+            {
+                "pipeline": each.settings.name,
+                "table_uri": each.settings.sink.table_uri,
+                **asdict(each.statistics),
+                **asides[each.settings.name].counts(),
+                "error": None if each.error is None else str(each.error),
+            }
+            for each in results
+        ],
+        output,
+    )
+    errors = [each.error for each in results if each.error is not None]
+    # Whoever commits by itself answers for what it holds, as `penguin --once` does.
+    held = once and any(
+        each.settings.sink.commit is Commit.INLINE and asides[each.settings.name].held
+        for each in results
+    )
+    return max((exit_code_of(error) for error in errors), default=FAILED if held else DONE)
+
+
+def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
+    """Return the tables whose metrics blizzard serves, as penguin's commits would name them."""
+    return [
+        Part(PartKind.TABLE, settings.tables.get(each.name, each.sink.table_uri))
+        for each in settings.pipelines
+        if each.sink.commit is Commit.INLINE
+    ]
+
+
+def _aside(settings: PipelineSettings) -> Aside:
+    """Find the rows of a pipeline that are journaled and not in the table."""
+    try:
+        store = open_reader(sink_location(settings))
+    except LakeError:
+        return Aside()  # There is no table's folder: what keeps it away is told by the run.
+    return read_aside(store, settings.name, asks_fates(settings))
+
+
+def _tables_for_inline(
+    settings: BlizzardSettings, files: list[Path] | None, folders: list[Path] | None
+) -> TableOf:
+    """Give the `tables:` entry of a pipeline: how blizzard commits itself, or penguin does."""
+
+    def table_of(pipeline: str) -> TableSettings | None:
+        name = settings.tables.get(pipeline)
+        if name is None:
+            return None
+        tables = penguin_config.load(
+            files or [], folders or [], os.environ, inline.refused_properties
+        ).tables
+        return next(each for each in tables if each.name == name)
+
+    return table_of
+
+
+def _log(least: LogLevel, shape: LogFormat) -> Emit:
+    """Log to standard error; a person at a terminal also sees how far the batches are."""
+    if shape is LogFormat.JSON or not sys.stderr.isatty():
+        return log_events(least, shape)
+    display = Display(Console(stderr=True))
+    return shared(log_events(least, shape, write=display.write), display.emit)

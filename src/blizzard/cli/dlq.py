@@ -1,0 +1,112 @@
+"""`blizzard dlq`: which source files failed, and the wish that they be read again."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from blizzard.cli import results
+from blizzard.cli.output import One, chosen, console, load, open_reader, plural, print_line, say
+from blizzard.inspect.explain import dead_letter_queue, sink_location
+from blizzard.maintain.retry import Failed
+from blizzard.maintain.retry import retry as append_retry
+from blizzard.model.settings import PipelineSettings
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Store
+
+FEW = 10
+
+app = typer.Typer(no_args_is_help=True, help="Look into the dead letter queue.")
+
+
+@app.command(name="list")
+def dlq_list(
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Also failures that are over: read since, or gone."),
+    ] = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show which source files failed and why, the newest first."""
+    code = DONE
+    for settings in chosen(load(files, folders), pipeline):
+        try:
+            queue = dead_letter_queue(settings, open_reader)
+        except LakeError as error:
+            complain(error, who=settings.name)
+            code = FAILED
+            continue
+        results.dead_letters(queue, output, every=every)
+        for uri in queue.gone:
+            sys.stderr.write(f"warning: {settings.name}: {uri} is not there any more\n")
+    raise typer.Exit(code)
+
+
+@app.command(name="retry")
+def dlq_retry(
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Option("--file", metavar="PATH", help="A source file: its path, source:path or URI."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every file that has failed.")] = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Have source files that failed read again at once, whether or not anything has changed."""
+    if bool(paths) == every:
+        typer.echo("error: name files with --file, or say --all", err=True)
+        raise typer.Exit(USAGE)
+    wanted = None if every else frozenset(paths or ())
+    code, unknown = DONE, wanted or frozenset()
+    for settings in chosen(load(files, folders), pipeline):
+        try:
+            found, entry = _one(settings, wanted)
+        except LakeError as error:
+            complain(error, who=settings.name)
+            code = FAILED
+            continue
+        unknown &= found.unknown
+        if output is Output.JSON:
+            print_line(
+                {
+                    "pipeline": settings.name,
+                    "entry": entry,
+                    "files": [record.key for record in found.records],
+                }
+            )
+        elif entry is not None or every:
+            _show(settings.name, found, entry)
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        typer.echo(f"error: has not failed: {names}; blizzard dlq list shows what has", err=True)
+        code = FAILED
+    raise typer.Exit(code)
+
+
+def _one(settings: PipelineSettings, wanted: frozenset[str] | None) -> tuple[Failed, int | None]:
+    place = sink_location(settings)
+    try:
+        return append_retry(Store(place.uri, place.options), settings.name, wanted, clock=Clock())
+    except ObjectMissing:
+        # The table's folder does not exist yet, so nothing has failed.
+        return Failed(unknown=wanted or frozenset()), None
+
+
+def _show(pipeline: str, found: Failed, entry: int | None) -> None:
+    to = console()
+    if entry is None:
+        say(to, f"pipeline {pipeline}: no source file has failed")
+        return
+    which = plural(len(found.records), "source file")
+    say(to, f"pipeline {pipeline}: the next batch reads {which} again (entry {entry})")
+    for record in found.records[:FEW]:
+        say(to, f"  {record.key}")
+    if len(found.records) > FEW:
+        say(to, f"  and {len(found.records) - FEW:,} more")

@@ -1,0 +1,221 @@
+"""`blizzard --dry-run`: the next batch as a table, and why each other file is not in it."""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+
+from blizzard.cli.output import (
+    add,
+    columns,
+    console,
+    open_reader,
+    plain,
+    plural,
+    print_line,
+    say,
+    second,
+)
+from blizzard.discover.skip_reason import IN_WORDS
+from blizzard.inspect.explain import Explanation, explain, source_uris_of
+from blizzard.model.files import SourceFile
+from blizzard.model.settings import PipelineSettings
+from blizzard.plan.units import weight
+from blizzard.worker.compression import Codec
+from lakebed.arguments import DONE, Output, complain, exit_code_of
+from lakebed.clock import Clock
+from lakebed.config.models import same_place
+from lakebed.errors import LakeError
+from lakebed.partition import PartitionValues
+from lakebed.telemetry.events import code_of
+from lakebed.units import in_words
+
+LARGE = 512 * 1024 * 1024
+FEW = 20
+"""How many partitions a person wants to see of a long list."""
+
+LogKnows = Callable[[PipelineSettings], Callable[[], bool]]
+"""Gives the question to a table's log whether it has commits of a pipeline."""
+CheckSchema = Callable[[PipelineSettings], Callable[[], None]]
+"""Gives the check of a pipeline's declared fields against its table."""
+
+
+def dry_run(
+    pipelines: tuple[PipelineSettings, ...],
+    output: Output,
+    log_knows: LogKnows,
+    check_schema: CheckSchema,
+) -> int:
+    """Print what the next batch of each pipeline would do, or why there would be none."""
+    code = DONE
+    for pipeline in pipelines:
+        try:
+            found = explain(
+                pipeline,
+                open_reader,
+                parallelism=os.cpu_count() or 1,
+                clock=Clock(),
+                log_knows_pipeline=log_knows(pipeline),
+                beside={
+                    other.name: source_uris_of(other)
+                    for other in pipelines
+                    if other is not pipeline
+                    and same_place(other.sink.table_uri) == same_place(pipeline.sink.table_uri)
+                },
+                check_schema=check_schema(pipeline),
+            )
+            explanation(found, output)
+        except LakeError as error:
+            complain(error, who=pipeline.name)
+            code = max(code, exit_code_of(error))
+            continue
+        if found.refusal is not None:
+            complain(found.refusal, who=pipeline.name)
+            code = max(code, exit_code_of(found.refusal))
+    return code
+
+
+def explanation(found: Explanation, output: Output) -> None:
+    """Print what a batch would do, and why some files are not in it."""
+    if output is Output.JSON:
+        print_line(document(found))
+        return
+    to = console()
+    if found.refusal is not None:
+        say(to, f"pipeline {found.pipeline}: a start would be refused [{code_of(found.refusal)}]")
+        return
+    files = _files(found)
+    say(
+        to,
+        f"pipeline {found.pipeline}: batch {found.entry} would read "
+        f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))}) "
+        f"in {plural(len(found.units), 'unit')} into {found.table_uri}",
+    )
+    if files:
+        _show_taken(to, found, files)
+    _show_passed(to, found)
+
+
+def document(found: Explanation) -> dict[str, Any]:
+    """Give the plan in the keys that docs/operations.md promises."""
+    return {
+        "pipeline": found.pipeline,
+        "table_uri": found.table_uri,
+        "entry": found.entry,
+        "files": len(_files(found)),
+        "bytes": sum(file.to_read for file in _files(found)),
+        "units": [
+            {
+                "unit": unit.name,
+                "partition_values": dict(unit.partition_values),
+                "files": [
+                    {
+                        "path": file.key,
+                        "size": file.size,
+                        "bytes": [file.part.start, file.part.end] if file.part else None,
+                    }
+                    for file in unit.files
+                ],
+            }
+            for unit in found.units
+        ],
+        "not_taken": [
+            {"source": source, **plain(one)}
+            for source, finding in found.findings.items()
+            for one in finding.not_taken
+        ],
+        # All but those that are in the table already, and of very many with one reason the first.
+        "left_out": [
+            {"source": source, **plain(one)}
+            for source, finding in found.findings.items()
+            for one in finding.passed
+        ],
+        "refusal": (
+            None
+            if found.refusal is None
+            else {"code": code_of(found.refusal), "error": str(found.refusal)}
+        ),
+    }
+
+
+def _files(found: Explanation) -> list[SourceFile]:
+    """Give the files of a plan, one that is cut into parts once."""
+    return list({file.key: file for unit in found.units for file in unit.files}.values())
+
+
+def _show_taken(to: Console, found: Explanation, files: list[SourceFile]) -> None:
+    shown = columns(
+        "source", "partition", "files", "bytes", "units", "for example",
+        numbers=("files", "bytes", "units"), wide=("source", "partition", "for example"),
+    )  # fmt: skip
+    groups: dict[tuple[str, str], list[SourceFile]] = {}
+    for file in files:
+        groups.setdefault((file.source, _partition(file.partition_values)), []).append(file)
+    # A unit may hold files of two sources; it is counted for both.
+    units = Counter(
+        place
+        for unit in found.units
+        for place in {(file.source, _partition(file.partition_values)) for file in unit.files}
+    )
+    for (source, partition), group in list(groups.items())[:FEW]:
+        size = in_words(sum(file.to_read for file in group))
+        add(
+            shown,
+            source,
+            partition or None,
+            len(group),
+            size,
+            units[source, partition],
+            group[0].path,
+        )
+    to.print(shown)
+    if len(groups) > FEW:
+        say(to, f"  ... and {len(groups) - FEW:,} more partitions")
+    parts = Counter(file.key for unit in found.units for file in unit.files)
+    for file in files:
+        if note := _cut_note(file, parts[file.key]):
+            say(to, f"  {file.key}  {in_words(file.size)}  {note}")
+
+
+def _show_passed(to: Console, found: Explanation) -> None:
+    summed = [
+        (source, one) for source, finding in found.findings.items() for one in finding.not_taken
+    ]
+    if not summed:
+        return
+    say(to, "not taken:")
+    shown = columns(
+        "source", "files", "bytes", "why", "for example",
+        numbers=("files", "bytes"), wide=("source", "why", "for example"),
+    )  # fmt: skip
+    for source, one in summed:
+        why = IN_WORDS[one.reason]
+        if one.until is not None:
+            why = f"{why}, the first at {second(one.until)} UTC"
+        if one.detail is not None:
+            why = f"{why} ({one.detail})"
+        more = one.files - len(one.some)
+        names = "\n".join((*one.some, f"... and {more:,} more") if more else one.some)
+        add(shown, source, one.files, in_words(one.bytes), why, names)
+    to.print(shown)
+
+
+def _partition(values: PartitionValues) -> str:
+    return "/".join(f"{key}={value}" for key, value in values.items())
+
+
+def _cut_note(file: SourceFile, parts: int) -> str:
+    """Return how many tasks share a file, or why they cannot, and what is left of it, in words."""
+    notes = []
+    if file.skip:
+        where = f"; left are {in_words(file.to_read)}" if file.unread else ""
+        notes.append(f"{plural(file.skip, 'line')} of it read before{where}")
+    if parts > 1:
+        notes.append(f"in {parts} parts")
+    elif weight(file) > LARGE and (file.codec is not Codec.NONE or (file.skip and not file.unread)):
+        is_plain = file.codec is Codec.NONE
+        why = "where its rest begins is not known" if is_plain else f"{file.codec} cannot be cut"
+        notes.append(f"in one part: {why}")
+    return ", ".join(notes)

@@ -1,0 +1,164 @@
+"""`blizzard gc`: what nobody names, how much it is, and its deletion where that is asked for."""
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from blizzard.cli.output import (
+    One,
+    add,
+    chosen,
+    columns,
+    console,
+    load,
+    open_reader,
+    plural,
+    print_line,
+    say,
+)
+from blizzard.inspect.explain import sink_location
+from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
+from blizzard.model.settings import PipelineSettings
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Store
+from lakebed.units import in_words
+from penguin import inline
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+NAMES = {
+    Kind.DATA: "data files of attempts that died",
+    Kind.OUTBOX: "files left in the outbox",
+    Kind.DEAD_LETTERS: "dead letters that no entry names",
+    Kind.STARTED_NOTE: "notes of batches that are journaled",
+    Kind.UNFINISHED: "files that were never finished",
+    Kind.REPLACED: "snapshots and lists of names that newer ones replace",
+}
+FEW = 10
+
+
+def gc(
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete it; without this it is only shown.")
+    ] = False,
+    older_than: Annotated[
+        str,
+        typer.Option(metavar="SPAN", help="Leave what is younger alone: 90m, 24h, 7d."),
+    ] = "24h",
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show the files that attempts left behind and nobody will ever name, or delete them."""
+    span = parse_span(older_than)
+    if span is None:
+        typer.echo(f"error: --older-than {older_than!r}: write 90m, 24h or 7d", err=True)
+        raise typer.Exit(USAGE)
+    code = DONE
+    for settings in chosen(load(files, folders), pipeline):
+        try:
+            _one(settings, span, delete=delete, output=output)
+        except LakeError as trouble:
+            complain(trouble, who=settings.name)
+            code = FAILED
+    raise typer.Exit(code)
+
+
+def parse_span(text: str) -> timedelta | None:
+    """Read a time span; None for what is none."""
+    found = SPAN.fullmatch(text)
+    try:
+        return None if found is None else timedelta(seconds=float(found[1]) * UNITS[found[2]])
+    except OverflowError:
+        return None  # Longer than the calendar.
+
+
+def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: Output) -> None:
+    clock, log_names = Clock(), _log_names(settings)
+    place = sink_location(settings)
+    try:
+        reader = open_reader(place)
+        found = look(reader, settings.name, log_names, now=clock.now(), older_than=span)
+    except ObjectMissing:
+        found = Found()  # The table's folder does not exist yet, so nothing lies in it.
+    done = None
+    if delete and (found.last is not None or found.leftovers):
+        store = Store(place.uri, place.options)
+        done = collect(store, settings.name, log_names, clock=clock, older_than=span)
+    if output is Output.JSON:
+        print_line(document(settings, found, done))
+    else:
+        show(settings.name, found, done)
+
+
+def _log_names(settings: PipelineSettings) -> LogNames:
+    sink = settings.sink
+    return lambda: inline.named_files(sink.table_uri, sink.storage_options)
+
+
+def document(settings: PipelineSettings, found: Found, done: Collected | None) -> dict[str, Any]:
+    """Give the keys that docs/operations.md promises."""
+    pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
+    return {
+        "pipeline": settings.name,
+        "table_uri": settings.sink.table_uri,
+        "deleted": done is not None,
+        "entry": done.entry if done else None,
+        "files": len(pieces),
+        "bytes": _size(pieces),
+        "pieces": [{"path": one.path, "bytes": one.size, "kind": one.kind.value} for one in pieces],
+        "young_files": len(found.young),
+        "young_bytes": _size(found.young),
+        "left_alone": found.left_alone,
+    }
+
+
+def show(pipeline: str, found: Found, done: Collected | None) -> None:
+    """Print it for a person."""
+    to = console()
+    pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
+    amount = f"{plural(len(pieces), 'file')} ({in_words(_size(pieces))})"
+    if done is not None:
+        entry = "" if done.entry is None else f"; entry {done.entry} records it"
+        say(to, f"pipeline {pipeline}: {amount} deleted{entry}")
+    elif pieces:
+        say(to, f"pipeline {pipeline}: {amount} could be deleted; gc --delete does it")
+    else:
+        say(to, f"pipeline {pipeline}: no garbage")
+    if pieces:
+        _show_pieces(to, pieces)
+    if found.young:
+        say(
+            to,
+            f"  {plural(len(found.young), 'file')} ({in_words(_size(found.young))}) that nobody "
+            "names yet, too young to be touched (--older-than)",
+        )
+    if found.left_alone:
+        say(
+            to,
+            f"  {plural(found.left_alone, 'file')} that nobody names, without the mark of this "
+            "pipeline's journal: left alone",
+        )
+
+
+def _show_pieces(to: Console, pieces: tuple[Piece, ...]) -> None:
+    shown = columns("what", "files", "bytes", numbers=("files", "bytes"), wide=("what",))
+    for kind in Kind:
+        some = [piece for piece in pieces if piece.kind is kind]
+        if some:
+            add(shown, NAMES[kind], len(some), in_words(_size(some)))
+    to.print(shown)
+    for piece in pieces[:FEW]:
+        say(to, f"  {piece.path}")
+    if len(pieces) > FEW:
+        say(to, f"  ... and {len(pieces) - FEW:,} more; --output json has them all")
+
+
+def _size(pieces: list[Piece] | tuple[Piece, ...]) -> int:
+    return sum(piece.size for piece in pieces)

@@ -1,0 +1,199 @@
+"""`blizzard journal new`: what it would do, and the doing where that is asked for."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import typer
+
+from blizzard.cli.output import console as terminal
+from blizzard.cli.output import open_reader, plain, plural, print_line, say
+from blizzard.inspect.explain import identity_of, sink_location
+from blizzard.journal.checks import admit
+from blizzard.journal.journal import Identity
+from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
+from blizzard.journal.lease_record import Writer, this_machine
+from blizzard.journal.state import History, read_history, read_receipt
+from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
+from blizzard.maintain.old_journal import LastCommitted, check_past, past_of
+from blizzard.model.settings import PipelineSettings
+from lakebed.arguments import DONE, FAILED, Output, complain
+from lakebed.clock import Clock
+from lakebed.errors import DocumentUnreadable, JournalLost, LakeError
+from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import Event
+from penguin import inline
+
+AGAIN = (
+    "EVERYTHING in the source is ingested AGAIN: rows that are in the table already are then in "
+    "it twice"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """What would happen."""
+
+    sentence: str
+    doubles: bool
+    """Whether rows may come into the table a second time."""
+
+
+def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output: Output) -> int:
+    """Begin a new journal for a pipeline, or say what that would do and exit with 1."""
+    clock = Clock()
+    identity = identity_of(settings, str(clock.fresh_id()))
+    place = sink_location(settings)
+    names = tuple(dict.fromkeys((settings.name, old or settings.name)))
+    try:
+        reader = open_reader(place)
+        if not yes:
+            for name in names:
+                refuse_while_written(
+                    reader, name, machine=this_machine(), wait=time.sleep, watching=tell_watching
+                )
+            _tell_ahead(settings.name, _checked(reader, settings, identity, old), output)
+            return FAILED
+        for name in names:
+            refuse_while_alive_here(reader, name, machine=this_machine())
+        # Before anything is written, and again once nobody else can write.
+        _checked(reader, settings, identity, old)
+        store = Store(place.uri, place.options)
+        with ExitStack() as turns:
+            for name in names:
+                turns.enter_context(
+                    turn_of(
+                        store,
+                        name,
+                        identity.run,
+                        machine=this_machine(),
+                        clock=clock,
+                        emit=tell_event,
+                        wait=time.sleep,
+                    )
+                )
+            _checked(reader, settings, identity, old)
+            done = (
+                begin_empty(store, identity, _last_committed(settings), clock)
+                if old is None
+                else take_over(store, identity, old, _last_committed(settings), clock)
+            )
+    except LakeError as trouble:
+        complain(trouble, who=settings.name)
+        return FAILED
+    _tell_done(settings.name, done, output)
+    return DONE
+
+
+def _checked(
+    store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
+) -> Prospect:
+    """Return what would happen; raise what speaks against it."""
+    _refuse_whole(store, settings, identity, old)
+    return prospect(store, identity, old, _last_committed(settings))
+
+
+def prospect(
+    store: Reader, identity: Identity, old: str | None, last_committed: LastCommitted
+) -> Prospect:
+    """Say what a new journal would know, and what would be ingested a second time."""
+    if old is None:
+        return Prospect(sentence=f"the new journal knows nothing. {AGAIN}", doubles=True)
+    past = past_of(store, identity.pipeline, old)
+    check_past(store, identity, old, past, last_committed)
+    sentence = (
+        f"the new journal takes over what entries 0 to {past.last.sequence} of pipeline {old} "
+        f"know: {plural(past.in_table, 'source file')} in the table, which "
+        "are not ingested again"
+    )
+    receipt = read_receipt(store, old)
+    lost = 0
+    if receipt is not None and receipt.journal == past.last.journal and old == identity.pipeline:
+        lost = receipt.sequence - past.last.sequence
+    if lost > 0:
+        sentence = (
+            f"{sentence}. The {plural(lost, 'entry', 'entries')} after it are committed and lost: "
+            "what THOSE have read is ingested AGAIN and is then in the table twice"
+        )
+    return Prospect(sentence=sentence, doubles=lost > 0)
+
+
+def _refuse_whole(
+    store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
+) -> None:
+    """Refuse to replace a journal that a start accepts: nothing is wrong with it."""
+    try:
+        history = read_history(store, settings.name)
+        admit(
+            store,
+            pipeline=settings.name,
+            source_uris=identity.source_uris,
+            history=history,
+            log_knows_pipeline=lambda: _log_knows(settings),
+        )
+    except (JournalLost, DocumentUnreadable):
+        return
+    if _is_wanted_again(history, old):
+        return
+    if history.sequence < 0:
+        raise JournalLost(
+            "nothing was ever journaled here, and no other pipeline reads these sources: a "
+            "journal begins by itself with the first start",
+            table=settings.sink.table_uri,
+        )
+    raise JournalLost(
+        "nothing is wrong with this journal: blizzard goes on with it", journal=history.journal
+    )
+
+
+def _is_wanted_again(history: History, old: str | None) -> bool:
+    """Say whether a journal is just what is asked for, begun by an earlier try. Pure."""
+    begun = history.receipt is None or history.receipt.sequence == 0
+    if old is None:
+        return begun and history.receipt is not None and history.sequence == 0
+    return begun and history.sequence == history.awaits > 0
+
+
+def _log_knows(settings: PipelineSettings) -> bool:
+    sink = settings.sink
+    return inline.pipeline_known(sink.table_uri, sink.storage_options, settings.name)
+
+
+def _last_committed(settings: PipelineSettings) -> LastCommitted:
+    sink = settings.sink
+    return lambda pipeline, journal: inline.last_committed(
+        sink.table_uri, sink.storage_options, pipeline, journal
+    )
+
+
+def tell_watching(writer: Writer) -> None:
+    """Print why this takes a while."""
+    typer.echo(f"watching whether another blizzard is alive: {writer.who()}", err=True)
+
+
+def tell_event(event: Event) -> None:
+    """Print what happens on the way to a person who waits."""
+    typer.echo(event.sentence(), err=True)
+
+
+def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:
+    if output is Output.JSON:
+        print_line({"pipeline": pipeline, "done": False, **plain(ahead)})
+        return
+    to = terminal()
+    say(to, f"pipeline {pipeline}: {ahead.sentence}")
+    say(to, "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it")
+
+
+def _tell_done(pipeline: str, done: Renewed, output: Output) -> None:
+    if output is Output.JSON:
+        print_line({"pipeline": pipeline, "done": True, **plain(done)})
+        return
+    to = terminal()
+    say(
+        to,
+        f"pipeline {pipeline}: journal {done.journal} is begun and knows "
+        f"{plural(done.files, 'source file')}",
+    )
+    if done.kept is not None:
+        say(to, f"  the old journal is kept at {done.kept}")

@@ -1,0 +1,128 @@
+"""`blizzard redo`: read source files again whose rows are not in the table.
+
+Their data files are gone, held by penguin, or discarded.
+"""
+
+from typing import Annotated, Any
+
+import typer
+
+from blizzard.cli.output import One, chosen, console, load, open_reader, plural, print_line, say
+from blizzard.inspect.explain import sink_location
+from blizzard.maintain.redo import Found, Wanted, look
+from blizzard.maintain.redo import redo as append_redo
+from blizzard.model.settings import PipelineSettings
+from blizzard.service import asks_fates
+from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, complain
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.storage.store import Store
+
+FEW = 10
+
+
+def redo(
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    sure: Annotated[
+        bool, typer.Option("--yes", help="Do it; without, only say what would be done.")
+    ] = False,
+    held: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--held",
+            metavar="ID",
+            help="What a held or discarded file was written from; IDs as `penguin held` shows.",
+        ),
+    ] = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file", metavar="PATH", help="A source file whose rows are held or discarded."
+        ),
+    ] = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Read source files again whose rows are in data files that are gone, held or discarded."""
+    wanted = None
+    if held or paths:
+        wanted = Wanted(files=frozenset(held or ()), sources=frozenset(paths or ()))
+    code, units = DONE, 0
+    for settings in chosen(load(files, folders), pipeline):
+        try:
+            found, entry = _one(settings, wanted, sure=sure)
+        except LakeError as trouble:
+            complain(trouble, who=settings.name)
+            code = FAILED
+            continue
+        units += len(found.units)
+        if wanted is not None and not found.units:
+            continue  # Another pipeline may have it.
+        if output is Output.JSON:
+            print_line(_document(settings, found, entry))
+        else:
+            _show(settings.name, found, entry)
+        if any(unit.why_not for unit in found.units) or (found.ready and entry is None):
+            code = FAILED
+    if wanted is not None and not units and code == DONE:
+        names = ", ".join(sorted(wanted.files | wanted.sources))
+        typer.echo(
+            f"error: {names}: no rows of it are held or discarded; `blizzard status` counts them, "
+            "`penguin held` names the files",
+            err=True,
+        )
+        code = FAILED
+    raise typer.Exit(code)
+
+
+def _one(
+    settings: PipelineSettings, wanted: Wanted | None, *, sure: bool
+) -> tuple[Found, int | None]:
+    place, fates = sink_location(settings), asks_fates(settings)
+    try:
+        if sure:
+            store = Store(place.uri, place.options)
+            return append_redo(store, settings.name, fates, clock=Clock(), wanted=wanted)
+        return look(open_reader(place), settings.name, fates, wanted), None
+    except ObjectMissing:
+        return Found(), None  # The table's folder does not exist yet, so nothing is gone from it.
+
+
+def _document(settings: PipelineSettings, found: Found, entry: int | None) -> dict[str, Any]:
+    return {
+        "pipeline": settings.name,
+        "table_uri": settings.sink.table_uri,
+        "entry": entry,
+        "units": [
+            {
+                "entry": unit.entry,
+                "files": list(unit.files),
+                "rows": unit.rows,
+                "sources": [record.key for record in unit.sources],
+                "why_not": unit.why_not,
+            }
+            for unit in found.units
+        ],
+    }
+
+
+def _show(pipeline: str, found: Found, entry: int | None) -> None:
+    to = console()
+    if not found.units:
+        say(to, f"pipeline {pipeline}: no data file is missing")
+        return
+    for unit in found.units:
+        what = f"{plural(len(unit.files), 'file')} of entry {unit.entry} ({unit.rows:,} rows)"
+        if unit.why_not is not None:
+            say(to, f"pipeline {pipeline}: {what} cannot be read again: {unit.why_not}")
+            continue
+        verb = "would read" if entry is None else "reads"
+        again = f"{plural(len(unit.sources), 'source file')} again"
+        say(to, f"pipeline {pipeline}: {what}: the next batch {verb} {again}")
+        for record in unit.sources[:FEW]:
+            say(to, f"  {record.key}")
+        if len(unit.sources) > FEW:
+            say(to, f"  and {len(unit.sources) - FEW:,} more")
+    if found.ready and entry is None:
+        say(to, "say --yes to do it")

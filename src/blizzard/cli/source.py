@@ -1,0 +1,143 @@
+"""`blizzard source set`: tell the journal that the files of a source lie at another place now."""
+
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from blizzard.cli.new_journal import tell_event, tell_watching
+from blizzard.cli.output import One, console, load, open_reader, plural, print_line, say, the_one
+from blizzard.inspect.explain import sink_location, source_location
+from blizzard.journal.ingested import KnownBroken
+from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
+from blizzard.journal.lease_record import this_machine
+from blizzard.journal.state import History, read_history, rebuild
+from blizzard.maintain.move_source import Compared, compare, move
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.storage.store import Reader, Store
+
+source_app = typer.Typer(no_args_is_help=True, help="Where the files of a source lie.")
+
+Ask = Callable[[History], Compared | None]
+
+
+@source_app.command(name="set")
+def source_set(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The source in the configuration.")],
+    same_files: Annotated[
+        bool, typer.Option("--same-files", help="The files that were read lie there now.")
+    ] = False,
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without, only say what it does.")
+    ] = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Go on with a source whose files were moved: its path in the configuration is the new one."""
+    settings = the_one(load(files, folders), pipeline)
+    source = next((each for each in settings.sources if each.name == name), None)
+    if source is None:
+        names = ", ".join(each.name for each in settings.sources)
+        typer.echo(f"error: there is no source {name!r}; there are: {names}", err=True)
+        raise typer.Exit(USAGE)
+    if not same_files:
+        typer.echo(
+            "error: say --same-files if the files that were read lie there now; if they are other "
+            "files, give the source another name in the configuration",
+            err=True,
+        )
+        raise typer.Exit(USAGE)
+    try:
+        found = _set(settings, source) if yes else _look(settings, source)
+    except LakeError as trouble:
+        complain(trouble, who=settings.name)
+        raise typer.Exit(FAILED) from None
+    _tell(settings.name, source, found, done=yes, output=output)
+    raise typer.Exit(DONE if yes or found is None else FAILED)
+
+
+def _look(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
+    reader = open_reader(sink_location(settings))
+    refuse_while_written(
+        reader, settings.name, machine=this_machine(), wait=time.sleep, watching=tell_watching
+    )
+    place = open_reader(source_location(source))
+    return _asked(
+        reader,
+        settings.name,
+        lambda history: compare(reader, settings.name, source, history, place),
+    )
+
+
+def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
+    """Write it down; nothing is written where the first look finds something against it."""
+    where, clock = sink_location(settings), Clock()
+    reader, place = open_reader(where), open_reader(source_location(source))
+    refuse_while_alive_here(reader, settings.name, machine=this_machine())
+
+    def look(history: History) -> Compared | None:
+        return compare(reader, settings.name, source, history, place)
+
+    if _asked(reader, settings.name, look) is None:
+        return None
+    store = Store(where.uri, where.options)
+    turn = turn_of(
+        store,
+        settings.name,
+        str(clock.fresh_id()),
+        machine=this_machine(),
+        clock=clock,
+        emit=tell_event,
+        wait=time.sleep,
+    )
+    with turn:
+        return _asked(
+            store,
+            settings.name,
+            lambda history: move(store, settings.name, source, history, place, clock=clock),
+        )
+
+
+def _asked(store: Reader, pipeline: str, ask: Ask) -> Compared | None:
+    """Ask with what the journal says; damaged names are built again from the entries."""
+    history = read_history(store, pipeline)
+    try:
+        return ask(history)
+    except KnownBroken as broken:
+        return ask(rebuild(store, pipeline, receipt=history.receipt, why=str(broken)))
+
+
+def _tell(
+    pipeline: str, source: SourceSettings, found: Compared | None, *, done: bool, output: Output
+) -> None:
+    if output is Output.JSON:
+        print_line(
+            {
+                "pipeline": pipeline,
+                "source": source.name,
+                "uri": source.uri,
+                "done": done and found is not None,
+                "before": found.before if found else None,
+                "same_files": found.same if found else None,
+                "changed_files": found.changed if found else None,
+                "new_files": found.new if found else None,
+            }
+        )
+        return
+    to = console()
+    if found is None:
+        say(to, f"pipeline {pipeline}: source {source.name} is read from {source.uri} already")
+        return
+    say(to, f"pipeline {pipeline}: source {source.name}: {found.before} -> {found.now}")
+    say(to, f"  {plural(found.same, 'file')} with known names and sizes: read before, not again")
+    if found.changed:
+        say(to, f"  {plural(found.changed, 'file')} with known names and other sizes: changed")
+    say(to, f"  {plural(found.new, 'file')} with new names: read by the next batches")
+    if not done:
+        say(to, "nothing was done. Stop every blizzard of this pipeline, then add --yes to do it")

@@ -1,0 +1,288 @@
+"""`blizzard status`: how each pipeline and each source stands."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from blizzard.cli.output import (
+    One,
+    add,
+    chosen,
+    columns,
+    console,
+    load,
+    open_reader,
+    place,
+    plain,
+    plural,
+    print_line,
+    say,
+    second,
+    span,
+)
+from blizzard.discover.skip_reason import IN_WORDS as WHY
+from blizzard.inspect.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
+from blizzard.journal.lease_record import Life
+from blizzard.model.settings import PipelineSettings
+from blizzard.service import asks_fates
+from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, StoreUnavailable
+from lakebed.telemetry.events import code_of
+from lakebed.units import in_words
+
+IN_WORDS = {
+    Life.ALIVE: "written now by",
+    Life.UNKNOWN: "written by",
+    Life.ENDED: "not written now; the last was",
+    Life.GONE: "not written now; died without an end:",
+}
+FOR_GOOD = (
+    "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
+    "retry asks for it at once"
+)
+WAYS_OUT = {
+    "partition_unknown": "not tried again here: move it into the folders of its partition, where "
+    "it is taken"
+}
+"""What to do about a failure, by its code; of every other code it is the same."""
+
+
+def status(
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Between two looks, with --watch.")
+    ] = 5.0,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show what waits, what failed, what was done and what is committed; write nothing."""
+    pipelines = chosen(load(files, folders), pipeline)
+    look = Look(pipelines, Clock())
+    if not watch:
+        raise typer.Exit(look.print(output))
+    try:
+        while True:
+            if output is Output.TEXT:
+                console().clear()  # Does nothing where it is not a terminal.
+            look.print(output)
+            time.sleep(interval)
+    except KeyboardInterrupt:
+        # Whoever watches ends it this way; that is no failure.
+        raise typer.Exit(DONE) from None
+
+
+class Look:
+    """Repeated looks at the same pipelines; entries that were read once are not read again."""
+
+    def __init__(self, pipelines: tuple[PipelineSettings, ...], clock: Clock) -> None:
+        self.pipelines = pipelines
+        self.clock = clock
+        self.books: dict[str, Books] = {}
+
+    def print(self, output: Output) -> int:
+        """Print how each pipeline stands; one that cannot be read is told and hides no other."""
+        code = DONE
+        for settings in self.pipelines:
+            try:
+                found = self._look(settings)
+            except LakeError as trouble:
+                code = max(code, exit_code_of(trouble))
+                _print_error(settings, trouble, output)
+                continue
+            troubled = any(one.error for one in found.sources) or found.aside_error is not None
+            if not found.receipt_fits or troubled:
+                code = max(code, FAILED)
+            if output is Output.JSON:
+                print_line(document(found))
+            else:
+                show(found, self.clock)
+        return code
+
+    def _look(self, settings: PipelineSettings, tries: int = 3) -> PipelineStatus:
+        """Look at a pipeline, once more where objects vanish under the look: a batch ends."""
+        books = self.books.pop(settings.name, None) or Books()
+        try:
+            found = pipeline_status(
+                settings, open_reader, clock=self.clock, books=books, fates=asks_fates(settings)
+            )
+        except StoreUnavailable:
+            if tries <= 1:
+                raise
+            return self._look(settings, tries - 1)
+        # After an error nothing is kept: what was learned may be of another journal.
+        self.books[settings.name] = books
+        return found
+
+
+def document(found: PipelineStatus) -> dict[str, Any]:
+    """Give the keys that docs/operations.md promises."""
+    told: dict[str, Any] = plain(found)
+    return {**told, "lag_secs": found.lag_secs, "error": None}
+
+
+def _print_error(settings: PipelineSettings, trouble: LakeError, output: Output) -> None:
+    if output is Output.JSON:
+        print_line(
+            {
+                "pipeline": settings.name,
+                "table_uri": settings.sink.table_uri,
+                "error": str(trouble),
+                "code": code_of(trouble),
+            }
+        )
+    else:
+        say(console(), f"pipeline {settings.name}: {trouble} [{code_of(trouble)}]")
+
+
+SHOWN = 3
+"""Folders of a source that a person is told of."""
+
+
+def show(found: PipelineStatus, clock: Clock) -> None:
+    """Print how one pipeline stands, for a person."""
+    to = console()
+    say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
+    for line in _standing(found, clock):
+        say(to, f"  {line}")
+    shown = columns(
+        "source", "waiting", "bytes", "lag", "failed", "done", "rows",
+        numbers=("waiting", "bytes", "lag", "failed", "done", "rows"), wide=("source",),
+    )  # fmt: skip
+    for one in found.sources:
+        add(
+            shown,
+            one.source,
+            one.pending_files,
+            None if one.pending_bytes is None else in_words(one.pending_bytes),
+            None if one.lag_secs is None else span(one.lag_secs),
+            one.failed_files,
+            one.totals.files,
+            one.totals.rows,
+        )
+    to.print(shown)
+    for one in found.sources:
+        for mark in one.watermarks[:SHOWN]:
+            say(
+                to,
+                f"  {one.source}: read up to {mark.folder}{'/' if mark.folder else ''}{mark.name}",
+            )
+        if one.folders > SHOWN:
+            say(to, f"  {one.source}: and in {plural(one.folders - SHOWN, 'earlier folder')}")
+        _show_trouble(to, one, clock)
+    to.print()
+
+
+def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
+    if found.last_entry is None:
+        return ["nothing is journaled yet: blizzard has not written to this table", *_writer(found)]
+    lines = [_last_batch(found, clock), _committed(found), *_aside(found)]
+    if found.last_written is not None:
+        lines.append(
+            f"last written by run {found.last_written.run}, entry {found.last_written.entry} at "
+            f"{second(found.last_written.at)} UTC"
+        )
+    lines += _writer(found)
+    all_in = found.totals
+    lines.append(
+        f"in all {plural(all_in.batches, 'batch', 'batches')}, {plural(all_in.files, 'file')}, "
+        f"{plural(all_in.rows, 'row')}, {plural(found.parquet_files, 'Parquet file')} "
+        f"({in_words(found.parquet_bytes)})"
+    )
+    return lines
+
+
+def _writer(found: PipelineStatus) -> list[str]:
+    one = found.writer
+    if one is None:
+        return []
+    elsewhere = "; whether it lives is not known here" if one.state is Life.UNKNOWN else ""
+    who = f"run {one.run} on {one.host}, process {one.process}, since {one.since}"
+    return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
+
+
+def _last_batch(found: PipelineStatus, clock: Clock) -> str:
+    last = found.last_batch
+    if last is None:
+        return "the journal is begun; no batch is in it yet"
+    ago = span(max(0.0, (clock.now() - last.at).total_seconds()))
+    failed = f", {last.failed:,} failed" if last.failed else ""
+    return (
+        f"last batch {last.entry}: {ago} ago, {plural(last.files, 'file')}{failed}, "
+        f"{plural(last.rows, 'row')}, {in_words(last.parquet_bytes)}"
+    )
+
+
+def _committed(found: PipelineStatus) -> str:
+    if not found.receipt_fits:
+        return (
+            f"entry {found.committed_entry} is committed, but the journal does not have it as it "
+            "was; see blizzard --dry-run"
+        )
+    if found.committed_entry is None:
+        upto = "nothing is committed yet"
+    else:
+        upto = f"committed up to entry {found.committed_entry} of {found.last_entry}"
+    waiting = found.uncommitted_entries
+    behind = f", {plural(waiting, 'entry waits', 'entries wait')} for penguin" if waiting else ""
+    return f"{upto}{behind}"
+
+
+def _aside(found: PipelineStatus) -> list[str]:
+    """Say which rows are journaled and not in the table, and why."""
+    lines = []
+    if found.held_files:
+        lines.append(
+            f"NOT in the table: {plural(found.held_files, 'file')} with "
+            f"{plural(found.held_rows, 'row')}, which penguin holds; see penguin held, and "
+            "blizzard redo --held ID to read the sources again"
+        )
+        for one in found.held[:SHOWN]:
+            which = plural(one.files, "file")
+            lines += [f"  {which}: {reason} [{one.code}]" for reason in one.reasons]
+    if found.discarded_files:
+        lines.append(
+            f"NOT in the table: {plural(found.discarded_files, 'file')} with "
+            f"{plural(found.discarded_rows, 'row')}, which were discarded; blizzard redo --file "
+            "SOURCE reads a source file again"
+        )
+    if found.aside_error is not None:
+        lines.append(f"what penguin holds cannot be told: {found.aside_error}")
+    return lines
+
+
+def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
+    if one.error is not None:
+        say(to, f"  source {one.source} is not looked at: {one.error}")
+    if one.changed_files:
+        say(
+            to,
+            f"  source {one.source}: {plural(one.changed_files, 'file')} changed after being "
+            "ingested; the new content is not read",
+        )
+    for each in one.passed_over:
+        say(
+            to,
+            f"  source {one.source}: {plural(each.files, 'name')} passed over: "
+            f"{WHY[each.reason]}; for example {each.some[0]}",
+        )
+    for failed in one.failures:
+        say(to, f"  failed {one.source}:{failed.path}: {_failed(failed, clock)}")
+    more = one.failed_files - len(one.failures)
+    if more > 0:
+        say(to, f"  ... and {more:,} more; see blizzard dlq list")
+
+
+def _failed(failed: FailedFile, clock: Clock) -> str:
+    if failed.next_try is None:
+        again = WAYS_OUT.get(failed.code, FOR_GOOD)
+    elif failed.next_try <= clock.now():
+        again = "tried again with the next batch"
+    else:
+        wait = span((failed.next_try - clock.now()).total_seconds())
+        again = f"tried again at {second(failed.next_try)} UTC (in {wait})"
+    return f"{failed.code} ({place(failed.stage, failed.line, failed.field)}); {again}"

@@ -1,0 +1,366 @@
+"""Sources, sinks and pipelines as written in YAML, made into settings."""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import permutations
+from pathlib import Path
+from typing import TypeVar
+
+from blizzard.config import overlaps, reachability
+from blizzard.model import event_time
+from blizzard.model.settings import (
+    BlizzardSettings,
+    Codec,
+    Commit,
+    Compression,
+    OnChange,
+    PipelineSettings,
+    RollingPolicy,
+    SinkSettings,
+    SourceSettings,
+    SparkSettings,
+    UploadSettings,
+)
+from blizzard.model.source_glob import Pattern, split
+from lakebed.config.addresses import metrics_address
+from lakebed.config.loader import Fault, load_document, not_acted_on, not_available
+from lakebed.config.models import (
+    DeclaredField,
+    DeclaredSchema,
+    Document,
+    KeyPath,
+    PartitionBy,
+    Pipeline,
+    Sink,
+    Source,
+    plain,
+    same_place,
+    storage_options,
+)
+from lakebed.documents.entry import Handoff
+from lakebed.layout import PIPELINE_NAME, PROTOCOL
+from lakebed.listing.lookback import Window
+from lakebed.locations import place_of
+from lakebed.partition import PARTITION_TYPES, Template
+from lakebed.schema import Field, FieldType, Schema
+from lakebed.storage.store import local_path
+from lakebed.units import mebibytes
+
+NOT_YET: Mapping[str, str] = {
+    "schema.unknown_fields": "fields that are not declared are left out and counted",
+}
+"""Keys that are read and do nothing so far, with what happens instead."""
+
+NOT_AVAILABLE: Mapping[str, Mapping[object, str]] = {
+    "schema.infer": {True: "declare the fields"},
+    "error_handling.on_bad_record": {"quarantine": "use fail"},
+}
+"""Values that are refused, because passing over them would do what nobody asked for."""
+
+SMALLEST_PART_ON_S3 = mebibytes(5)
+
+NO_PIPELINE = """\
+no pipeline is configured: blizzard needs sections like
+source:
+  path: s3://my-bucket/events
+sink:
+  path: s3://my-bucket/delta-tables/events
+schema:
+  fields: [{name: id, type: string}]"""
+
+
+Proposal = Callable[[KeyPath, Pipeline], str]
+"""What a pipeline that declares no fields could declare, in words."""
+
+
+def load(
+    files: Sequence[Path],
+    folders: Sequence[Path],
+    environment: Mapping[str, str],
+    proposal: Proposal = lambda _path, _pipeline: "is required",
+) -> BlizzardSettings:
+    """Read a configuration; ConfigInvalid carries every fault of it."""
+    document = load_document(files, folders, environment, partial(_check, proposal=proposal))
+    pipelines = tuple(_pipeline(name, found) for _, name, found in document.named_pipelines())
+    metrics = metrics_address(document, "blizzard")
+    tables = {same_place(table.table_uri): name for name, table in document.tables.items()}
+    return BlizzardSettings(
+        pipelines=pipelines,
+        spark=SparkSettings(
+            master=document.spark.master,
+            conf=plain(document.spark.conf),
+            most_tasks=document.global_.total_concurrency,
+            shared_paths=tuple(document.spark.shared_paths),
+            line_port=document.spark.line_port,
+        ),
+        total_concurrency=document.global_.total_concurrency,
+        poll_jitter=document.global_.poll_jitter_secs,
+        tables={
+            pipeline.name: tables[same_place(pipeline.sink.table_uri)]
+            for pipeline in pipelines
+            if same_place(pipeline.sink.table_uri) in tables
+        },
+        metrics_address=metrics.address if document.metrics.enabled else None,
+        metrics_key=metrics.key,
+        warnings=tuple(warnings(document)),
+    )
+
+
+def warnings(document: Document) -> list[str]:
+    """Give a line for each of blizzard's keys that is present and not acted on yet."""
+    return not_acted_on(document, NOT_YET)
+
+
+def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
+    pipelines = list(document.named_pipelines())
+    if not pipelines:
+        near = ("pipelines", "source", "sink", "schema", "error_handling")
+        yield Fault((), NO_PIPELINE, near=tuple((key,) for key in near))
+    for path, name, pipeline in pipelines:
+        yield from _check_name(path, name)
+        if name.casefold() == PROTOCOL.rpartition("/")[2]:
+            yield Fault(path, "this name is taken by the table directory itself; choose another")
+        for name_path, source_name, source in pipeline.named_sources():
+            yield from _check_name((*path, *name_path), source_name)
+            yield from _check_source((*path, *name_path), source, pipeline.sink)
+        yield from _check_overlap(path, pipeline)
+        if pipeline.sink:
+            yield from _check_parts(path, pipeline.sink)
+        if pipeline.sink and pipeline.sink.partition_by:
+            by, schema = pipeline.sink.partition_by, pipeline.schema_
+            yield from _check_partition(path, by, schema.fields_ if schema else [])
+        yield from _check_schema(path, pipeline, proposal)
+    yield from reachability.faults(document)
+    yield from overlaps.faults(document, place)
+    yield from not_available(document, NOT_AVAILABLE)
+
+
+def _check_schema(path: KeyPath, pipeline: Pipeline, proposal: Proposal) -> Iterator[Fault]:
+    """Ask for the fields. penguin does not: it takes the columns of the files as they are."""
+    schema = pipeline.schema_
+    if schema is None:
+        yield Fault((*path, "schema"), proposal(path, pipeline))
+    elif not schema.fields_ and not schema.infer:
+        yield Fault((*path, "schema", "fields"), proposal(path, pipeline))
+
+
+def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
+    """Pipelines name folders, sources stand in the journal: neither may hold a slash or colon."""
+    if not PIPELINE_NAME.fullmatch(name):
+        yield Fault(
+            path,
+            "a name starts with a letter or digit and has at most 100 letters, digits, _ . or -",
+            near=(),
+        )
+
+
+def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
+    """Refuse sources of which one holds the other's files: they would be ingested twice."""
+    places = [
+        (name_path, name, place_of(_folder(source)))
+        for name_path, name, source in pipeline.named_sources()
+    ]
+    for (here, name, outer), (_there, other, inner) in permutations(places, 2):
+        if outer.holds(inner) and (not inner.holds(outer) or name < other):
+            yield Fault(
+                (*path, *here, "path"),
+                f"holds the files of source {other}, so they would be ingested twice",
+            )
+
+
+def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[Fault]:
+    """Refuse a pattern or a template that cannot be read, and a horizon that counts nothing."""
+    try:
+        place(source.path)
+    except ValueError as wrong:
+        yield Fault((*path, "path"), str(wrong))
+    by = source.partition_filter
+    try:
+        if by is not None:
+            Window.parse(by.prefix_template, by.lookback)
+    except ValueError as wrong:
+        yield Fault((*path, "partition_filter", "prefix_template"), str(wrong))
+        return
+    if source.sweep_horizon is None:
+        return
+    template = _time_template(source, sink)
+    if template is None:
+        yield Fault(
+            (*path, "sweep_horizon"),
+            "counts folders of partition_filter.prefix_template or of "
+            "sink.partition_by.prefix_template, and neither is set",
+        )
+        return
+    try:
+        Window.parse(template, source.sweep_horizon)
+    except ValueError as wrong:
+        yield Fault((*path, "sweep_horizon"), f"counts the folders of a template, and {wrong}")
+
+
+def place(path: str) -> tuple[str, Pattern | None]:
+    """Give the folder of a source, and the names that are meant below it.
+
+    On a local disk a folder that is there is a folder, whatever characters its name has.
+    """
+    local = local_path(path)
+    if local is not None and local.is_dir():
+        return path, None
+    return split(path)
+
+
+def _folder(source: Source) -> str:
+    try:
+        return place(source.path)[0]
+    except ValueError:
+        return source.path
+
+
+def _time_template(source: Source, sink: Sink | None) -> str | None:
+    """Give the template whose folders a horizon counts."""
+    if source.partition_filter is not None:
+        return source.partition_filter.prefix_template
+    return sink.partition_by.prefix_template if sink and sink.partition_by else None
+
+
+def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
+    """Refuse parts that S3 would refuse, at the end of the first upload that has two of them."""
+    on_s3 = (sink.uri or "").startswith("s3://")
+    if on_s3 and mebibytes(sink.part_size_mb) < SMALLEST_PART_ON_S3:
+        yield Fault(
+            (*path, "sink", "part_size_mb"),
+            "S3 takes no part below 5 MB, other than the last; it must be at least 5",
+        )
+
+
+def _check_partition(
+    path: KeyPath, by: PartitionBy, fields: Sequence[DeclaredField]
+) -> Iterator[Fault]:
+    here = (*path, "sink", "partition_by")
+    if by.timestamp_field is not None:
+        yield from _check_timestamp(here, by.prefix_template, by.timestamp_field, fields)
+    keys = Template.parse(by.prefix_template).keys
+    declared = {field.name: FieldType(field.type) for field in fields}
+    written = {name.casefold(): name for name in declared}
+    for key in keys:
+        if key in declared and declared[key] not in PARTITION_TYPES:
+            yield Fault(
+                (*here, "prefix_template"),
+                f"{key} is declared as {declared[key]}, which cannot be a partition column; "
+                f"it must be {', '.join(PARTITION_TYPES)}",
+            )
+        if key not in declared and key.casefold() in written:
+            yield Fault(
+                (*here, "prefix_template"),
+                f"{key} is declared as {written[key.casefold()]}; "
+                "Delta does not tell upper from lower case",
+            )
+    if declared and set(declared) <= set(keys):
+        yield Fault(
+            (*path, "schema", "fields"),
+            "every field is a partition column, so the data files would have no column",
+        )
+
+
+def _check_timestamp(
+    here: KeyPath, template: str, name: str, fields: Sequence[DeclaredField]
+) -> Iterator[Fault]:
+    """Refuse a field that tells no time, and a template that it cannot give."""
+    declared = {field.name: _field(field) for field in fields}
+    place = (*here, "timestamp_field")
+    if name not in declared:
+        close = difflib.get_close_matches(name, declared, n=1)
+        names = f"did you mean {close[0]}?" if close else f"declared are {', '.join(declared)}"
+        yield Fault(place, f"{name} is not a declared field; {names}")
+    elif declared[name].type not in event_time.TIME_TYPES:
+        yield Fault(
+            place,
+            f"{name} is declared as {declared[name].type}; it must be "
+            f"{' or '.join(event_time.TIME_TYPES)}",
+        )
+    else:
+        for fault in event_time.faults(
+            Template.parse(template), declared[name], tuple(declared.values())
+        ):
+            yield Fault((*here, "prefix_template"), fault)
+
+
+def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
+    sink = _checked(pipeline.sink)
+    return PipelineSettings(
+        name=name,
+        sources=tuple(
+            _source(called, source, sink) for _, called, source in pipeline.named_sources()
+        ),
+        sink=_sink(sink),
+        schema=_schema(_checked(pipeline.schema_)),
+        max_failures=pipeline.error_handling.max_failures or None,
+        dlq_path=pipeline.error_handling.dlq_path,
+        show_values=pipeline.error_handling.show_values,
+    )
+
+
+def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
+    folder, pattern = place(source.path)
+    by, horizon = source.partition_filter, source.sweep_horizon
+    template = _time_template(source, sink)
+    return SourceSettings(
+        name=name,
+        uri=folder,
+        storage_options=storage_options(source.storage_options),
+        compression=Compression(source.compression),
+        max_concurrent_files=source.max_concurrent_files,
+        batch_size=source.batch_size,
+        poll_interval=source.poll_interval_secs,
+        max_files_per_batch=source.max_files_per_batch,
+        max_bytes_per_batch=source.max_bytes_per_batch,
+        pattern=pattern,
+        min_age=source.min_age_secs,
+        on_change=OnChange(source.on_change),
+        late_window=source.late_window_secs,
+        sweep_interval=source.sweep_interval_secs,
+        horizon=Window.parse(template, horizon) if template and horizon else None,
+        lookback=Window.parse(by.prefix_template, by.lookback) if by else None,
+    )
+
+
+def _sink(sink: Sink) -> SinkSettings:
+    return SinkSettings(
+        table_uri=_checked(sink.uri),
+        storage_options=storage_options(sink.storage_options),
+        rolling=RollingPolicy(
+            file_size=mebibytes(sink.file_size_mb),
+            row_group_size=sink.row_group_size_bytes,
+            rollover=sink.rollover_timeout_secs,
+            inactivity=sink.inactivity_timeout_secs,
+            codec=Codec(sink.compression),
+        ),
+        upload=UploadSettings(
+            part_size=mebibytes(sink.part_size_mb),
+            min_multipart_size=mebibytes(sink.min_multipart_size_mb),
+            max_concurrent_parts=sink.max_concurrent_parts,
+            max_concurrent_uploads=sink.max_concurrent_uploads,
+        ),
+        handoff=Handoff(sink.handoff),
+        commit=Commit(sink.commit),
+        template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
+        timestamp_field=sink.partition_by.timestamp_field if sink.partition_by else None,
+    )
+
+
+def _schema(schema: DeclaredSchema) -> Schema:
+    return Schema(tuple(_field(field) for field in schema.fields_))
+
+
+def _field(field: DeclaredField) -> Field:
+    return Field(name=field.name, type=FieldType(field.type), nullable=field.nullable)
+
+
+Value = TypeVar("Value")
+
+
+def _checked(value: Value | None) -> Value:
+    """Give a value that a document without faults has."""
+    if value is None:
+        raise AssertionError("a required section is missing from a checked document")
+    return value

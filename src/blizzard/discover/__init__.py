@@ -1,0 +1,1 @@
+"""Which source files there are, and which of them are due."""

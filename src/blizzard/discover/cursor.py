@@ -1,0 +1,273 @@
+"""Where the next look at a source has to begin. Pure, and only about cost.
+
+A source is looked at in two ways. A *sweep* lists all of it. A *quick look* lists a few ranges:
+in each folder where something arrived within the late window, the names from the first of those
+arrivals on; and behind the last folder, where new folders appear. What a quick look does not list
+the next sweep does, so nothing here decides whether a file is new: the journal does.
+
+The mark of a folder is the name up to which a quick look need not list it. It never passes a file
+that is listed and not done, nor one that arrived within the late window.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from blizzard.model.files import Name
+from lakebed.listing.sort import end_of
+
+MOST_NAMES = 5000
+"""Names above its mark that a folder may have; beyond that, a quick look would be no quick one."""
+MOST_RANGES = 200
+"""Ranges of one quick look; beyond that, a sweep is made instead."""
+PAGE = 1000
+"""Names that one request lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """One listing: the names below a prefix that sort after one, and not after another."""
+
+    prefix: str
+    after: str
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A name above its folder's mark that is done."""
+
+    name: Name
+    arrived: float
+
+
+@dataclass(slots=True)
+class Folder:
+    """The files right in one folder, as far as quick looks need to know them."""
+
+    mark: str = ""
+    names: dict[str, Seen] = field(default_factory=dict)
+    """Names above the mark that are done."""
+    top: str = ""
+    """The highest name that is done: a bare watermark would stand here."""
+    reach: str = ""
+    """The highest name that was listed."""
+    waiting: bool = False
+    """Whether a name above the mark is listed and not done."""
+    fresh: list[str] = field(default_factory=list)
+    """New names since the last one that is done: if another done one follows, they are late."""
+
+    @property
+    def is_live(self) -> bool:
+        """Say whether something waits in it, or arrived within the late window."""
+        return self.waiting or bool(self.names)
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is remembered of a source between two looks; begun anew by each sweep."""
+
+    swept_at: float | None = None
+    pages: int = 1
+    """Requests that the last sweep took, about."""
+    folders: dict[str, Folder] = field(default_factory=dict)
+    incomplete: bool = False
+    """Whether files wait that no quick look would list."""
+
+    def sweep_is_due(self, now: float, *, interval: float, poll_interval: float) -> bool:
+        """Say whether to list everything: in time, and as often as it costs little.
+
+        A source of n pages is swept every n polls, which is one request a poll on average. So a
+        small source is always listed whole.
+        """
+        if self.swept_at is None or self.incomplete or not self.folders:
+            return True
+        age = now - self.swept_at
+        # A clock that was set back must not put the sweep off.
+        return age < 0 or age >= min(interval, (self.pages - 1) * poll_interval)
+
+    def seen(self, path: str) -> Seen | None:
+        """Give what is remembered of a name that is done."""
+        folder = self.folders.get(folder_of(path))
+        return folder.names.get(path) if folder is not None else None
+
+    def ranges(self) -> list[Range]:
+        """Give the listings of a quick look: each folder's, and on to the end of what is above.
+
+        The last folder below another is listed on past its end, since new folders come there.
+        """
+        last: dict[str, str] = {}
+        for name, folder in self.folders.items():
+            for above in _above(name):
+                if above not in last or self.folders[last[above]].reach < folder.reach:
+                    last[above] = name
+        found: list[Range] = []
+        for name, folder in self.folders.items():
+            widest = name
+            for above in _above(name):
+                if last[above] != name:
+                    break
+                widest = above
+            found.append(Range(prefix=widest, after=folder.mark))
+        return _without_overlap(found)
+
+
+@dataclass(slots=True, kw_only=True)
+class Watcher:
+    """Follows one look, name by name in their order, and says what to remember of it."""
+
+    late_after: float
+    """Arrivals after this moment are within the late window."""
+    before: Watch
+    sweep: bool
+    late: set[str] = field(default_factory=set)
+    """New names that sort before one that is done: a bare watermark would have missed them."""
+    _open: list[tuple[str, Folder]] = field(default_factory=list)
+    _live: dict[str, bool] = field(default_factory=dict)
+    _last: dict[str, tuple[str, Folder]] = field(default_factory=dict)
+    _folders: dict[str, Folder] = field(default_factory=dict)
+    _incomplete: bool = False
+    _listed: int = 0
+
+    def listed(self) -> None:
+        """Count a listed name, whatever becomes of it."""
+        self._listed += 1
+
+    def done(self, name: Name, path: str, arrived: float) -> None:
+        """Take in a name that needs nothing more."""
+        folder = self._enter(path)
+        self.late.update(folder.fresh)
+        folder.fresh.clear()
+        folder.top = max(folder.top, path)
+        folder.reach = max(folder.reach, path)
+        if arrived <= self.late_after and not folder.is_live:
+            folder.mark = path
+            return
+        folder.names[path] = Seen(name=name, arrived=arrived)
+        if len(folder.names) > MOST_NAMES:
+            self._pass(folder, path)
+
+    def waits(self, path: str, *, is_new: bool) -> None:
+        """Take in a name that is taken now, or has to be looked at again."""
+        folder = self._enter(path)
+        folder.waiting = True
+        folder.reach = max(folder.reach, path)
+        if is_new:
+            if path < folder.top:
+                self.late.add(path)
+            else:
+                folder.fresh.append(path)
+
+    def end(self, now: float) -> Watch:
+        """Give what to remember, once the listing has come to its end."""
+        if not self.sweep:
+            folders = {**self.before.folders, **self._folders}
+            return Watch(
+                swept_at=self.before.swept_at,
+                pages=self.before.pages,
+                folders=folders,
+                incomplete=self._incomplete or len(folders) > MOST_RANGES,
+            )
+        self._leave("")
+        if self._open:
+            self._close()
+        return Watch(
+            swept_at=now,
+            pages=max(1, -(-self._listed // PAGE)),
+            folders=self._folders,
+            incomplete=self._incomplete or len(self._folders) > MOST_RANGES,
+        )
+
+    def _enter(self, path: str) -> Folder:
+        name = folder_of(path)
+        if not self.sweep:
+            return self._resume(name)
+        self._leave(path)
+        if not self._open or self._open[-1][0] != name:
+            self._open.append((name, Folder()))
+        return self._open[-1][1]
+
+    def _resume(self, name: str) -> Folder:
+        """Go on with a folder from its mark: what was remembered above it is taken in again."""
+        if name not in self._folders:
+            before = self.before.folders.get(name)
+            self._folders[name] = (
+                Folder()
+                if before is None
+                else Folder(mark=before.mark, top=before.top, reach=before.reach)
+            )
+        return self._folders[name]
+
+    def _leave(self, path: str) -> None:
+        """Close the folders that the listing has left."""
+        while self._open and not _is_below(path, self._open[-1][0]):
+            self._close()
+
+    def _close(self) -> None:
+        """Remember a folder that is live, and the last one of each that is above a live one."""
+        name, folder = self._open.pop()
+        own = (name, folder) if folder.reach else None
+        inner = self._last.pop(name, None)
+        live = self._live.pop(name, False)
+        if folder.is_live:
+            self._folders[name] = folder
+        last = max((each for each in (own, inner) if each is not None), key=_order, default=None)
+        if last is None:
+            return
+        live = live or folder.is_live
+        if live or name == "":
+            self._folders[last[0]] = last[1]
+        if name == "":
+            return
+        above = name.rpartition("/")[0]
+        if not self._open or self._open[-1][0] != above:
+            self._open.append((above, Folder()))
+        self._last[above] = max(last, self._last.get(above, last), key=_order)
+        self._live[above] = self._live.get(above, False) or live
+        # Files right in a folder that also has folders: only those behind the last of them are
+        # listed quickly, or the listing would go through that folder again.
+        self._pass(self._open[-1][1], end_of(name))
+
+    def _pass(self, folder: Folder, mark: str) -> None:
+        """Let a mark go past names that are done; files that wait below it need a sweep."""
+        self._incomplete = self._incomplete or folder.waiting
+        folder.mark = mark
+        folder.names = {}
+        folder.waiting = False
+
+
+def folder_of(path: str) -> str:
+    """Name the folder that a file is right in; the root has no name."""
+    return path.rpartition("/")[0]
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return not folder or path.startswith(f"{folder}/")
+
+
+def _above(folder: str) -> Iterator[str]:
+    """Name a folder and every one above it, up to the root."""
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
+    yield ""
+
+
+def _order(each: tuple[str, Folder]) -> str:
+    return each[1].reach
+
+
+def _without_overlap(ranges: list[Range]) -> list[Range]:
+    """Cut each range where a wider one begins, so that no name is listed twice."""
+    found = []
+    for one in ranges:
+        wider = [
+            other.after
+            for other in ranges
+            if other is not one
+            and _is_below(f"{one.prefix}/", other.prefix)
+            and (other.prefix != one.prefix or other.after < one.after)
+        ]
+        until = min(wider, default=None)
+        if until is None or until > one.after:
+            found.append(replace(one, until=until))
+    return found

@@ -1,0 +1,410 @@
+"""Which source files are to be read now, and why the others are not. Pure."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from blizzard.discover.skip_reason import AMISS, NotTaken, Passed, Reason, Tally
+from blizzard.journal.state import Before
+from blizzard.model.files import Known, Name, SourceFile
+from blizzard.model.settings import Compression, OnChange, SourceSettings
+from blizzard.model.source_glob import is_hidden
+from blizzard.model.unread import failed
+from blizzard.worker import compression
+from blizzard.worker.compression import Codec, codec_of
+from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
+from lakebed.errors import LakeError
+from lakebed.listing.lookback import Window
+from lakebed.partition import Template, check_value
+from lakebed.retry import Backoff
+from lakebed.schema import Field
+from lakebed.storage.store import ObjectFacts
+
+RECORDS = (".ndjson", ".jsonl", ".json")
+PACKED = ("", *compression.SUFFIXES)
+SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
+TEMPORARY = (
+    *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),
+    *("_COPYING_", ".swp", ".lock", "~"),
+)
+"""How writers end the names of files that they have not finished."""
+
+RETRY = Backoff(first_secs=30, limit_secs=3600)
+"""How long a file rests that failed in a way that trying again can help."""
+
+MOST_CHANGED = 1000
+"""How many changed files are told of one by one in a look."""
+
+
+class PartitionUnknown(LakeError):
+    """A source file's path does not give the partition values that the template asks for."""
+
+    code = "partition_unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One look at a source: what to take now, and what not, counted by the reason."""
+
+    take: tuple[SourceFile, ...] = ()
+    misplaced: tuple[SourceRecord, ...] = ()
+    """New, and failed already: their path does not give their partition."""
+    not_taken: tuple[NotTaken, ...] = ()
+    """By reason, how many files are not taken, and a few of them."""
+    passed: tuple[Passed, ...] = ()
+    """The files that are not taken and not done, one by one; of many, the first."""
+    left_over: int = 0
+    """New files beyond the limits of one batch."""
+    late: frozenset[str] = frozenset()
+    """Keys of those that a bare watermark would have missed."""
+    again: frozenset[str] = frozenset()
+    """Keys of those that were ingested before, as other objects."""
+    changed: tuple[ObjectFacts, ...] = ()
+    """Some of those that were ingested before and are other objects now."""
+    gone: tuple[SourceRecord, ...] = ()
+    """Files that wait for another try, or for their rest, and that a sweep has not found."""
+    resting: int = 0
+    """Files that failed before and are not read now."""
+    amiss: tuple[NotTaken, ...] = ()
+    """Names that cannot be read, as the last sweep counted them; a person should see to them."""
+    swept: bool = True
+    """Whether the whole source was listed."""
+
+    def count(self, reason: Reason) -> int:
+        """Count the files that are not taken for a reason."""
+        return sum(one.files for one in self.not_taken if one.reason is reason)
+
+
+class Verdict(StrEnum):
+    """What becomes of a listed file."""
+
+    DONE = "done"
+    """Nothing more is to be done with it."""
+    TAKE = "take"
+    WAIT = "wait"
+    """It has to be looked at again."""
+    NO_FILE = "no_file"
+    """There is no such file: what was listed stands for a folder."""
+
+
+def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
+    """Say why a name is none of the source's files; None where it is one."""
+    if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
+        return Reason.NOT_MATCHED
+    if is_hidden(path):
+        return Reason.HIDDEN
+    # Whoever writes `*.log` means files that end so.
+    if path.endswith(SUFFIXES) or (source.pattern is not None and source.pattern.names_suffix):
+        return None
+    return Reason.TEMPORARY if path.endswith(TEMPORARY) else Reason.NOT_NDJSON
+
+
+def why_not_below(folder: str, source: SourceSettings) -> Reason | None:
+    """Return why no file below a folder is one of the source's; None where some may be."""
+    if source.pattern is not None and not source.pattern.may_hold(folder):
+        return Reason.NOT_MATCHED
+    return Reason.HIDDEN if is_hidden(folder) else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Sifter:
+    """Decides file by file, and holds no more of them than one batch may take."""
+
+    source: SourceSettings
+    template: Template | None
+    partition_fields: Mapping[str, Field]
+    tried: frozenset[str] = frozenset()
+    """Keys that have failed in this run and must not be tried again (with `--once`)."""
+    first_seen: Mapping[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
+    """When each file that was too young was first seen as it is."""
+    bases: Mapping[Stage, str] = field(default_factory=dict)
+    """By stage, a digest of the settings that bear on it: a failure under others is tried again."""
+    since: Window | None = None
+    """The folders that are recent enough, counted from when the source was first read."""
+    now: datetime
+    ahead: timedelta = timedelta(0)
+    """By how much our clock is known to be ahead of a store's."""
+    exists: Callable[[str], bool] = lambda _path: True
+    """Whether there is an object of this name: the marker of a folder is listed by one."""
+    young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
+    _take: dict[str, SourceFile] = field(default_factory=dict)
+    _bytes: int = 0
+    _again: set[str] = field(default_factory=set)
+    _misplaced: list[SourceRecord] = field(default_factory=list)
+    _changed: list[ObjectFacts] = field(default_factory=list)
+    _left_over: int = 0
+    _tally: Tally = field(default_factory=Tally)
+
+    def is_ours(self, facts: ObjectFacts) -> bool:
+        """Say whether a listed file is to be looked at at all, and count it if not."""
+        reason = why_not_ours(facts.path, self.source)
+        if reason is None and self.since is not None and not self.since.holds(facts.path, self.now):
+            reason = Reason.TOO_OLD
+        if reason is not None:
+            self.leave(reason, facts)
+        return reason is None
+
+    def consider(self, facts: ObjectFacts, before: Before) -> Verdict:
+        """Say what becomes of a source file, and enter it where it is taken."""
+        key = f"{self.source.name}:{facts.path}"
+        if key in self._take:
+            return Verdict.TAKE
+        if before.finished is not None and is_same(before.finished, facts):
+            return self.done(facts)
+        known = before.unfinished
+        # What gave no row has none in the table: its new content is read like a new file's.
+        is_other = (before.finished is not None and not before.finished.empty) or (
+            known is not None and is_in_table(known.record) and not same_object(known.record, facts)
+        )
+        # The rest of an object whose first lines are in the table is read whatever came before it.
+        is_begun = known is not None and bool(_read_before(known, facts))
+        if is_other and not is_begun and self.source.on_change is not OnChange.REINGEST:
+            return self._pass_over(facts)
+        if known is not None and (
+            key in self.tried
+            or (same_object(known.record, facts) and not self._may_be_tried(known))
+        ):
+            self._rest(key, facts, known)
+            return Verdict.DONE  # No mark waits for it: it is looked at by itself when it is due.
+        if self._is_young(key, facts):
+            self.leave(Reason.TOO_YOUNG, facts)
+            return Verdict.WAIT
+        return self._enter(key, facts, known, is_other=is_other)
+
+    def _may_be_tried(self, known: Known) -> bool:
+        """Whether a file may be read again as it is: it is due, or was gone and has come back."""
+        return known.record.gone or is_due(known, self.now, self.bases)
+
+    def _pass_over(self, facts: ObjectFacts) -> Verdict:
+        """Leave a file that is another object now, and say so unless nobody wants to hear it."""
+        if self.source.on_change is OnChange.IGNORE:
+            return self.done(facts)
+        self.leave(Reason.CHANGED, facts)
+        self._changed += [facts] if len(self._changed) < MOST_CHANGED else []
+        return Verdict.DONE
+
+    def done(self, facts: ObjectFacts) -> Verdict:
+        """Count a file of which nothing more is to be done."""
+        self.leave(Reason.INGESTED, facts)
+        return Verdict.DONE
+
+    def leave(
+        self,
+        reason: Reason,
+        facts: ObjectFacts,
+        detail: str | None = None,
+        until: datetime | None = None,
+    ) -> None:
+        """Count a file that is left alone."""
+        self._tally.add(
+            Passed(path=facts.path, size=facts.size, reason=reason, detail=detail, until=until)
+        )
+
+    def pass_over(self, path: str, reason: Reason) -> None:
+        """Count a name of which the listing says no more, or a folder that it need not go into."""
+        self._tally.add(Passed(path=path, size=0, reason=reason))
+
+    def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
+        until = None if key in self.tried else next_try(known, self.bases)
+        failure = known.record.failure
+        self.leave(
+            Reason.FAILED if until is None else Reason.RESTING,
+            facts,
+            failure.message if failure else None,
+            until,
+        )
+
+    def finding(
+        self,
+        *,
+        late: frozenset[str],
+        swept: bool,
+        failed: Collection[str] = (),
+        gone: tuple[SourceRecord, ...] = (),
+        amiss: tuple[NotTaken, ...] = (),
+    ) -> Finding:
+        """Return the outcome of the look.
+
+        `failed` are the keys of all files that failed before, `amiss` is what the last sweep
+        counted.
+        """
+        ended = {record.key for record in gone}
+        not_taken = self._tally.summed_up()
+        return Finding(
+            take=tuple(self._take.values()),
+            misplaced=tuple(self._misplaced),
+            not_taken=not_taken,
+            passed=self._tally.named(),
+            left_over=self._left_over,
+            late=late,
+            again=frozenset(self._again),
+            changed=tuple(self._changed),
+            gone=gone,
+            resting=sum(key not in self._take and key not in ended for key in failed),
+            amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
+            swept=swept,
+        )
+
+    def _is_young(self, key: str, facts: ObjectFacts) -> bool:
+        """Go by the store's clock, or by ours once the file has not changed for long enough.
+
+        A store's clock may be ahead of ours: then its time alone would keep a file waiting. Where
+        ours is ahead, files seem older to us than they are, so that much is taken off.
+        """
+        enough = timedelta(seconds=self.source.min_age)
+        now = self.now - self.ahead
+        if not enough or now - facts.modified >= enough:
+            return False
+        seen, at = self.first_seen.get(key, (facts, now))
+        if seen != facts or now < at:
+            at = now
+        if len(self.young) < self.source.max_files_per_batch:
+            self.young[key] = (facts, at)
+        return now - at < enough
+
+    def _enter(
+        self, key: str, facts: ObjectFacts, known: Known | None, *, is_other: bool
+    ) -> Verdict:
+        """Take a file, if the batch has room for it."""
+        source = self.source
+        if len(self._take) + len(self._misplaced) >= source.max_files_per_batch or (
+            self._take and self._bytes + facts.size > source.max_bytes_per_batch
+        ):
+            self._left_over += 1
+            self.leave(Reason.BEYOND_BATCH, facts)
+            return Verdict.WAIT
+        if not facts.size and not self.exists(facts.path):
+            self.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
+            return Verdict.NO_FILE
+        try:
+            values = partition_of(facts.path, self.template, self.partition_fields)
+        except PartitionUnknown as unknown:
+            self.leave(Reason.MISPLACED, facts, unknown.message)
+            self._misplaced.append(_failed(source.name, facts, unknown, known))
+            return Verdict.WAIT
+        if is_other:
+            self._again.add(key)
+        left = _left_before(known, facts) if known is not None else ()
+        taken = SourceFile(
+            source=source.name,
+            path=facts.path,
+            size=facts.size,
+            etag=facts.etag,
+            # Bytes are left of plain files only, whatever their names say.
+            codec=Codec.NONE if left else codec_for(facts.path, source.compression),
+            by_content=source.compression is Compression.AUTO and not left,
+            partition_values=values,
+            modified=facts.modified,
+            skip=_read_before(known, facts) if known is not None else 0,
+            unread=left,
+        )
+        self._bytes += taken.to_read
+        self._take[key] = taken
+        return Verdict.TAKE
+
+
+def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:
+    """Enter a file whose path is wrong; what earlier batches have read of it stays known."""
+    before = SourceRecord(
+        source=source,
+        path=facts.path,
+        size=facts.size,
+        etag=facts.etag,
+        skipped=_read_before(known, facts) if known is not None else 0,
+        unread=_left_before(known, facts) if known is not None else (),
+        redo=known is not None and known.record.redo,
+        reingested=known is not None and known.record.reingested,
+    )
+    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+    return failed(before, failure)
+
+
+def is_in_table(record: SourceRecord) -> bool:
+    """Say whether rows of a file are in the table: all of them or, after a stop, the first ones."""
+    return record.failure is None or record.records_read > 0
+
+
+def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
+    """Say whether a listed object is the one that was read: size and e-tag."""
+    return (record.size, record.etag) == (facts.size, facts.etag)
+
+
+def _read_before(known: Known, facts: ObjectFacts) -> int:
+    """Count the lines of this very object that are in the table already."""
+    return known.record.records_read if same_object(known.record, facts) else 0
+
+
+def _left_before(known: Known, facts: ObjectFacts) -> tuple[Unread, ...]:
+    """Return the bytes of this very object that are left, where they are known."""
+    return known.record.unread if same_object(known.record, facts) else ()
+
+
+def is_same(name: Name, facts: ObjectFacts) -> bool:
+    """Say whether a listed object is the one that is in the table: size and e-tag."""
+    return (name.size, name.etag) == (facts.size, facts.etag)
+
+
+def is_due(known: Known, now: datetime, bases: Mapping[Stage, str] | None = None) -> bool:
+    """Whether a file may be tried again: its rest is unread, or it failed and has rested.
+
+    One that failed in the future did so by a clock that was ahead: it need not wait for that. Nor
+    need one that was asked for, by whatever clock.
+    """
+    at = next_try(known, bases)
+    return at is not None and (now >= at or now < known.at or is_asked_for(known, bases))
+
+
+def is_asked_for(known: Known, bases: Mapping[Stage, str] | None = None) -> bool:
+    """Whether a file is to be read again at once: by order, or since the settings are others."""
+    failure = known.record.failure
+    if known.record.gone or failure is None:
+        return False
+    present = (bases or {}).get(failure.stage)
+    changed = not failure.retryable and present is not None and present != failure.basis
+    return known.record.retry or changed
+
+
+def next_try(known: Known, bases: Mapping[Stage, str] | None = None) -> datetime | None:
+    """Say when a file is read again as it is; None where something has to change first. Pure.
+
+    That is the file, or the settings that bore on its failure. Under which a record of an older
+    version failed is not known: it is tried once.
+    """
+    failure = known.record.failure
+    if known.record.gone:
+        return None
+    if is_asked_for(known, bases):
+        return known.at
+    if failure is None:
+        return None if known.record.complete else known.at
+    if not failure.retryable:
+        return None
+    if failure.attempts == 0:
+        return known.at  # It was not tried and failed, but is to be read again.
+    return known.at + timedelta(seconds=RETRY.wait(failure.attempts, lambda: 1.0))
+
+
+def codec_for(path: str, compression: Compression) -> Codec:
+    """Go by the file's suffix unless the configuration says how the files are compressed."""
+    return codec_of(path) if compression is Compression.AUTO else Codec(compression.value)
+
+
+def partition_of(
+    path: str, template: Template | None, fields: Mapping[str, Field]
+) -> dict[str, str | None]:
+    """Take the partition values from a source path, checked against their columns."""
+    if template is None:
+        return {}
+    try:
+        values = template.values(path)
+    except KeyError as missing:
+        raise PartitionUnknown(f"no folder {missing.args[0]}=… stands in its path") from missing
+    except ValueError as broken:
+        raise PartitionUnknown(f"a folder of its path cannot be decoded: {broken}") from broken
+    for key, value in values.items():
+        try:
+            check_value(fields[key], value)
+        except ValueError as wrong:
+            raise PartitionUnknown(f"partition {key}: {wrong}") from wrong
+    return values

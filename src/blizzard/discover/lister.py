@@ -1,0 +1,369 @@
+"""One look after the other at a source: list, compare with the journal, decide, remember where.
+
+A listing that breaks off fails the whole look: nothing is taken, and no mark moves.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from blizzard.discover.cursor import MOST_RANGES, Range, Watch, Watcher
+from blizzard.discover.filter import (
+    Finding,
+    Sifter,
+    Verdict,
+    is_due,
+    is_same,
+    why_not_below,
+    why_not_ours,
+)
+from blizzard.discover.skip_reason import NotTaken, Reason
+from blizzard.journal.state import Before
+from blizzard.model.files import Known, Name
+from blizzard.model.settings import SourceSettings
+from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.errors import ListingUnordered
+from lakebed.listing.lookback import Window
+from lakebed.listing.sort import Guide, Oddity, end_of
+from lakebed.partition import Template
+from lakebed.schema import Field
+from lakebed.storage.store import ObjectFacts, Reader
+
+MOST_HEADS = 100
+"""Files that are looked at one by one because they are due; beyond that, a sweep is made."""
+REASONS = {
+    Oddity.NAME: Reason.UNUSABLE_NAME,
+    Oddity.LINK: Reason.LINK,
+    Oddity.UNREADABLE: Reason.UNREADABLE,
+    Oddity.MARKER: Reason.FOLDER_MARKER,
+}
+SKIPPED = 1000
+"""Names of an old folder that are passed over before the listing goes on behind it."""
+
+
+class Books(Protocol):
+    """What a look asks of the journal."""
+
+    def __call__(self, key: str) -> Before:
+        """Say what is known of a source file; asked in the order of the names."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Lookout:
+    """Looks at one source, and remembers between two looks where the next one may begin."""
+
+    source: SourceSettings
+    template: Template | None
+    partition_fields: Mapping[str, Field]
+    bases: Mapping[Stage, str] = field(default_factory=dict)
+    """By stage, a digest of the settings that bear on it."""
+    _watch: Watch = field(default_factory=Watch)
+    _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
+    _amiss: tuple[NotTaken, ...] = ()
+    _hold_all: bool = False
+    _began: datetime | None = None
+    """When this one first looked: before a batch is journaled, nothing else says since when."""
+
+    def look(
+        self,
+        store: Reader,
+        books: Books,
+        *,
+        unfinished: Mapping[str, Known],
+        since: datetime | None,
+        tried: frozenset[str],
+        now: datetime,
+        ahead: timedelta = timedelta(0),
+    ) -> Finding:
+        """Return what there is to do: by a sweep where one is due, else by a quick look.
+
+        `ahead` is by how much our clock is known to be ahead of a store's.
+        """
+        began = min(at for at in (since, self._began, now) if at is not None)
+        due = self._due(unfinished, tried, now)
+        sweep = (
+            self._watch.sweep_is_due(
+                now.timestamp(),
+                interval=self.source.sweep_interval,
+                poll_interval=self.source.poll_interval,
+            )
+            or len(due) > MOST_HEADS
+        )
+        # Only where they are used: of ten thousand folders they take a minute to work out.
+        ranges = [] if sweep else self._watch.ranges()
+        sweep = sweep or len(ranges) > MOST_RANGES
+        look = _Look(
+            lookout=self,
+            store=store,
+            books=books,
+            unfinished=unfinished,
+            sifter=Sifter(
+                source=self.source,
+                template=self.template,
+                partition_fields=self.partition_fields,
+                tried=tried,
+                bases=self.bases,
+                first_seen=self._young,
+                since=_widened(self.source.lookback, began, now),
+                now=now,
+                ahead=ahead,
+                exists=lambda path: store.head(path) is not None,
+            ),
+            watcher=Watcher(
+                late_after=now.timestamp() - self.source.late_window,
+                before=self._watch,
+                sweep=sweep,
+            ),
+            now=now,
+            sought=self._sought(unfinished, now) if sweep else set(),
+        )
+        try:
+            if sweep:
+                look.over(self._sweep(store, now, look))
+            else:
+                for each in ranges:
+                    look.over(self._listed(store, each, look))
+                look.one_by_one(due)
+        except ListingUnordered:
+            if self._hold_all:
+                raise
+            # Then all names are held and sorted: slower and larger, and as exact.
+            self._hold_all = True
+            return self.look(
+                store,
+                books,
+                unfinished=unfinished,
+                since=since,
+                tried=tried,
+                now=now,
+                ahead=ahead,
+            )
+        finding = look.finding(self._amiss)
+        self._watch = look.watcher.end(now.timestamp())
+        self._young = look.sifter.young
+        self._amiss = finding.amiss
+        self._began = began
+        return finding
+
+    def forget(self) -> None:
+        """Let the next look be a sweep."""
+        self._watch = Watch()
+
+    def seen(self, path: str) -> tuple[Name, float] | None:
+        """Give a name that is done as the last look saw it, and when it arrived."""
+        found = self._watch.seen(path)
+        return None if found is None else (found.name, found.arrived)
+
+    def _due(
+        self, unfinished: Mapping[str, Known], tried: frozenset[str], now: datetime
+    ) -> list[str]:
+        """Name the files that may be tried again by now; no mark waits for them."""
+        return sorted(
+            known.record.path
+            for key, known in unfinished.items()
+            if known.record.source == self.source.name
+            and key not in tried
+            and is_due(known, now, self.bases)
+        )
+
+    def _sought(self, unfinished: Mapping[str, Known], now: datetime) -> set[str]:
+        """Name the files that are not done and that a sweep comes by, if they are there."""
+        pattern, horizon = self.source.pattern, self.source.horizon
+        return {
+            path
+            for known in unfinished.values()
+            if known.record.source == self.source.name and not known.record.gone
+            for path in (known.record.path,)
+            if (pattern is None or (path.startswith(pattern.start) and path > pattern.after))
+            and (horizon is None or horizon.holds(path, now))
+        }
+
+    def _sweep(self, store: Reader, now: datetime, look: "_Look") -> Iterator[ObjectFacts]:
+        """List everything that the pattern can mean and the horizon holds."""
+        pattern, horizon = self.source.pattern, self.source.horizon
+        after = pattern.after if pattern else ""
+        while True:
+            behind = None
+            skipped = 0
+            for facts in self._in_order(store, "", after, look):
+                if pattern and not facts.path.startswith(pattern.start):
+                    return
+                if horizon is None or horizon.holds(facts.path, now):
+                    yield facts
+                    continue
+                look.sifter.leave(Reason.BEYOND_HORIZON, facts)
+                skipped += 1
+                if skipped % SKIPPED == 0 and not self._hold_all:
+                    old = _old_folder(facts.path, horizon, now)
+                    if old is not None:
+                        behind = end_of(old)
+                        break
+            if behind is None:
+                return
+            after = behind
+
+    def _listed(self, store: Reader, each: Range, look: "_Look") -> Iterator[ObjectFacts]:
+        for facts in self._in_order(store, each.prefix, each.after, look):
+            if each.until is not None and facts.path > each.until:
+                return
+            yield facts
+
+    def _in_order(
+        self, store: Reader, prefix: str, after: str, look: "_Look"
+    ) -> Iterator[ObjectFacts]:
+        if self._hold_all:
+            found = store.objects(prefix, after=after or None)
+            return iter(sorted(found, key=lambda facts: facts.path))
+        return store.in_order(prefix, after=after, guide=look.guide())
+
+
+@dataclass(slots=True, kw_only=True)
+class _Look:
+    """One look under way."""
+
+    lookout: Lookout
+    store: Reader
+    books: Books
+    unfinished: Mapping[str, Known]
+    sifter: Sifter
+    watcher: Watcher
+    now: datetime
+    sought: set[str]
+    """The files that are not done and were not listed so far."""
+
+    def over(self, listing: Iterator[ObjectFacts]) -> None:
+        """Go over listed files in their order."""
+        for facts in listing:
+            self.watcher.listed()
+            self.sought.discard(facts.path)
+            if self.sifter.is_ours(facts):
+                self._consider(facts)
+
+    def one_by_one(self, due: list[str]) -> None:
+        """Look at files that no range need list; one that is gone stays as it was left."""
+        for path in due:
+            facts = self.store.head(path)
+            if facts is not None and self.sifter.is_ours(facts):
+                self.sifter.consider(facts, self.books(self._key(path)))
+
+    def guide(self) -> Guide:
+        """Return what the listing need not go into; whatever it leaves out is counted."""
+        source = self.lookout.source
+
+        def enters(folder: str) -> bool:
+            reason = why_not_below(folder, source)
+            if reason is not None:
+                self.sifter.pass_over(f"{folder}/", reason)
+            return reason is None
+
+        return Guide(
+            passes=lambda path, oddity: self.sifter.pass_over(path, REASONS[oddity]),
+            enters=enters,
+            lists=lambda path: why_not_ours(path, source) is None,
+        )
+
+    def finding(self, amiss: tuple[NotTaken, ...]) -> Finding:
+        """Give what came of it."""
+        source = self.lookout.source
+        most = sorted(self.sought)[: source.max_files_per_batch]
+        return self.sifter.finding(
+            late=frozenset(f"{source.name}:{path}" for path in self.watcher.late),
+            swept=self.watcher.sweep,
+            amiss=amiss,
+            failed=[
+                key
+                for key, known in self.unfinished.items()
+                if known.record.source == source.name
+                and known.record.failure is not None
+                and not known.record.gone
+            ],
+            gone=tuple(gone(self.unfinished[self._key(path)].record) for path in most),
+        )
+
+    def _consider(self, facts: ObjectFacts) -> None:
+        key = self._key(facts.path)
+        seen = self.lookout.seen(facts.path)
+        if seen is not None and key not in self.unfinished and is_same(seen[0], facts):
+            self.sifter.done(facts)
+            self.watcher.done(seen[0], facts.path, seen[1])
+            return
+        before = self.books(key)
+        verdict = self.sifter.consider(facts, before)
+        if verdict is Verdict.NO_FILE:
+            return
+        if verdict is Verdict.DONE:
+            # One that is another object now is compared with what is in the table each time.
+            name = before.finished or Name(key=key, size=facts.size, etag=facts.etag)
+            self.watcher.done(name, facts.path, self._arrival(facts, seen))
+        else:
+            is_new = verdict is Verdict.TAKE and before == Before()
+            self.watcher.waits(facts.path, is_new=is_new)
+
+    def _arrival(self, facts: ObjectFacts, seen: tuple[Name, float] | None) -> float:
+        """Say when a file came: when we first saw it or, at a sweep, when the store says so.
+
+        A sweep sees files that came long ago. A store's clock that is ahead makes them younger
+        than they are, which costs a little and loses nothing.
+        """
+        if seen is not None:
+            return seen[1]
+        if self.watcher.sweep:
+            return min(facts.modified.timestamp(), self.now.timestamp())
+        return self.now.timestamp()
+
+    def _key(self, path: str) -> str:
+        return f"{self.lookout.source.name}:{path}"
+
+
+def gone(record: SourceRecord) -> SourceRecord:
+    """Say of a file that is not done that it is not there any more. Pure.
+
+    What was read of it before is in the books already, so it counts no lines.
+    """
+    return replace(
+        record,
+        lines=0,
+        blank=0,
+        quarantined=0,
+        rows=0,
+        skipped=record.records_read,
+        dropped={},
+        unit=None,
+        retry=False,
+        gone=True,
+    )
+
+
+def _old_folder(path: str, horizon: Window, now: datetime) -> str | None:
+    """Give the widest folder of a path that is too old as a whole.
+
+    There is none where the file's own name tells its time: newer ones may be beside it.
+    """
+    folders = path.split("/")[:-1]
+    for depth in range(1, len(folders) + 1):
+        if not horizon.holds("/".join(folders[:depth]), now):
+            return "/".join(folders[:depth])
+    return None
+
+
+def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window | None:
+    """Count a first look's window from when the source was first read.
+
+    It reaches from so far before that moment on to now, so it hides nothing that came later, also
+    where a template without the year comes round again.
+    """
+    if lookback is None:
+        return None
+    since, now = since.astimezone(UTC), now.astimezone(UTC)
+    match lookback.units[-1]:
+        case "Y":
+            units = now.year - since.year
+        case "m":
+            units = (now.year - since.year) * 12 + now.month - since.month
+        case "d":
+            units = (now.date() - since.date()).days
+        case _:
+            units = int(now.timestamp() // 3600) - int(since.timestamp() // 3600)
+    return replace(lookback, lookback=lookback.lookback + max(units, 0))

@@ -1,0 +1,345 @@
+"""When each source is looked at next, and what is known of it until then.
+
+Every source has a pace of its own. While a batch runs, a look ahead finds the next one's files, so
+that a long listing costs no time of its own. What a look has found is used only as long as the
+journal has not heard of it: an entry makes the outlook forget every file that it names.
+
+A look is made by a copy of whoever looks at a source. The copy, and with it where the next look may
+begin, takes the place of the original only if the look counts: all sources answered and, for a look
+ahead, every file of the batch that it took for done has been journaled.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from blizzard.discover.filter import Finding
+from blizzard.discover.lister import Books, Lookout
+from blizzard.inspect.explain import OpenReader, lookouts, source_location
+from blizzard.journal.state import Before
+from blizzard.model.files import Known, Name, SourceFile
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.clock import Clock
+from lakebed.documents.entry import SourceRecord
+
+THINK_AGAIN_SECS = 10.0
+"""Files that wait for their batch are thought of this often, however rare the looks are."""
+PATIENCE_SECS = 0.1
+
+
+class Ledger(Protocol):
+    """What the outlook asks of the journal."""
+
+    @property
+    def unfinished(self) -> Mapping[str, Known]:
+        """Give the files that failed, or of which a part is unread."""
+
+    def lookup(self) -> Books:
+        """Give the way to ask what is known of source files."""
+
+    def since(self, source: str) -> datetime | None:
+        """Say when a source was first read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often sources are looked at. With `drain` at every step, and without jitter."""
+
+    drain: bool = False
+    jitter: float = 0.0
+    chance: Callable[[], float] = lambda: 0.0
+
+    def first(self) -> float:
+        """Draw the seconds before the first look."""
+        return 0.0 if self.drain else self.jitter * self.chance()
+
+    def between(self, source: SourceSettings) -> float:
+        """Draw the seconds from one look at a source to the next."""
+        return 0.0 if self.drain else source.poll_interval + self.jitter * self.chance()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """One look at a source: what it found, and whoever goes on from there."""
+
+    finding: Finding
+    lookout: Lookout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What the last look at a source has found, when it was, and how long it holds."""
+
+    finding: Finding
+    at: float
+    holds: float
+
+    def is_due(self, now: float) -> bool:
+        """Say whether to look again: it is time, or the next files are beyond what was found."""
+        spent = self.finding.left_over > 0 and not self.finding.take
+        # A clock that was set back must not stop the looks.
+        return spent or now < self.at or now >= self.at + self.holds
+
+
+class Outlook:
+    """What is known of the sources of one pipeline between two looks."""
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        open_source: OpenReader,
+        *,
+        clock: Clock,
+        pace: Pace,
+        pause: Callable[[float], object],
+        ahead: Callable[[], timedelta] = timedelta,
+    ) -> None:
+        self._settings = settings
+        self._open_source = open_source
+        self._clock = clock
+        self._pace = pace
+        self._pause = pause
+        self._ahead_of_store = ahead
+        self._lookouts = {each.source.name: each for each in lookouts(settings)}
+        self._seen: dict[str, _Seen] = {}
+        self._ahead: _LookAhead | None = None
+        self._part_way: set[str] = set()
+        """Sources with a file whose rest is unread: it is found by the next look."""
+        # The journal is asked by a look ahead while the batch that it knows is appended.
+        self.journal_lock = threading.Lock()
+
+    def findings(self, ledger: Ledger, tried: frozenset[str]) -> dict[str, Finding]:
+        """Look at the sources that are due; give what is known of all of them.
+
+        All looks must succeed before any of them counts: a listing that breaks off fails them all.
+        """
+        fresh = self._take_ahead()
+        now = self._clock.seconds()
+        due = tuple(source for source in self._due(now) if source.name not in fresh)
+        if due:
+            self._saw(self._look(due, ledger, ledger.lookup, ledger.unfinished, tried), now)
+            self._part_way.clear()
+        return {name: seen.finding for name, seen in self._seen.items()}
+
+    def wait(self) -> float:
+        """Say how many seconds to wait before the next step has anything to do."""
+        until_due = self._until_due()
+        if any(seen.finding.take for seen in self._seen.values()):
+            return min(until_due, THINK_AGAIN_SECS)
+        return until_due
+
+    def look_ahead(
+        self,
+        ledger: Ledger,
+        tried: frozenset[str],
+        *,
+        running: Collection[SourceFile],
+        failed: Collection[SourceRecord],
+    ) -> None:
+        """Begin to look for the files of the next batch, while the one with these files runs.
+
+        At once where more files wait than a batch may hold; otherwise when a source is due, should
+        the batch run that long.
+        """
+        taken = _as_done(running, failed)
+        more = frozenset(name for name, seen in self._seen.items() if seen.finding.left_over)
+        if self._pace.drain and not more:
+            return
+        delay = 0.0 if more else self._until_due()
+        begun = self._clock.seconds() + delay
+        due = tuple(
+            source
+            for source in self._settings.sources
+            if source.name in more or self._seen[source.name].is_due(begun)
+        )
+        unfinished = {key: known for key, known in ledger.unfinished.items() if key not in taken}
+
+        def books() -> Books:
+            with self.journal_lock:
+                lookup = ledger.lookup()
+
+            def ask(key: str) -> Before:
+                if key in taken:
+                    return Before(unfinished=None, finished=taken[key])
+                with self.journal_lock:
+                    return lookup(key)
+
+            return ask
+
+        def look_at_due() -> dict[str, _Looked]:
+            found = self._look(due, ledger, books, unfinished, tried)
+            return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
+
+        self._ahead = _LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
+
+    def journaled(self, keys: Collection[str], part_way: Collection[str] = ()) -> None:
+        """Forget files that an entry names: they must not be taken once more.
+
+        The sources in which an entry has left files `part_way` are due at once.
+        """
+        self._part_way |= set(part_way)
+        if self._ahead is not None:
+            self._ahead.journaled |= set(keys)
+        self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
+
+    def drop_ahead(self) -> None:
+        """Want nothing more of a look ahead: its batch, or the next one, does not come."""
+        if self._ahead is not None:
+            self._ahead.drop()
+            self._ahead = None
+
+    def _take_ahead(self) -> frozenset[str]:
+        """Use what a look ahead has found, if it came to a good end and is of any use.
+
+        Return the sources that need not be looked at once more: to drain them, what was found
+        ahead is taken first.
+        """
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or not ahead.has_begun:
+            return frozenset()
+        while not ahead.ended.wait(PATIENCE_SECS):
+            if self._pause(0):
+                return frozenset()  # A stop was asked for.
+        found = ahead.found
+        if found is None or not ahead.taken <= ahead.journaled:
+            return frozenset()  # It took for done what was not, so it may have passed it by.
+        if self._pace.drain and not any(_has_work(looked.finding) for looked in found.values()):
+            # To drain means to see with own eyes that nothing is left, failed files included.
+            return frozenset()
+        self._saw(found, ahead.begun)
+        self.journaled(ahead.journaled)
+        if not self._pace.drain:
+            return frozenset()
+        return frozenset(name for name in found if _has_work(self._seen[name].finding))
+
+    def _until_due(self) -> float:
+        now = self._clock.seconds()
+        holds = (seen.at + seen.holds - now for seen in self._seen.values())
+        return max(0.0, min(holds, default=0.0))
+
+    def _due(self, now: float) -> tuple[SourceSettings, ...]:
+        return tuple(
+            source
+            for source in self._settings.sources
+            if source.name not in self._seen
+            or source.name in self._part_way
+            or self._seen[source.name].is_due(now)
+        )
+
+    def _look(
+        self,
+        sources: tuple[SourceSettings, ...],
+        ledger: Ledger,
+        books: Callable[[], Books],
+        unfinished: Mapping[str, Known],
+        tried: frozenset[str],
+    ) -> dict[str, _Looked]:
+        looked = {}
+        for source in sources:
+            lookout = copy(self._lookouts[source.name])
+            finding = lookout.look(
+                self._open_source(source_location(source)),
+                books(),
+                unfinished=unfinished,
+                since=None if source.lookback is None else ledger.since(source.name),
+                tried=tried,
+                now=self._clock.now(),
+                ahead=self._ahead_of_store() if source.min_age else timedelta(0),
+            )
+            looked[source.name] = _Looked(finding=finding, lookout=lookout)
+        return looked
+
+    def _saw(self, looks: Mapping[str, _Looked], at: float) -> None:
+        for source in self._settings.sources:
+            if source.name in looks:
+                looked = looks[source.name]
+                self._lookouts[source.name] = looked.lookout
+                self._seen[source.name] = _Seen(
+                    finding=looked.finding, at=at, holds=self._pace.between(source)
+                )
+
+
+class _LookAhead:
+    """One look at the sources in a thread of its own; it reads, and writes nothing."""
+
+    def __init__(
+        self,
+        look: Callable[[], dict[str, _Looked]],
+        *,
+        delay: float,
+        begun: float,
+        taken: frozenset[str],
+    ) -> None:
+        self.begun = begun
+        self.taken = taken
+        """The files of the running batch, which the look takes for done."""
+        self.found: dict[str, _Looked] | None = None
+        self.ended = threading.Event()
+        self.journaled: set[str] = set()
+        self._look = look
+        self._delay = delay
+        self._dropped = threading.Event()
+        self._lock = threading.Lock()
+        self._looks = False
+        threading.Thread(target=self._run, name="look-ahead", daemon=True).start()
+
+    @property
+    def has_begun(self) -> bool:
+        """Say whether the look began before it was asked for; if not, it never will."""
+        with self._lock:
+            if not self._looks:
+                self._dropped.set()
+            return self._looks
+
+    def drop(self) -> None:
+        """Do not begin, if it has not begun."""
+        self._dropped.set()
+
+    def _run(self) -> None:
+        try:
+            if self._dropped.wait(self._delay):
+                return
+            with self._lock:
+                if self._dropped.is_set():
+                    return
+                self._looks = True
+            self.found = self._look()
+        except Exception:  # noqa: BLE001, S110 - the next step looks for itself, and tells what is wrong
+            pass
+        finally:
+            self.ended.set()
+
+
+def _as_done(running: Collection[SourceFile], failed: Collection[SourceRecord]) -> dict[str, Name]:
+    """Take the files of a running batch for ingested, so that no look finds them again."""
+    files = [(file.key, file.size, file.etag) for file in running]
+    files += [(record.key, record.size, record.etag) for record in failed]
+    return {key: Name(key=key, size=size, etag=etag) for key, size, etag in files}
+
+
+def _without_changed(name: str, looked: _Looked, taken: Collection[str]) -> _Looked:
+    """Leave out files of the running batch that change meanwhile: they are the batch's to tell."""
+    changed = tuple(
+        facts for facts in looked.finding.changed if f"{name}:{facts.path}" not in taken
+    )
+    return replace(looked, finding=replace(looked.finding, changed=changed))
+
+
+def _without(seen: _Seen, keys: Collection[str]) -> _Seen:
+    finding = seen.finding
+    return replace(
+        seen,
+        finding=replace(
+            finding,
+            take=tuple(file for file in finding.take if file.key not in keys),
+            misplaced=tuple(record for record in finding.misplaced if record.key not in keys),
+            gone=tuple(record for record in finding.gone if record.key not in keys),
+        ),
+    )
+
+
+def _has_work(finding: Finding) -> bool:
+    return bool(finding.take or finding.misplaced or finding.gone)

@@ -1,0 +1,1 @@
+"""Running the units of a batch and merging their outcomes."""

@@ -1,0 +1,159 @@
+"""Running a batch's units so that a file that kills its worker does not wedge the pipeline.
+
+When a job fails, something in it kills Python workers (a crash of a library, too little memory).
+The units are halved and run again, down to the single file: that one is named `worker_died`, the
+rest goes on. When the driver itself dies, the next one sees how often files of the batch were begun
+without an end, and takes fewer of them. What ends before any file is opened says nothing of files.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from blizzard.events import JobSplit, UnitsEnded, UnitsLeft
+from blizzard.execute.merge import Settled, settle
+from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
+from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.model.unread import failed, untouched
+from lakebed.documents.entry import Failure, SourceRecord, Stage, Started
+from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
+from lakebed.telemetry.events import Emit
+
+PATIENCE = 2
+"""Starts of a batch that may end without an entry before fewer files are taken at once."""
+PATIENCE_ALONE = 3
+"""Starts of a single file that may end without an entry before it is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portion:
+    """What to take of a batch that was started before, and what to give up."""
+
+    take: tuple[SourceFile, ...]
+    died: tuple[SourceFile, ...] = ()
+    note: Started = field(default_factory=Started)
+
+
+def portion(files: tuple[SourceFile, ...], before: Started) -> Portion:
+    """Take fewer and fewer files while the process dies with them, down to the one that does it.
+
+    A process that is killed for other reasons loses nothing by it: the next batch is whole again.
+    """
+    starts = before.starts + 1
+    room = max(1, len(files) >> max(0, starts - 1 - PATIENCE))
+    take = files[:room]
+    alone = take[0].key if starts > PATIENCE and len(take) == 1 else None
+    tries = before.alone_starts + 1 if alone is not None and alone == before.alone else 1
+    if alone is not None and tries > PATIENCE_ALONE:
+        return Portion(take=(), died=take, note=before)
+    return Portion(
+        take=take,
+        note=Started(starts=starts, alone=alone, alone_starts=tries if alone is not None else 0),
+    )
+
+
+def may_be_a_death(error: BaseException) -> bool:
+    """Whether a batch that ended like this may have been ended by one of its files.
+
+    A process that lives to see an error has not died with the batch: its store may be full, its
+    cluster gone. What another blizzard writes down is not touched.
+    """
+    ours = panic_as_error(error)
+    return not isinstance(ours, Exception) or isinstance(ours, RunnerDied | JournalConflict)
+
+
+def run_units(units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit) -> Settled:
+    """Run all units, splitting where the workers die, and settle what came of them."""
+    try:
+        ran, outcomes = _run(list(units), work, runner, emit)
+    finally:
+        emit(UnitsEnded(pipeline=work.marks["pipeline"]))
+    return settle(ran, outcomes)
+
+
+def _run(
+    units: list[WorkUnit], work: Work, runner: Runner, emit: Emit
+) -> tuple[list[WorkUnit], list[UnitOutcome]]:
+    if not units:
+        return [], []
+    try:
+        return units, runner.run(units, work)
+    except WorkersDied as failed:
+        halves = halved(units)
+        if halves is None:
+            (unit,) = units
+            return units, [died(unit, str(failed))]
+        emit(JobSplit(pipeline=work.marks["pipeline"], units=len(units), reason=str(failed)))
+        ran: list[WorkUnit] = []
+        outcomes: list[UnitOutcome] = []
+        for half in halves:
+            some, came = _run_next(half, work, runner, emit, outcomes)
+            ran += some
+            outcomes += came
+        return ran, outcomes
+
+
+def _run_next(
+    units: list[WorkUnit], work: Work, runner: Runner, emit: Emit, before: list[UnitOutcome]
+) -> tuple[list[WorkUnit], list[UnitOutcome]]:
+    """Run units after others of the same batch, whose outcomes stand whatever becomes of these."""
+    bounds = work.bounds
+    if bounds.failures is not None:
+        failed = new_failures((each for one in before for each in one.sources), bounds.forgiven)
+        if len(failed) >= bounds.failures:
+            return units, [_not_run(unit) for unit in units]
+        work = replace(work, bounds=replace(bounds, failures=bounds.failures - len(failed)))
+    try:
+        return _run(units, work, runner, emit)
+    except RunFailed as failed_to_run:
+        if not any(one.sources for one in before):
+            raise
+        # What the others have done is journaled first. The next batch meets the same trouble.
+        pipeline = work.marks["pipeline"]
+        emit(UnitsLeft(pipeline=pipeline, units=len(units), reason=str(failed_to_run)))
+        return units, [_not_run(unit) for unit in units]
+
+
+def _not_run(unit: WorkUnit) -> UnitOutcome:
+    return UnitOutcome(unit=unit.name, sources=(), files=())
+
+
+def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:
+    """Name the files that count against `max_failures`: each once.
+
+    One that changed while it was read has not failed: it is left for a later batch.
+    """
+    return {
+        record.key
+        for record in records
+        if record.failure is not None
+        and record.failure.code != ObjectChanged.code
+        and record.key not in forgiven
+    }
+
+
+def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | None:
+    """Split units, or the files of a last unit, in two; None where one file is left."""
+    if len(units) > 1:
+        middle = len(units) // 2
+        return units[:middle], units[middle:]
+    (unit,) = units
+    if len(unit.files) == 1:
+        return None
+    middle = len(unit.files) // 2
+    return (
+        [replace(unit, name=f"{unit.name}a", files=unit.files[:middle])],
+        [replace(unit, name=f"{unit.name}b", files=unit.files[middle:])],
+    )
+
+
+def died(unit: WorkUnit, reason: str) -> UnitOutcome:
+    """Say of a file that is alone in its job that it kills its worker."""
+    (file,) = unit.files
+    why = f"the worker that read it died each time it was tried: {reason}"
+    return UnitOutcome(unit=unit.name, sources=(given_up(file, why),), files=())
+
+
+def given_up(file: SourceFile, why: str) -> SourceRecord:
+    """Enter a file that kills whoever reads it into the books."""
+    failure = Failure(stage=Stage.PARSE, code="worker_died", message=why)
+    return failed(untouched(file), failure)

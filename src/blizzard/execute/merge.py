@@ -1,0 +1,111 @@
+"""The outcomes of units, settled into what a journal entry says. Pure.
+
+A file that several tasks shared is one file in the books: if one part failed, every output of every
+part is forgotten. If parts were left unread, because the batch was to end, what the others have
+read counts all the same, and the record says which bytes are left.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
+from blizzard.model.unread import left_of, lines_before, parts_of, untouched
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import SourceRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What a batch did: its source files, and the files that hold their rows."""
+
+    sources: tuple[SourceRecord, ...]
+    files: tuple[FinishedFile, ...]
+    effort: Effort = field(default_factory=Effort)
+    handed_in: bool = False
+    """Whether something was left for the next batch, and nobody had asked for a stop."""
+
+
+def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settled:
+    """Bring the outcomes of all units together, parts of one file into one record."""
+    sources: list[SourceRecord] = []
+    files: list[FinishedFile] = []
+    shared: dict[str, list[tuple[SourceFile, UnitOutcome]]] = {}
+    for unit, outcome in zip(units, outcomes, strict=True):
+        first = unit.files[0]
+        if first.part is None:
+            sources += outcome.sources
+            files += outcome.files
+        else:
+            # Units are in the order of the parts.
+            shared.setdefault(first.key, []).append((first, outcome))
+    for parts in shared.values():
+        record = _whole([file for file, _outcome in parts], [outcome for _file, outcome in parts])
+        if record is not None:
+            sources.append(record)
+            if record.failure is None and record.unit is not None:
+                written = chain.from_iterable(outcome.files for _file, outcome in parts)
+                files += [replace(file, unit=record.unit) for file in written]
+    return Settled(
+        sources=tuple(sources),
+        files=tuple(files),
+        effort=_together(outcomes, files),
+        handed_in=any(outcome.handed_in for outcome in outcomes),
+    )
+
+
+def left_over(units: Sequence[WorkUnit], settled: Settled) -> int:
+    """Count the files that were planned and neither read to their end nor failed."""
+    done = {record.key for record in settled.sources if record.complete}
+    return len({file.key for unit in units for file in unit.files} - done)
+
+
+def _together(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]) -> Effort:
+    """Add up what all units took; a file that was forgotten does not count."""
+    written = {name: took for one in outcomes for name, took in one.effort.write_seconds.items()}
+    return Effort(
+        write_seconds={
+            file.filename: written[file.filename] for file in files if file.filename in written
+        },
+        download_retries=sum(one.effort.download_retries for one in outcomes),
+        upload_retries=sum(one.effort.upload_retries for one in outcomes),
+        attempts=tuple(each for one in outcomes for each in one.effort.attempts),
+    )
+
+
+def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> SourceRecord | None:
+    """Add the parts of a file up; None if nothing was read."""
+    records = [outcome.sources[0] if outcome.sources else None for outcome in outcomes]
+    parts = parts_of(files, records)
+    read: list[SourceRecord] = []
+    for number, record in enumerate(records):
+        if record is not None and record.failure is not None:
+            return _failed(record, lines_before=lines_before(parts, number))
+        if record is not None:
+            read.append(record)
+    left = left_of(parts)
+    if left and not any(record.lines for record in read):
+        return None
+    dropped: Counter[str] = Counter()
+    for record in read:
+        dropped.update(record.dropped)
+    return replace(
+        untouched(files[0]),
+        lines=sum(record.lines for record in read),
+        blank=sum(record.blank for record in read),
+        rows=sum(record.rows for record in read),
+        complete=not left,
+        unread=left,
+        dropped=dict(dropped),
+        unit=read[0].unit,
+    )
+
+
+def _failed(record: SourceRecord, *, lines_before: int | None) -> SourceRecord:
+    """Count the bad line from the start of the file, not of the part, or not at all."""
+    failure = record.failure
+    if failure is None or failure.line is None:
+        return record
+    line = None if lines_before is None else failure.line + lines_before
+    return replace(record, failure=replace(failure, line=line))

@@ -1,0 +1,52 @@
+"""The protocol of whoever runs work units: Spark in production, the same process in tests."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from lakebed.errors import LakeError, Whose
+
+
+class WorkersDied(LakeError):
+    """The processes that ran the units died, each time it was tried."""
+
+    code = "workers_died"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+class RunFailed(LakeError):
+    """The units could not be run, for a reason that lies in none of them."""
+
+    code = "run_failed"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+class RunnerDied(RunFailed):
+    """What runs the units died on this very machine while they ran; one of them may have done it.
+
+    It has the code of its kind: what to do about it is the same.
+    """
+
+
+class ExecutorsUnfit(LakeError):
+    """No executor can run a unit: it lacks this package, or has another Python than the driver."""
+
+    code = "executors_unfit"
+    whose = Whose.EXTERNAL
+
+
+class Runner(Protocol):
+    """Runs units somewhere; exactly one outcome per unit comes back, from one attempt."""
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        """Run all units and give their outcomes, in the order of the units.
+
+        WorkersDied says that something in them kills the processes that run them; RunFailed says
+        that they could not be run at all.
+        """
+
+    @property
+    def parallelism(self) -> int:
+        """Say how many units can run at the same time."""

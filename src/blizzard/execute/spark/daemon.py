@@ -1,0 +1,29 @@
+"""The process that Spark forks its Python workers from, with our imports done once, before.
+
+Spark runs it by name (`spark.python.daemon.module`). Without it every worker would import Arrow and
+the rest by itself, at the same time as the others, in the first batch. It is also the first of our
+code that an executor runs: what does not suit is said here, before Arrow's own words about it.
+"""
+# ruff: noqa: E402 - nothing that is compiled may be imported before the look at Python itself
+
+import gc
+import os
+
+from blizzard.execute.spark.executor_check import own_python, require_drivers_python
+
+require_drivers_python(os.environ, own_python())
+
+import pandas as pd  # noqa: F401 - Spark's worker imports it for Arrow
+import pyspark.worker  # noqa: F401
+from pyspark.daemon import manager
+
+import blizzard.worker.ndjson.fast  # compiled here, if it has to be, for all workers
+import blizzard.worker.progress
+import blizzard.worker.unit  # noqa: F401
+
+if __name__ == "__main__":
+    # A worker collects garbage after every task. What was imported is none: to look through it each
+    # time would take longer than all the rest of a task's end, and unshare the pages of the fork.
+    gc.collect()
+    gc.freeze()
+    manager()

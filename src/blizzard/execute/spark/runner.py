@@ -1,0 +1,277 @@
+"""Work units as Spark tasks, by `mapInArrow`: one task runs one unit.
+
+Side effects in a task are sound here: a job returns exactly one result per partition, from the
+winning attempt, and nothing that an attempt wrote means anything until the driver journals that
+result. Units travel in the function that is mapped over `spark.range`, so no RDD is needed.
+"""
+
+import pickle
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from blizzard.config.spark_master import runs_in_this_process, unreachable_driver
+from blizzard.execute.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
+from blizzard.execute.spark.executor_check import unfit
+from blizzard.execute.spark.jvm_output import Said, on_standard_error
+from blizzard.execute.spark.session import (
+    BIND,
+    HOST,
+    await_executors,
+    executors,
+    forget,
+    is_gone,
+    local_cores,
+    make_archive_for_next_time,
+    start,
+)
+from blizzard.model.bounds import Overseer
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.settings import SparkSettings
+from blizzard.worker.progress import Caller, Progress, Report, Switchboard, Wish
+from blizzard.worker.unit import OpenedStores, run_unit
+from lakebed.errors import ConfigInvalid, LakeError
+
+ANSWER = "unit bigint, outcome binary, reached boolean"
+POOL = "spark.scheduler.pool"
+TROUBLE = (PySparkException, Py4JError, OSError)
+"""What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
+CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
+"""What is said while a context is being stopped. Its bare name is in every stack trace."""
+WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
+
+
+class SparkRunner:
+    """Runs units on Spark. The session starts with the first batch, not before."""
+
+    def __init__(
+        self,
+        settings: SparkSettings,
+        *,
+        starting: Callable[[], None] = lambda: None,
+        stop_requested: Callable[[], bool] = lambda: False,
+        heard: Callable[[Report], None] = lambda _report: None,
+        unreached: Callable[[str, int], None] = lambda _host, _port: None,
+        said: Said = on_standard_error,
+    ) -> None:
+        self._settings = settings
+        self._starting = starting
+        self._stop_requested = stop_requested
+        self._heard = heard
+        self._unreached = unreached
+        self._said = said
+        self._told_unreached = False
+        self._overseers: dict[str, Overseer] = {}
+        """By pipeline, who answers the units of its running job."""
+        self._lock = threading.Lock()
+        self._jobs: dict[str, set[str]] = {}
+        """The units of each running job that have reported, which is before they read anything."""
+        self._session: SparkSession | None = None
+        self._switchboard: Switchboard | None = None
+
+    @property
+    def parallelism(self) -> int:
+        """Say how many tasks Spark runs at the same time; on this machine Spark need not start."""
+        cores = local_cores(self._settings)
+        if cores is None:
+            session, _switchboard = self._started()
+            try:
+                return int(session.sparkContext.defaultParallelism)
+            except TROUBLE as cause:
+                raise self._explained(cause, 0, session) from cause
+        return cores
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        """Run every unit as a task of one job; give the outcomes in the order of the units.
+
+        Each pipeline's jobs are in a pool of their own, named like it, and pools share the cores
+        fairly: a small job need not wait until the tasks of a large one have all begun.
+        """
+        session, switchboard = self._started()
+        count = len(units)
+        pipeline = work.marks["pipeline"]
+        self._overseers[pipeline] = Overseer(work.bounds, work.clock.seconds)
+        work = replace(work, line=switchboard.address)
+        job = secrets.token_hex(8)
+        begun = self._jobs[job] = set()
+        try:
+            # A property of this Python thread and of the JVM thread that belongs to it.
+            session.sparkContext.setLocalProperty(POOL, pipeline)
+            answers = (
+                session.range(0, count, 1, count)
+                .mapInArrow(task(tuple(units), work, job), ANSWER)
+                .collect()
+            )
+        except TROUBLE as cause:
+            raise self._explained(cause, count, session, begun=bool(begun)) from cause
+        finally:
+            del self._jobs[job], self._overseers[pipeline]
+        self._notice_silence([row.reached for row in answers], switchboard)
+        by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
+        return [by_unit[index] for index in range(count)]
+
+    def _report(self, report: Report) -> None:
+        """Pass a report on; an attempt of a job that is over may go on for a while, unheard."""
+        begun = self._jobs.get(report.job)
+        if begun is not None:
+            begun.add(report.unit)
+            self._heard(report)
+
+    def _workers_can_work(self, session: SparkSession) -> bool:
+        """Whether Python workers come up at all: one that does nothing is started."""
+        try:
+            session.range(0, 1, 1, 1).mapInArrow(_nothing, "id bigint").collect()
+        except TROUBLE:
+            return False
+        return True
+
+    def _wish(self, unit: str, progress: Progress) -> Wish:
+        """Return what a unit (`pipeline/unit`) is to do; one of a job that has ended goes on."""
+        overseer = self._overseers.get(unit.partition("/")[0])
+        return Wish.GO_ON if overseer is None else overseer.answer(unit, progress)
+
+    def _notice_silence(self, reached: Sequence[bool], switchboard: Switchboard) -> None:
+        """Tell, once, that no unit of a job could call; a single one may have been too quick."""
+        if reached and not any(reached) and not self._told_unreached:
+            self._told_unreached = True
+            self._unreached(switchboard.address.host, switchboard.address.port)
+
+    def _explained(
+        self, cause: BaseException, count: int, session: SparkSession, *, begun: bool = False
+    ) -> LakeError:
+        """Tell a job whose workers died from one that Spark could not run at all.
+
+        `begun` says that a unit of it has reported. Where none has, its workers may have died of
+        something else than a file: then one without any file dies, too.
+        """
+        text = str(cause)
+        if why := unfit(text):
+            return ExecutorsUnfit(why)
+        if any(sign in text for sign in WORKER_IS_DEAD):
+            if begun or self._workers_can_work(session):
+                return WorkersDied(f"the Python workers of a job of {count} units died")
+            return RunFailed(
+                "Spark's Python workers die before they read anything: see what Spark says of "
+                "them in the log above, and whether the machine has memory left"
+            )
+        if any(sign in text for sign in CONTEXT_IS_GONE) or is_gone(session):
+            # The JVM is gone, or its context is: the next batch starts a new one, once for all
+            # the pipelines that notice it.
+            with self._lock:
+                if self._session is session:
+                    self._session = None
+                    forget(session)
+            gone = "Spark is gone; it is started again"
+            here = runs_in_this_process(self._settings.master)
+            return RunnerDied(gone) if begun and here else RunFailed(gone)
+        return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
+
+    def stop(self) -> None:
+        """End the session, if there is one.
+
+        A JVM that is gone already is no trouble: who stops a service often signals all of it.
+        """
+        if self._switchboard is not None:
+            self._switchboard.close()
+        if self._session is not None:
+            forget(self._session)
+
+    def make_next_start_faster(self) -> bool:
+        """Where Spark was started with nothing kept from an earlier start, see that it is kept."""
+        return self._session is not None and make_archive_for_next_time(self._settings)
+
+    def _started(self) -> tuple[SparkSession, Switchboard]:
+        """Give the process's one session, and the line that its tasks call."""
+        with self._lock:
+            if self._session is None:
+                self._starting()
+                self._session = self._new_session()
+            if self._switchboard is None:
+                self._switchboard = self._listening(self._session)
+            return self._session, self._switchboard
+
+    def _new_session(self) -> SparkSession:
+        try:
+            session = start(self._settings, said=self._said)
+            if local_cores(self._settings) is None:
+                await_executors(lambda: executors(session))
+        except TROUBLE as cause:
+            raise RunFailed(
+                f"Spark did not start on {self._settings.master}: {_reason(str(cause))}"
+            ) from cause
+        return session
+
+    def _listening(self, session: SparkSession) -> Switchboard:
+        """Listen where Spark itself does, and be called where its executors call the driver."""
+        host = session.conf.get(HOST) or ""
+        bind = session.conf.get(BIND, host) or host
+        if fault := unreachable_driver(self._settings.master, host):
+            raise ConfigInvalid([fault])
+        port = self._settings.line_port
+        try:
+            return Switchboard(
+                host,
+                bind=bind,
+                port=port,
+                stop_requested=self._stop_requested,
+                heard=self._report,
+                wish=self._wish,
+            )
+        except OSError as cause:
+            raise RunFailed(
+                f"cannot listen to running tasks at {bind}, port {port or 'any'} "
+                f"({cause.strerror}); see {BIND} and spark.line_port in docs/cluster.md"
+            ) from cause
+
+
+def _reason(text: str) -> str:
+    """Pick the line that says what happened out of a Java stack trace."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (telling or lines or ["no reason given"])[-1 if telling else 0][:300]
+
+
+def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def task(
+    units: tuple[WorkUnit, ...], work: Work, job: str = ""
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Give the function that a Python worker of Spark runs.
+
+    Every task is sent all units, and unpacks its own only.
+    """
+    packed = [pickle.dumps(unit) for unit in units]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Ctrl-C reaches the whole process group; an orderly end finishes what is in hand, so
+        # the workers must outlive it. The driver decides.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        stores = OpenedStores(work)
+        context = TaskContext.get()
+        again = context is not None and context.attemptNumber() > 0
+        for batch in batches:
+            for index in batch.column(0).to_numpy().tolist():
+                unit: WorkUnit = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
+                name = f"{work.marks['pipeline']}/{unit.name}"
+                with Caller(work.line, name, job=job, again=again) as line:
+                    outcome = run_unit(unit, work, stores, line)
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array([index], pa.int64()),
+                        pa.array([pickle.dumps(outcome)], pa.binary()),
+                        pa.array([line.reached], pa.bool_()),
+                    ],
+                    names=["unit", "outcome", "reached"],
+                )
+
+    return run

@@ -1,0 +1,286 @@
+"""The Spark session: one per process, started when the first batch needs it."""
+
+import os
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from blizzard.config.spark_master import (
+    runs_in_this_process,
+    stays_on_this_machine,
+    unreachable_driver,
+)
+from blizzard.execute.spark.cds_archive import (
+    JAVA,
+    SILENT,
+    Archive,
+    archive_of,
+    claimed,
+    distrust,
+    java_options,
+    make_in_background,
+    mark_used,
+    may_share,
+    require_java,
+)
+from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, own_python
+from blizzard.execute.spark.jvm_output import Listener, Said, on_standard_error
+from blizzard.model.settings import SparkSettings
+from lakebed.errors import ConfigInvalid
+
+QUIET = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %-5p spark: %m%n%ex{short}
+logger.task.name = org.apache.spark.scheduler.TaskSetManager
+logger.task.level = warn
+logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
+logger.scheduler.level = warn
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+"""Spark says what matters (a task that failed, a cluster without room) and nothing of its start.
+
+The gateway's level equals the root's, or Spark announces that it changed the level.
+"""
+
+HOST = "spark.driver.host"
+BIND = "spark.driver.bindAddress"
+PYTHON = "spark.pyspark.python"
+USERS_JAVA = "spark.driver.extraJavaOptions"
+
+WAIT_FOR_EXECUTORS_SECS = 30.0
+NO_MORE_COME_SECS = 1.0
+
+TELLING = re.compile(r"\b(Error|Exception)\b|error", re.IGNORECASE)
+
+LOCAL = re.compile(r"local(?:\[(\*|\d+)(,\d+)?\])?")
+
+
+def start(
+    settings: SparkSettings, *, archive_to: Path | None = None, said: Said = on_standard_error
+) -> SparkSession:
+    """Start Spark with settings that suit many small Python tasks; the user's conf wins.
+
+    With `archive_to` the JVM writes the classes it has loaded there when it ends. Whatever it
+    prints is `said`.
+    """
+    require_java(os.environ)
+    os.environ["PYSPARK_PYTHON"] = executors_python(settings, os.environ)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # Spark's scripts start a Python and a JVM of their own to find these out.
+    os.environ.setdefault("SPARK_HOME", _find_spark_home())
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(JAVA))
+    conf = {
+        "spark.app.name": "blizzard",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+        "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "blizzard.execute.spark.daemon",
+        "spark.sql.artifact.isolation.enabled": "false",
+        f"spark.executorEnv.{DRIVERS_PYTHON}": own_python(),
+        # The folder that a worker is started in is not searched for modules: a file there that is
+        # called like one, `profile.py` or `random.py`, would take its place.
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
+        **settings.conf,
+    }
+    if settings.most_tasks is not None:
+        # A cluster's own way to say it; one that knows another way is told by the user's conf.
+        conf.setdefault("spark.cores.max", str(settings.most_tasks))
+    if stays_on_this_machine(settings.master):
+        # On a machine without DNS, Spark's guess of its own address fails.
+        conf.setdefault(HOST, "127.0.0.1")
+        conf.setdefault(BIND, conf[HOST])
+    if fault := unreachable_driver(settings.master, conf.get(HOST, "")):
+        raise ConfigInvalid([fault])
+    if archive_to is not None:
+        conf |= {USERS_JAVA: _writing(archive_to)}
+        return _started(capped_master(settings), conf, None, said)
+    archive = own_archive()
+    if archive is None or not archive.there:
+        return _started(capped_master(settings), conf, None, said)
+    mark_used(archive)
+    try:
+        return _started(capped_master(settings), conf, archive, said)
+    except PySparkRuntimeError:
+        # The JVM ended before it answered. If it was not the archive, the next try says what.
+        distrust(archive)
+        return _started(capped_master(settings), conf, None, said)
+
+
+def _started(
+    master: str, conf: Mapping[str, str], archive: Archive | None, said: Said
+) -> SparkSession:
+    options = java_options(
+        users=conf.get(USERS_JAVA, ""), archive=archive, log_settings=_log_settings()
+    )
+    all_of_it = {**conf, USERS_JAVA: options}
+    _launch(master, all_of_it, said)
+    builder = SparkSession.builder.master(master)
+    for key, value in all_of_it.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _launch(master: str, conf: Mapping[str, str], said: Said) -> None:
+    """Start the JVM, unless one runs, with its output in our hands; Spark itself would let it go.
+
+    Where it ends before it answers, its own last words say why.
+    """
+    with SparkContext._lock:  # noqa: SLF001 - pyspark has no other way to be given a gateway
+        if SparkContext._gateway:  # noqa: SLF001
+            return
+        given = SparkConf().setMaster(master)
+        for key, value in conf.items():
+            given.set(key, value)
+        listener = Listener(said)
+        try:
+            with listener.pipe() as handle:
+                launch: Any = launch_gateway
+                gateway = launch(given, {"stdout": handle, "stderr": handle})
+        except PySparkRuntimeError as cause:
+            raise did_not_start(listener.last) from cause
+        SparkContext._gateway = gateway  # noqa: SLF001
+        SparkContext._jvm = gateway.jvm  # noqa: SLF001
+
+
+def did_not_start(last: tuple[str, ...]) -> Exception:
+    """Return the error of a JVM that ended before it answered, told by its last lines."""
+    for line in last:
+        if "UnsupportedClassVersionError" in line:
+            return ConfigInvalid(
+                ["Spark needs Java 17 or newer, and an older one was found; set JAVA_HOME to one"]
+            )
+    telling = [line for line in last if TELLING.search(line)] or list(last)
+    reason = telling[0] if telling else "it said nothing"
+    return PySparkRuntimeError(f"Java ended before Spark was up: {reason}")
+
+
+def is_gone(session: SparkSession) -> bool:
+    """Say whether a session can do nothing more: its context was stopped, or its JVM is dead."""
+    try:
+        context: Any = session.sparkContext._jsc  # noqa: SLF001 - Python does not know it otherwise
+        return context is None or bool(context.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
+def forget(session: SparkSession) -> None:
+    """End a session, or let go of one whose Spark is gone: pyspark would hand it out for ever."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that Spark did not end cleanly, which we know or allow
+        try:
+            session.stop()
+        except (Py4JError, OSError):
+            # The JVM itself is gone, and what is left of it in Python must go, too.
+            SparkContext._gateway = None  # noqa: SLF001 - there is no other way
+            SparkContext._jvm = None  # noqa: SLF001
+            SparkContext._active_spark_context = None  # noqa: SLF001
+            SparkSession._instantiatedSession = None  # noqa: SLF001
+            SparkSession._activeSession = None  # noqa: SLF001
+
+
+def executors_python(settings: SparkSettings, environ: Mapping[str, str]) -> str:
+    """Give the Python that runs the tasks: on this machine the one that has this package.
+
+    On a cluster the path of our own means nothing; there it is found by its name. The user's word
+    wins, and what the configuration says wins over the environment, as in Spark itself.
+    """
+    ours = sys.executable if runs_in_this_process(settings.master) else f"python{own_python()}"
+    return settings.conf.get(PYTHON) or environ.get("PYSPARK_PYTHON") or ours
+
+
+def await_executors(
+    count: Callable[[], int],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> int:
+    """Wait until executors have come and no more come; say how many there are.
+
+    A session is there before its executors are. Planned without them, the first batch would be cut
+    for two cores, however many there are. A cluster that has none free is not waited for long: the
+    batch waits in Spark then, which says so.
+    """
+    began = changed = clock()
+    found = count()
+    while clock() - began < WAIT_FOR_EXECUTORS_SECS:
+        now = count()
+        if now != found:
+            found, changed = now, clock()
+        if found and clock() - changed >= NO_MORE_COME_SECS:
+            break
+        pause(0.1)
+    return found
+
+
+def executors(session: SparkSession) -> int:
+    """Count the executors that are there; the driver stands among them in Spark's list."""
+    tracker: Any = session.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001 - Python's has no such call
+    return len(tracker.getExecutorInfos()) - 1
+
+
+def local_cores(settings: SparkSettings) -> int | None:
+    """Say how many tasks run at a time where Spark runs on this machine; None for a cluster."""
+    local = LOCAL.fullmatch(settings.master)
+    if local is None:
+        return None
+    cores = (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+    return cores if settings.most_tasks is None else min(cores, settings.most_tasks)
+
+
+def capped_master(settings: SparkSettings) -> str:
+    """Give the master, on this machine with no more cores than tasks may run."""
+    local = LOCAL.fullmatch(settings.master)
+    if local is None or settings.most_tasks is None:
+        return settings.master
+    return f"local[{local_cores(settings)}{local[2] or ''}]"
+
+
+def own_archive() -> Archive | None:
+    """Give the place of the archive that suits the Java and the Spark of this process."""
+    return archive_of(Path(_find_spark_home()), os.environ)
+
+
+def make_archive_for_next_time(settings: SparkSettings) -> bool:
+    """See that the next start finds an archive; say whether one is being made for it now."""
+    archive = own_archive()
+    if archive is None or not may_share(settings.conf.get(USERS_JAVA, "")):
+        return False
+    if not claimed(archive, now=time.time()):
+        return False
+    make_in_background()
+    return True
+
+
+def _writing(archive: Path) -> str:
+    return " ".join([f'"-XX:ArchiveClassesAtExit={archive}"', *SILENT])
+
+
+def _log_settings() -> Path:
+    """Write the logging settings where the JVM can read them when it starts."""
+    file = Path(tempfile.gettempdir()) / f"blizzard-log4j2-{os.getuid()}.properties"
+    if not file.exists() or file.read_text() != QUIET:
+        # Whole at once: another process may be starting with it in this moment.
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_text(QUIET)
+        part.replace(file)
+    return file

@@ -1,0 +1,1 @@
+"""What follows a journal entry: handing files to penguin, dead letters."""

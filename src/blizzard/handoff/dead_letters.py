@@ -1,0 +1,233 @@
+"""The dead letter queue: one NDJSON object per batch that had failures, one line per failure.
+
+The object is written before the batch's journal entry, under a name that is used once, and it
+counts only if that entry names it. So a crash in between leaves an object that nobody counts, and
+never a failure without its record. If it cannot be written, the batch is not journaled.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import TypeAdapter, ValidationError
+
+from blizzard.model.files import Location
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, SourceRecord, Stage
+from lakebed.errors import DocumentUnreadable, LakeError, ObjectMissing, StoreUnavailable
+from lakebed.retry import Backoff
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import AlreadyThere, Reader, Store
+
+TRIES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """One failed source file; a line of the queue holds these fields, in this order."""
+
+    path: str
+    """The file's full URI."""
+    error: str
+    stage: Stage
+    timestamp: str
+    retry_count: int
+    """How often it had been tried before; 0 at the first failure."""
+    code: str
+    line: int | None
+    field: str | None
+    pipeline: str
+    source: str
+    batch: int
+    """The journal entry that names the object."""
+    size: int
+    etag: str | None
+
+
+def letters(
+    records: Iterable[SourceRecord],
+    *,
+    pipeline: str,
+    batch: int,
+    source_uris: Mapping[str, str],
+    at: datetime,
+) -> tuple[DeadLetter, ...]:
+    """Give a letter for each failed file of a batch. Pure."""
+    return tuple(
+        DeadLetter(
+            path=f"{source_uris[record.source].rstrip('/')}/{record.path}",
+            error=record.failure.message,
+            stage=record.failure.stage,
+            timestamp=at.isoformat(),
+            retry_count=record.failure.attempts - 1,
+            code=record.failure.code,
+            line=record.failure.line,
+            field=record.failure.field,
+            pipeline=pipeline,
+            source=record.source,
+            batch=batch,
+            size=record.size,
+            etag=record.etag,
+        )
+        for record in records
+        if record.failure is not None and not record.gone
+    )
+
+
+def encode(found: Iterable[DeadLetter]) -> bytes:
+    """Write letters as NDJSON."""
+    lines = (json.dumps(asdict(letter), ensure_ascii=False) for letter in found)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def decode(body: bytes, path: str) -> tuple[DeadLetter, ...]:
+    """Read an object of the queue; one that is not as it was written is an error."""
+    try:
+        return tuple(_LETTER.validate_json(line) for line in body.split(b"\n") if line)
+    except ValidationError as invalid:
+        raise DocumentUnreadable(
+            f"this is no dead letter queue: {invalid.errors()[0]['msg']}", path=path
+        ) from invalid
+
+
+_LETTER = TypeAdapter(DeadLetter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a pipeline's letters go: a store, and a folder in it."""
+
+    location: Location
+    folder: str
+
+
+def place(pipeline: str, *, sink: Location, configured: str | None) -> Place:
+    """Say where a queue is: at the configured path or, without one, below the table directory."""
+    if configured is None:
+        return Place(location=sink, folder=layout.dead_letter_folder(pipeline))
+    return Place(location=beside(sink, configured), folder="")
+
+
+def beside(sink: Location, uri: str) -> Location:
+    """Say how a place is reached: as the sink is, if it is of the same kind; else by itself."""
+    same = _scheme(uri) == _scheme(sink.uri)
+    return Location(uri=uri, options=sink.options if same else StorageOptions())
+
+
+def write(
+    store: Store,
+    folder: str,
+    body: bytes,
+    *,
+    clock: Clock,
+    pause: Callable[[float], None] = time.sleep,
+) -> str:
+    """Store one object of the queue under a fresh name and give its URI; nothing is replaced."""
+    for attempt in range(1, TRIES + 1):
+        name = layout.dead_letters(clock.now(), clock.fresh_id())
+        path = f"{folder}/{name}" if folder else name
+        try:
+            # A name that is used once and is taken all the same: our write, its answer lost.
+            if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
+                raise StoreUnavailable("a fresh name is taken", path=store.describe(path))
+            break
+        except LakeError as error:
+            if attempt == TRIES or not error.retryable:
+                raise
+            pause(Backoff(limit_secs=10).wait(attempt, random.random))
+    return store.describe(path)
+
+
+class Now(StrEnum):
+    """What has become of a file since a letter was written."""
+
+    FAILED = "failed"
+    """This was its last try."""
+    FAILED_AGAIN = "failed again"
+    """A later letter tells of it."""
+    INGESTED = "ingested"
+    GONE = "gone"
+    """It is not in its source any more, or is to be read again for another reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """What the queue of one pipeline holds."""
+
+    pipeline: str
+    letters: tuple[DeadLetter, ...]
+    """The newest first."""
+    gone: tuple[str, ...]
+    """Objects that entries name and that are not there any more."""
+    now: tuple[Now, ...] = ()
+    """What has become of the file of each letter."""
+
+    @property
+    def current(self) -> tuple[DeadLetter, ...]:
+        """Give the letters of files that are failed now, one of each file."""
+        together = zip(self.letters, self.now, strict=True)
+        return tuple(letter for letter, now in together if now is Now.FAILED)
+
+
+def read(entries: Sequence[Entry], *, pipeline: str, open_folder: Callable[[str], Reader]) -> Queue:
+    """Read the objects that journal entries name; any other object is none of the queue's.
+
+    The objects may be in several places, since `dlq_path` may have been another one before.
+    """
+    found: list[DeadLetter] = []
+    now: list[Now] = []
+    gone: list[str] = []
+    states = _states(entries)
+    named = [(uri, entry) for entry in entries for uri in entry.dlq]
+    for uri, entry in reversed(named):
+        folder, _slash, name = uri.rpartition("/")
+        if not layout.is_dead_letters(name):
+            raise DocumentUnreadable("an entry names this as dead letters", path=uri)
+        try:
+            body = open_folder(folder).get(name)
+        except ObjectMissing:
+            body = None  # The whole folder was cleared away.
+        if body is None:
+            gone.append(uri)
+        else:
+            letters_here = decode(body, uri)
+            found += letters_here
+            now += [_now(letter, entry, states) for letter in letters_here]
+    return Queue(pipeline=pipeline, letters=tuple(found), gone=tuple(gone), now=tuple(now))
+
+
+def _states(entries: Iterable[Entry]) -> dict[str, int | Now]:
+    """Say of each file that has ever failed what became of it, or which entry says how it failed.
+
+    Pure. Only those are held: of all others there is no letter.
+    """
+    states: dict[str, int | Now] = {}
+    for entry in entries:
+        for record in entry.sources:
+            if record.failure is None and record.key not in states:
+                continue
+            if record.gone:
+                states[record.key] = Now.GONE
+            elif record.failure is None:
+                states[record.key] = Now.INGESTED
+            elif not record.retry:  # One that is asked for again has failed as it did before.
+                states[record.key] = entry.sequence
+    return states
+
+
+def _now(letter: DeadLetter, entry: Entry, states: Mapping[str, int | Now]) -> Now:
+    root = entry.source_uris.get(letter.source, "").rstrip("/")
+    state = states.get(f"{letter.source}:{letter.path.removeprefix(f'{root}/')}", Now.GONE)
+    if isinstance(state, Now):
+        return state
+    return Now.FAILED if state == entry.sequence else Now.FAILED_AGAIN
+
+
+def _scheme(uri: str) -> str:
+    scheme, separator, _rest = uri.partition("://")
+    return scheme if separator else "file"

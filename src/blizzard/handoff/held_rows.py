@@ -1,0 +1,116 @@
+"""Rows that are journaled and not in the table: penguin holds them, or somebody discarded them.
+
+penguin leaves a note of each such file; what counts is what the Delta log says of it. Nothing here
+writes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from blizzard.journal.state import read_entries
+from lakebed import layout
+from lakebed.documents.pending_meta import HeldMeta, decode_held
+from lakebed.errors import DocumentUnreadable, LakeError
+from lakebed.storage.store import Reader
+
+HELD = 0
+GONE = 2
+
+Fates = Callable[[Iterable[str]], Mapping[str, int | None]]
+"""Answers what the Delta log has decided of held files: 0 held, 1 released, 2 gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Files that are not in the table, those with the same reasons together."""
+
+    code: str
+    reasons: tuple[str, ...]
+    files: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """The files of a pipeline, or of one entry of it, whose rows are not in the table."""
+
+    held: tuple[HeldMeta, ...] = ()
+    """They go in once they fit, or are released."""
+    discarded: tuple[HeldMeta, ...] = ()
+    """They never go in, and their sources were not read again."""
+    error: str | None = None
+    """Why it is not known what is held; None where it is."""
+
+    def of(self, entry: int) -> "Aside":
+        """Return what concerns one entry."""
+        return Aside(
+            held=tuple(meta for meta in self.held if meta.entry == entry),
+            discarded=tuple(meta for meta in self.discarded if meta.entry == entry),
+            error=self.error,
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts by the keys that documents have."""
+        return {
+            "held_files": len(self.held),
+            "held_rows": rows(self.held),
+            "discarded_files": len(self.discarded),
+            "discarded_rows": rows(self.discarded),
+        }
+
+
+def rows(metas: Iterable[HeldMeta]) -> int:
+    """Count the rows of some files."""
+    return sum(meta.record_count for meta in metas)
+
+
+def by_reason(metas: Iterable[HeldMeta]) -> tuple[Files, ...]:
+    """Put the files with the same reasons together."""
+    together: dict[tuple[str, tuple[str, ...]], list[HeldMeta]] = {}
+    for meta in metas:
+        together.setdefault((meta.code, meta.reasons), []).append(meta)
+    return tuple(
+        Files(code=code, reasons=reasons, files=len(found), rows=rows(found))
+        for (code, reasons), found in together.items()
+    )
+
+
+def read_aside(store: Reader, pipeline: str, fates: Fates) -> Aside:
+    """Find what is held or discarded of a pipeline; trouble with that hides nothing else.
+
+    A file that an entry gives up because its sources are read again is neither: its rows come.
+    """
+    try:
+        return _read(store, pipeline, fates)
+    except LakeError as trouble:
+        return Aside(error=str(trouble))
+
+
+def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
+    held = tuple(notes(store, pipeline, layout.HELD))
+    discarded = tuple(notes(store, pipeline, layout.DISCARDED))
+    if not held and not discarded:
+        return Aside()
+    marks = fates({layout.file_name(meta.filename) for meta in (*held, *discarded)})
+    first = min(meta.entry or 0 for meta in (*held, *discarded))
+    again = {name for entry, _body in read_entries(store, pipeline, first) for name in entry.redone}
+
+    def those(metas: tuple[HeldMeta, ...], mark: int) -> tuple[HeldMeta, ...]:
+        names = ((layout.file_name(meta.filename), meta) for meta in metas)
+        return tuple(meta for name, meta in names if marks.get(name) == mark and name not in again)
+
+    return Aside(held=those(held, HELD), discarded=those(discarded, GONE))
+
+
+def notes(store: Reader, pipeline: str, folder: str) -> Iterator[HeldMeta]:
+    """Read penguin's notes of the files of one pipeline; of one that is damaged penguin tells."""
+    for facts in store.objects(folder):
+        body = store.get(facts.path) if layout.is_meta(facts.path, folder) else None
+        if body is None:
+            continue
+        try:
+            meta = decode_held(body, facts.path)
+        except DocumentUnreadable:
+            continue
+        if meta.pipeline == pipeline:
+            yield meta

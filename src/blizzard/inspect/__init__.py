@@ -1,0 +1,1 @@
+"""Looks, never touches: what there is to do, what was done."""

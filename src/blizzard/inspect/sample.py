@@ -1,0 +1,109 @@
+"""A short look at the files of a pipeline that declares no fields, to say what could be declared.
+
+It reads a few lines of a few files, whatever their number and size, and never fails: what cannot
+be read is said, and an example is shown instead.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from blizzard.config.load import place
+from blizzard.discover.filter import why_not_ours
+from blizzard.inspect.schema_guess import GuessedField, guess, section
+from blizzard.model.settings import SourceSettings
+from blizzard.worker.compression import Codec, decompress
+from lakebed.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
+from lakebed.errors import LakeError
+from lakebed.schema import FieldType
+from lakebed.storage.store import ObjectFacts, Reader
+
+FILES = 5
+LINES = 100
+BYTES = 1 << 20
+"""Of each file, once it is decompressed."""
+LISTED = 10_000
+"""Names that are looked at to find files; a landing zone may hold millions of others."""
+
+EXAMPLE = (
+    GuessedField("id", FieldType.INT64),
+    GuessedField("name", FieldType.STRING),
+    GuessedField("at", FieldType.TIMESTAMP),
+)
+MAGIC = {b"\x1f\x8b": Codec.GZIP, b"\x28\xb5\x2f\xfd": Codec.ZSTD}
+
+
+@dataclass(slots=True)
+class _Look:
+    """What was read, and what kept more from being read."""
+
+    files: int = 0
+    lines: list[bytes] = field(default_factory=list)
+    trouble: str | None = None
+
+
+def proposal(path: KeyPath, pipeline: Pipeline) -> str:
+    """Return what to write into the `schema` section of a pipeline, found in its sources."""
+    look = _Look()
+    for _, _, source in pipeline.named_sources():
+        if look.files < FILES:
+            _look_at(source, look)
+    indent = 2 * len(path)
+    if found := guess(look.lines, without=_given_by_folders(pipeline)):
+        files = "a file" if look.files == 1 else f"{look.files} files"
+        return (
+            f"is required\nThe first lines of {files} of this pipeline fit this section. Paste it "
+            f"into the configuration, and change what you know better:\n"
+            f"{section(found, indent=indent)}"
+        )
+    why = look.trouble or "no file with JSON objects was found"
+    return (
+        f"is required\nIt names the columns of the table. A look at the source did not find them "
+        f"({why}), so this is only an example:\n{section(EXAMPLE, indent=indent)}"
+    )
+
+
+def _given_by_folders(pipeline: Pipeline) -> frozenset[str]:
+    """Return the columns that the path of a source file gives; a line's own value is not used."""
+    by = pipeline.sink.partition_by if pipeline.sink else None
+    if by is None or by.timestamp_field is not None:
+        return frozenset()
+    return frozenset(template_keys(by.prefix_template))
+
+
+def _look_at(source: Source, look: _Look) -> None:
+    try:
+        folder, pattern = place(source.path)
+        reader = Reader(folder, storage_options(source.storage_options))
+        meant = SourceSettings(uri=folder, pattern=pattern)
+        listed = islice(reader.in_order(after=pattern.after if pattern else ""), LISTED)
+        ours = (facts for facts in listed if why_not_ours(facts.path, meant) is None and facts.size)
+        for facts in islice(ours, FILES - look.files):
+            if lines := _lines(reader, facts, look):
+                look.files += 1
+                look.lines += lines
+    except (LakeError, ValueError) as error:
+        look.trouble = look.trouble or str(error)
+
+
+def _lines(reader: Reader, facts: ObjectFacts, look: _Look) -> list[bytes]:
+    """Return the first whole lines of a file; none where it cannot be read."""
+    try:
+        pieces = _plain(reader.stream(facts.path, size=facts.size, etag=facts.etag))
+        body = b""
+        for piece in pieces:
+            body += piece
+            if len(body) >= BYTES or body.count(b"\n") >= LINES:
+                body = body[: body.rfind(b"\n") + 1]  # The rest is a part of a line.
+                break
+        return [line for line in body.split(b"\n") if line.strip()][:LINES]
+    except LakeError as error:
+        look.trouble = look.trouble or str(error)
+        return []
+
+
+def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress by the first bytes: a configuration that is still written may say otherwise."""
+    first = next(chunks, b"")
+    codec = next((codec for magic, codec in MAGIC.items() if first.startswith(magic)), Codec.NONE)
+    return decompress(chain([first], chunks), codec)

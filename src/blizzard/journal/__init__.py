@@ -1,0 +1,1 @@
+"""The journal: reading it, appending to it, and who may."""

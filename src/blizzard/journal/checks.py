@@ -1,0 +1,235 @@
+"""What must hold before a pipeline goes on with its journal, or begins one. It looks only.
+
+A start and a dry run ask the same questions here, so that no dry run promises a batch that a start
+would refuse.
+"""
+
+from collections.abc import Callable, Mapping
+
+from blizzard.journal.shared_sources import Precedence, precedence, rivals, unconfirmed
+from blizzard.journal.state import History
+from lakebed import layout
+from lakebed.documents.entry import Entry, Receipt, digest
+from lakebed.errors import JournalLost, SourceContested, SourceMoved
+from lakebed.locations import place_of
+from lakebed.storage.store import Reader
+
+NEW_JOURNAL = "or begin a new journal with blizzard journal new"
+
+
+class SourceTaken(JournalLost):
+    """Another pipeline of the table reads the files of a source."""
+
+
+def admit(
+    store: Reader,
+    *,
+    pipeline: str,
+    source_uris: Mapping[str, str],
+    history: History,
+    log_knows_pipeline: Callable[[], bool],
+) -> None:
+    """Refuse a journal that was lost, rolled back or left behind by a rename, and other sources.
+
+    A journal is begun only where nothing says that there has been one: otherwise every source
+    file would be ingested a second time.
+    """
+    refuse_rolled_back(store, pipeline, history)
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_moved(store, pipeline, history)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    refuse_other_names(store, pipeline, source_uris, history.source_names)
+    refuse_moved(store, pipeline, source_uris, history.source_uris)
+    if history.sequence < 0 and log_knows_pipeline():
+        raise JournalLost(
+            "the Delta log holds commits of this pipeline, but its journal is gone; put the "
+            f"folder back from a backup, write to a new table, {NEW_JOURNAL}",
+            path=store.describe(layout.journal_folder(pipeline)),
+        )
+    ours = unconfirmed(history)
+    fresh = source_uris if ours is not None else unread(source_uris, history)
+    refuse_rivals(store, pipeline, fresh, ours)
+
+
+def unread(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
+    """Return the sources that the journal has not read yet. Pure."""
+    return {name: uri for name, uri in source_uris.items() if name not in history.source_uris}
+
+
+def refuse_rivals(
+    store: Reader, pipeline: str, source_uris: Mapping[str, str], ours: Entry | None
+) -> None:
+    """Notice other pipelines of the table that read our sources, be it under an old name of ours.
+
+    `ours` is entry 0 of our journal, where nothing follows it.
+    """
+    for rival in rivals(store, pipeline, source_uris):
+        path = store.describe(layout.journal_folder(rival.pipeline))
+        match precedence(ours, rival):
+            case Precedence.OURS:
+                continue
+            case Precedence.UNKNOWN:
+                raise SourceContested(
+                    f"pipeline {rival.pipeline!r} of this table has begun to read {rival.uri} in "
+                    f"the same moment as {pipeline!r}; one of them gives way. This is tried again; "
+                    "let only one of the two read it",
+                    path=path,
+                )
+            case Precedence.THEIRS if rival.same:
+                raise SourceTaken(
+                    f"pipeline {rival.pipeline!r} of this table reads {rival.uri} already, so "
+                    f"{pipeline!r} would ingest it a second time; call the pipeline "
+                    f"{rival.pipeline!r}, write to another table, or take its journal over with "
+                    f"blizzard journal new --from {rival.pipeline}",
+                    path=path,
+                )
+            case Precedence.THEIRS:
+                raise SourceTaken(
+                    f"pipeline {rival.pipeline!r} of this table reads {rival.uri} already, and "
+                    f"source {rival.source!r} is {source_uris[rival.source]}: files that lie in "
+                    "both would be ingested twice, whatever the patterns say. Let one pipeline "
+                    "read the outer folder, choose folders that do not lie in each other, or "
+                    "write to another table",
+                    path=path,
+                )
+
+
+def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> bool:
+    """Say whether a journal has the entry that a receipt names, as it was."""
+    if history.journal != receipt.journal or receipt.sequence > history.sequence:
+        return False
+    if receipt.sequence == history.sequence:
+        return history.digest == receipt.digest
+    body = store.get(layout.journal_entry(pipeline, receipt.sequence))
+    return body is not None and digest(body) == receipt.digest
+
+
+def refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
+    """Notice a journal that does not have what is committed."""
+    receipt = history.receipt
+    if receipt is not None and not has(store, pipeline, history, receipt):
+        raise JournalLost(
+            f"entry {receipt.sequence} of journal {receipt.journal} is committed to the "
+            "table, but the journal does not have it as it was; put the folder back from a "
+            f"backup, {NEW_JOURNAL}",
+            path=store.describe(layout.journal_folder(pipeline)),
+        )
+
+
+def refuse_beside(
+    pipeline: str, source_uris: Mapping[str, str], beside: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Notice pipelines of the same configuration and table that want to read our sources, too.
+
+    They may have no journal yet, and neither may we: at a start one of us would give way.
+    """
+    for other, theirs in beside.items():
+        for name, uri in source_uris.items():
+            met = next(
+                (each for each in theirs.values() if place_of(each).meets(place_of(uri))), None
+            )
+            if other != pipeline and met is not None:
+                raise SourceTaken(
+                    f"pipeline {other!r} of the same table is to read {met}, and source {name!r} "
+                    f"is {uri}: files that lie in both would be ingested twice, and one of the two "
+                    "pipelines is refused. Choose folders that do not lie in each other, or write "
+                    "to another table",
+                    pipeline=other,
+                )
+
+
+def refuse_closed(store: Reader, pipeline: str, *, heir: str | None) -> None:
+    """Notice a journal that another pipeline has taken over."""
+    if heir is not None:
+        raise JournalLost(
+            f"pipeline {heir!r} has taken this journal over; call the pipeline {heir!r}",
+            path=store.describe(layout.journal_folder(pipeline)),
+        )
+
+
+def refuse_half_moved(store: Reader, pipeline: str, history: History) -> None:
+    """Notice a source of which the journal does not know yet where all of its files lie."""
+    if history.moving is not None and history.sequence < history.awaits:
+        raise JournalLost(
+            f"the journal has yet to learn where the files of source {history.moving!r} lie; run "
+            f"blizzard source set {history.moving} --same-files --yes again, it finishes that",
+            path=store.describe(layout.journal_folder(pipeline)),
+        )
+
+
+def refuse_half_begun(store: Reader, pipeline: str, *, sequence: int, awaits: int) -> None:
+    """Notice a journal that is not wholly begun: what it knows is in entries that are to come."""
+    if 0 <= sequence < awaits:
+        raise JournalLost(
+            "a new journal was begun and does not know yet what it takes over; run the same "
+            "blizzard journal new again, it finishes that",
+            path=store.describe(layout.journal_folder(pipeline)),
+        )
+
+
+def refuse_other_names(
+    store: Reader, pipeline: str, source_uris: Mapping[str, str], known_as: Mapping[str, str]
+) -> None:
+    """Notice files that this journal knows by another source's name: a file has one name."""
+    known = [(place_of(uri), uri, name) for uri, name in known_as.items()]
+    for name, uri in source_uris.items():
+        place = place_of(uri)
+        if any(name == before and place.same(there) for there, _uri, before in known):
+            continue
+        for there, read, before in known:
+            if name == before or not place.meets(there):
+                continue
+            path = store.describe(layout.journal_folder(pipeline))
+            if place.same(there):
+                raise JournalLost(
+                    f"the source {uri} has been read as {before!r} and is now called {name!r}, "
+                    f"so it would be ingested a second time; call it {before!r}",
+                    path=path,
+                )
+            raise JournalLost(
+                f"the source {name!r} is {uri}, and {read} has been read as {before!r}: files that "
+                f"lie in both would be ingested a second time; {_how_to_read_other_folders(read)}",
+                path=path,
+            )
+
+
+def refuse_moved(
+    store: Reader, pipeline: str, source_uris: Mapping[str, str], known_at: Mapping[str, str]
+) -> None:
+    """Notice a source that is at another place now: its files are known by their names there."""
+    for name, uri in source_uris.items():
+        before = known_at.get(name, uri)
+        if before == uri or place_of(before).same(place_of(uri)):
+            continue
+        path = store.describe(layout.journal_folder(pipeline))
+        if place_of(before).meets(place_of(uri)):
+            raise SourceMoved(
+                f"source {name!r} has been read from {before} and is now {uri}: the same files "
+                "would have other names, and be ingested a second time; "
+                f"{_how_to_read_part(before, uri)}",
+                path=path,
+            )
+        raise SourceMoved(
+            f"source {name!r} has been read from {before} and is now {uri}: a file there would be "
+            "taken for the one of the same name that is in the table. If the same files lie "
+            f"there now, say so with blizzard source set {name} --same-files; if they are other "
+            f"files, give the source another name than {name!r} under sources:",
+            path=path,
+        )
+
+
+def _how_to_read_part(before: str, now: str) -> str:
+    """Say how a source goes on whose path became narrower or wider. Pure but for links."""
+    outer, inner = place_of(before), place_of(now)
+    if not outer.holds(inner):
+        return _how_to_read_other_folders(before)
+    first, *rest = inner.folders[len(outer.folders) :]
+    pattern = "/".join([f"{first[:-1]}[{first[-1]}]", *rest, "**"])
+    return (
+        "to read only that folder, keep the outer one and name it with a pattern: "
+        f"{before.rstrip('/')}/{pattern}"
+    )
+
+
+def _how_to_read_other_folders(before: str) -> str:
+    return f"keep {before} as it is, and add each other folder under sources: by a name of its own"

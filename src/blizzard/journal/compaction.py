@@ -1,0 +1,101 @@
+"""Writing down what a journal says, so that the next start need not read every entry.
+
+Nothing here is needed for a batch to have happened, so nothing here may fail one.
+"""
+
+from dataclasses import dataclass
+
+from blizzard.journal import snapshot
+from blizzard.journal.ingested import SegmentRef, merged, to_merge, write_segment
+from blizzard.journal.state import History
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.storage.store import Store
+
+EVERY_ENTRIES = 100
+"""Entries after which a snapshot is written."""
+EVERY_NAMES = 5000
+"""Names that are held in memory before they are written to a segment."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Keeper:
+    """Keeps the snapshot and the segments of one pipeline up with its journal."""
+
+    store: Store
+    pipeline: str
+    clock: Clock
+    _not_before: int = 0
+
+    def is_due(self, history: History) -> bool:
+        """Say whether enough has happened since the last snapshot."""
+        if history.sequence < self._not_before:
+            return False
+        since = history.sequence - (history.kept or 0)
+        return since >= EVERY_ENTRIES or len(history.recent) >= EVERY_NAMES
+
+    def keep(self, history: History) -> None:
+        """Write the segments and the snapshot; what they replace is removed after that."""
+        # Should this fail, the next try is some batches away.
+        self._not_before = history.sequence + EVERY_ENTRIES // 10
+        if history.journal is None or history.digest is None or history.last is None:
+            return
+        self._write_names(history)
+        before = history.kept
+        snapshot.write(
+            self.store,
+            self.pipeline,
+            snapshot.Snapshot(
+                format=snapshot.FORMAT_2 if history.marks_empty else snapshot.FORMAT,
+                journal=history.journal,
+                sequence=history.sequence,
+                digest=history.digest,
+                last=history.last.sequence,
+                source_names=history.source_names,
+                source_uris=history.source_uris,
+                since={name: at.isoformat() for name, at in history.since.items()},
+                awaits=history.awaits,
+                heir=history.heir,
+                unfinished=tuple(
+                    snapshot.Remembered(record=known.record, at=known.at.isoformat())
+                    for known in history.unfinished.values()
+                ),
+                segments=tuple(
+                    SegmentRef(id=each.id, names=each.names, digest=each.digest)
+                    for each in history.segments
+                ),
+            ),
+        )
+        history.kept = history.sequence
+        self._not_before = 0
+        if before is not None and before != history.sequence:
+            self.store.delete(layout.snapshot(self.pipeline, before))
+        self._remove_stale(history)
+
+    def spill(self, history: History) -> None:
+        """Move names out of memory while a long journal is read."""
+        if len(history.recent) >= EVERY_NAMES:
+            self._write_names(history)
+
+    def _write_names(self, history: History) -> None:
+        if history.recent:
+            names = [history.recent[key] for key in sorted(history.recent)]
+            segment = write_segment(self.store, self.pipeline, names, self.clock.fresh_id())
+            history.segments = [*history.segments, segment]
+            history.recent = {}
+        if not history.segments:
+            return
+        number = to_merge(history.segments)
+        if number > 1:
+            old = history.segments[-number:]
+            names_in_order = merged(self.store, self.pipeline, old)
+            one = write_segment(self.store, self.pipeline, names_in_order, self.clock.fresh_id())
+            history.segments = [*history.segments[:-number], one]
+
+    def _remove_stale(self, history: History) -> None:
+        """Remove what the new snapshot does not name, also what a dead process left behind."""
+        ours = {each.id for each in history.segments}
+        listed = self.store.objects(layout.known_folder(self.pipeline))
+        for path in [facts.path for facts in listed]:
+            if path.rpartition("/")[2].partition(".")[0] not in ours:
+                self.store.delete(path)

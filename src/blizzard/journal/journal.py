@@ -1,0 +1,403 @@
+"""The append-only record of batches; appending entry N is the commit point of batch N.
+
+Entries are written with create-only writes and each repeats the digest of the one before, so two
+runs cannot both append entry N, and a journal that was rolled back or patched is noticed.
+"""
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from blizzard.journal.checks import SourceTaken, admit, refuse_rivals, unread
+from blizzard.journal.compaction import Keeper
+from blizzard.journal.fence import refuse_collected, withdraw_stray
+from blizzard.journal.protocol import agree_on_protocol, require_handoff
+from blizzard.journal.shared_sources import unconfirmed
+from blizzard.journal.state import (
+    History,
+    Lookup,
+    entry_numbers,
+    read_entries,
+    read_receipt,
+    rebuild,
+)
+from blizzard.model.files import Known
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import (
+    Entry,
+    Handoff,
+    SourceRecord,
+    Started,
+    decode_entry,
+    decode_started,
+    encode,
+)
+from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
+from lakebed.retry import Backoff
+from lakebed.storage.store import AlreadyThere, Store
+
+TRIES = 6
+MAINTENANCE = ("gc", "redo", "retry")
+"""Entries of an operator's hand, which a batch goes after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What a run puts into each of its entries."""
+
+    pipeline: str
+    run: str
+    handoff: Handoff
+    source_uris: Mapping[str, str]
+    table_schema: dict[str, Any]
+    partition_columns: tuple[str, ...]
+
+
+class Journal:
+    """One pipeline's journal, opened for appending."""
+
+    def __init__(
+        self,
+        store: Store,
+        identity: Identity,
+        history: History,
+        clock: Clock,
+        pause: Callable[[float], object] = time.sleep,
+        guard: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`guard` raises where this run may not write any more; it is asked before each try."""
+        self._store = store
+        self._identity = identity
+        self._history = history
+        self._clock = clock
+        self._pause = pause
+        self._guard = guard
+        self._in_doubt: tuple[Entry, bytes] | None = None
+        self._noted = -1
+        """The batch whose start this process has written down."""
+        self._note_left = -1
+        """The batch of which there is a note, be it this process's or an earlier one's."""
+        self._unseen: Mapping[str, str] = {}
+        """Sources that are new to the journal, until the other pipelines were asked of them."""
+        self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
+
+    @property
+    def id(self) -> str:
+        """Name the journal: a UUID drawn when it was created."""
+        if self._history.journal is None:
+            raise AssertionError("a journal has a name once it is open")
+        return self._history.journal
+
+    @property
+    def sequence(self) -> int:
+        """Say which entry is the last."""
+        return self._history.sequence
+
+    @property
+    def last(self) -> Entry:
+        """Give the last entry with files: the only one that may have to be handed off again.
+
+        Where there is none yet, it is the entry that opened the journal.
+        """
+        if self._history.last is None:
+            raise AssertionError("an open journal has an entry")
+        return self._history.last
+
+    def check_protocol(self) -> None:
+        """See that the table's hand-off is still ours: somebody may have changed it meanwhile."""
+        require_handoff(self._store, self._identity.handoff)
+
+    @property
+    def unfinished(self) -> Mapping[str, Known]:
+        """Give the source files that failed, or of which a part is unread, by their keys."""
+        return self._history.unfinished
+
+    def since(self, source: str) -> datetime | None:
+        """Say when a source was first read; None where it never was."""
+        return self._history.first_read(
+            self._store, self._identity.pipeline, source, now=self._clock.now()
+        )
+
+    def lookup(self) -> Lookup:
+        """Give the way to ask what is known of source files, best in the order of their names."""
+        return self._history.lookup(self._store, self._identity.pipeline)
+
+    @property
+    def rebuilt(self) -> str | None:
+        """Say why every entry was read at the start; None where a snapshot was enough."""
+        return self._history.rebuilt
+
+    @property
+    def snapshot_is_due(self) -> bool:
+        """Say whether so much has happened that a snapshot is worth its writing."""
+        return self._keeper.is_due(self._history)
+
+    def keep_snapshot(self) -> None:
+        """Write down what the journal says; a start reads this and what comes after."""
+        self._keeper.keep(self._history)
+
+    def rebuild(self, why: str) -> None:
+        """Read every entry again, because the names that were derived from them are damaged."""
+        fresh = rebuild(
+            self._store,
+            self._identity.pipeline,
+            receipt=self._history.receipt,
+            why=why,
+            spill=self._keeper.spill,
+        )
+        if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest) and not (
+            self._only_maintained_since()
+        ):
+            raise JournalLost(
+                "the journal is not the one that this run has written to; put it back from a "
+                "backup, and run one blizzard per pipeline",
+                path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
+            )
+        self._history = fresh
+
+    def _only_maintained_since(self) -> bool:
+        """Whether nobody but an operator's commands has appended to what this run has written."""
+        since = [
+            entry
+            for entry, _body in read_entries(self._store, self._identity.pipeline, self.sequence)
+        ]
+        return (
+            bool(since)
+            and since[0].previous == self._history.digest
+            and all(entry.kind in MAINTENANCE for entry in since)
+        )
+
+    def open_with(self, log_knows_pipeline: Callable[[], bool]) -> None:
+        """Make the journal ready: write the protocol and entry 0 where they are missing.
+
+        A journal is created only where nothing says that there has been one: otherwise every
+        source file would be ingested a second time.
+        """
+        agree_on_protocol(self._store, self._identity.handoff)
+        if self._in_doubt is not None:
+            self.settle()
+        self._unseen = unread(self._identity.source_uris, self._history) or self._unseen
+        try:
+            self._admit(log_knows_pipeline)
+            if self.sequence < 0 or unread(self._identity.source_uris, self._history):
+                self._append("batch" if self.sequence >= 0 else "open", (), (), ())
+            # What is about to be read is written down before it is looked again: of two pipelines
+            # that begin to read the same in one moment, one looks after both have written.
+            ours = unconfirmed(self._history)
+            refuse_rivals(self._store, self._identity.pipeline, self._unseen, ours)
+        except SourceTaken:
+            self._give_way()
+            raise
+        self._unseen = {}
+
+    def _admit(self, log_knows_pipeline: Callable[[], bool]) -> None:
+        admit(
+            self._store,
+            pipeline=self._identity.pipeline,
+            source_uris=self._identity.source_uris,
+            history=self._history,
+            log_knows_pipeline=log_knows_pipeline,
+        )
+
+    def _give_way(self) -> None:
+        """Take back that sources are read of which nothing was read yet: another reads them."""
+        opening, pipeline = unconfirmed(self._history), self._identity.pipeline
+        if opening is None:
+            for name in self._unseen:
+                if name in self._history.source_uris:
+                    self._append("moved", (), (), (), withdrawn=name)
+            return
+        self._guard()
+        if (
+            read_receipt(self._store, pipeline) is None
+            and entry_numbers(self._store, pipeline) == [0]
+            and self._store.get(layout.journal_entry(pipeline, 0)) == encode(opening)
+        ):
+            self._store.delete(layout.journal_entry(pipeline, 0))
+            self._history = History()
+
+    def append(
+        self,
+        sources: tuple[SourceRecord, ...],
+        files: tuple[FinishedFile, ...],
+        dlq: tuple[str, ...] = (),
+    ) -> Entry:
+        """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
+        return self._append("batch", sources, files, dlq)
+
+    def catch_up(self) -> int:
+        """Learn what an operator's commands have appended beside this run; return how many entries.
+
+        A source may be quiet for days: without this, a redo would wait for the next batch. An
+        entry of another run is a JournalConflict.
+        """
+        learned = 0
+        while True:
+            path = layout.journal_entry(self._identity.pipeline, self.sequence + 1)
+            body = self._store.get(path)
+            if body is None:
+                return learned
+            self._history.learn(self._of_maintenance(path, body), body)
+            learned += 1
+
+    def started_before(self) -> Started:
+        """Say how often the next batch was started by processes that died with it."""
+        path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
+        body = self._store.get(path)
+        if body is None:
+            return Started()
+        self._note_left = self.sequence + 1
+        return decode_started(body, path)
+
+    def note_start(self, note: Started) -> None:
+        """Write down that files of the next batch are about to be read, once in a process."""
+        if self._noted != self.sequence + 1:
+            path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
+            self._store.replace(path, encode(note))
+            self._noted = self._note_left = self.sequence + 1
+
+    def forget_start(self) -> None:
+        """Take this process's start of the next batch back: it has not died with it.
+
+        A start that stays counted makes later ones take fewer files, and loses nothing by itself.
+        """
+        if self._noted != self.sequence + 1:
+            return
+        with contextlib.suppress(LakeError):
+            found = self.started_before()
+            note = replace(
+                found,
+                starts=max(0, found.starts - 1),
+                alone_starts=max(0, found.alone_starts - 1),
+            )
+            path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
+            if note.starts:
+                self._store.replace(path, encode(note))
+            else:
+                # Deleting takes no room: a full disk may be why the batch came to nothing.
+                self._store.delete(path)
+                self._note_left = -1
+            self._noted = -1
+
+    def settle(self) -> Entry | None:
+        """Find out what became of an entry whose write had no answer, by writing it again.
+
+        One run never tries two different bodies for one entry, so the same bytes are written.
+        """
+        if self._in_doubt is None:
+            return None
+        return self._write(*self._in_doubt)
+
+    def withdraw(self, entry: Entry) -> None:
+        """Take an entry of this run back if another journal stands in the place of this one."""
+        with contextlib.suppress(LakeError):  # Whoever reads it refuses it, and says why.
+            withdraw_stray(self._store, entry)
+
+    def _append(
+        self,
+        kind: Literal["open", "batch", "moved"],
+        sources: tuple[SourceRecord, ...],
+        files: tuple[FinishedFile, ...],
+        dlq: tuple[str, ...],
+        *,
+        withdrawn: str | None = None,
+    ) -> Entry:
+        identity = self._identity
+        uris = {name: uri for name, uri in identity.source_uris.items() if name != withdrawn}
+        entry = Entry(
+            kind=kind,
+            pipeline=identity.pipeline,
+            journal=self._history.journal or str(self._clock.fresh_id()),
+            sequence=self.sequence + 1,
+            run=identity.run,
+            created=self._clock.now().isoformat(),
+            previous=self._history.digest,
+            handoff=identity.handoff,
+            source_uris=uris,
+            table_schema=identity.table_schema,
+            partition_columns=identity.partition_columns,
+            sources=tuple(self.with_attempts(record) for record in sources),
+            files=files,
+            dlq=dlq,
+            moved=withdrawn,
+        )
+        return self._write(entry, encode(entry))
+
+    def with_attempts(self, record: SourceRecord) -> SourceRecord:
+        """Say how often a file has failed, so that it rests longer each time."""
+        before = self.unfinished.get(record.key)
+        if record.failure is None or before is None or before.record.failure is None:
+            return record
+        if record.gone:
+            return record  # It was not tried again.
+        attempts = before.record.failure.attempts + 1
+        return replace(
+            record,
+            failure=replace(record.failure, attempts=attempts),
+            redo=before.record.redo,
+        )
+
+    def _write(self, entry: Entry, body: bytes) -> Entry:
+        """Write the entry until its fate is known: ours, or somebody else's.
+
+        Where a clean-up came first, ours goes after it, unless that took a file of ours.
+        """
+        while (first := self._try(entry, body)) is not None:
+            self._in_doubt = None
+            self._history.learn(*first)
+            refuse_collected(first[0], entry)
+            entry = replace(entry, sequence=self.sequence + 1, previous=self._history.digest)
+            body = encode(entry)
+        self._in_doubt = None
+        self._history.learn(entry, body)
+        if self._note_left >= 0:
+            # The note has served. One that stays behind is never read again.
+            with contextlib.suppress(LakeError):
+                self._store.delete(layout.batch_started(entry.pipeline, self._note_left))
+        self._noted = self._note_left = -1
+        return entry
+
+    def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:
+        """Write the entry in its place, or give the clean-up's that stands there already."""
+        path = layout.journal_entry(entry.pipeline, entry.sequence)
+        self._in_doubt = (entry, body)
+        for attempt in range(1, TRIES + 1):
+            self._guard()
+            try:
+                if isinstance(self._store.create(path, body), AlreadyThere):
+                    return self._check_ours(path, body)
+                break
+            except LakeError as error:
+                if attempt == TRIES or not error.retryable:
+                    raise
+                self._pause(Backoff(limit_secs=20).wait(attempt, random.random))
+        return None
+
+    def _check_ours(self, path: str, body: bytes) -> tuple[Entry, bytes] | None:
+        """Tell our own write, whose answer was lost, from a clean-up's and from another run's."""
+        stored = self._store.get(path)
+        if stored == body:
+            # The answer may have been lost before the write was put on disk.
+            self._store.sync(path)
+            return None
+        if stored is None:
+            raise StoreUnavailable("an entry that exists cannot be read", path=path)
+        return self._of_maintenance(path, stored), stored
+
+    def _of_maintenance(self, path: str, stored: bytes) -> Entry:
+        """Return an entry that an operator's command has appended; another run's is an error."""
+        other = decode_entry(stored, path)
+        if other.kind in MAINTENANCE:
+            return other
+        raise JournalConflict(
+            f"another blizzard (run {other.run}, {other.created}) has appended entry "
+            f"{other.sequence} ({other.kind}) of pipeline {other.pipeline}; this one stops and "
+            "publishes nothing. Run one blizzard per pipeline",
+            path=self._store.describe(path),
+        )

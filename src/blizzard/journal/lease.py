@@ -1,0 +1,290 @@
+"""A run's turn at a pipeline: whoever starts second is told; whoever was taken over from stops."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
+from blizzard.journal.lease_record import (
+    Life,
+    Machine,
+    Standing,
+    Writer,
+    encode_writer,
+    is_gone,
+    life_of,
+    read_writer,
+    standing,
+)
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.errors import JournalConflict, LakeError
+from lakebed.storage.store import AlreadyThere, Reader, Store
+from lakebed.telemetry.events import Emit
+
+BEAT_SECS = 10.0
+"""Seconds between two renewals of the note: a GET and a PUT for each running pipeline."""
+LOOKS = 7
+"""How often a note that may be alive is looked at, half a beat apart: three beats and a half."""
+LONGEST_BEAT_SECS = 60.0
+"""Whatever a note says, its beat is not waited for longer."""
+
+
+class Claim:
+    """A run's turn at a pipeline: taken once, renewed while it lasts, given back at the end."""
+
+    def __init__(
+        self,
+        pipeline: str,
+        run: str,
+        *,
+        machine: Machine,
+        clock: Clock,
+        emit: Emit,
+        wait: Callable[[float], bool],
+        every: float | None = None,
+    ) -> None:
+        self.every = BEAT_SECS if every is None else every
+        self._pipeline = pipeline
+        self._run = run
+        self._machine = machine
+        self._clock = clock
+        self._emit = emit
+        self._wait = wait
+        self._path = layout.writer(pipeline)
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+        self._note: Writer | None = None
+        self._lost_to: Writer | None = None
+        self._wrote: datetime | None = None
+
+    def take(self, store: Store) -> bool:
+        """Become the writer, or learn that another one is; False if a stop came while we waited.
+
+        A run that is alive is a JournalConflict. Taking again what is taken changes nothing.
+        """
+        while self._note is None:
+            found = read_writer(store, self._pipeline)
+            if found is not None and not found.ended and found.run != self._run:
+                if not self._is_free(store, found):
+                    return False
+                watched, found = found, read_writer(store, self._pipeline)
+                if found is not None and found.run != watched.run:
+                    continue  # Somebody else was quicker.
+            mine = self._our_note(found)
+            wrote = self._clock.now()
+            if found is None:
+                if isinstance(store.create(self._path, encode_writer(mine)), AlreadyThere):
+                    continue  # Somebody began in this moment: look again.
+            else:
+                store.replace(self._path, encode_writer(mine))
+            if standing(mine, read_writer(store, self._pipeline)) is Standing.OURS:
+                with self._lock:
+                    self._store, self._note, self._wrote = store, mine, wrote
+        return True
+
+    def ahead(self) -> timedelta:
+        """Return by how much our clock is ahead of the store's, which times our note; else zero."""
+        with self._lock:
+            if self._store is None or self._wrote is None:
+                return timedelta(0)
+            found = self._store.head(self._path)
+            if found is None:
+                return timedelta(0)
+            return max(timedelta(0), self._wrote - found.modified)
+
+    def check(self) -> None:
+        """See that nobody has taken over, before something becomes visible.
+
+        A note that cannot be read says nothing: the journal decides anyway.
+        """
+        store, note = self._store, self._note
+        if store is None or note is None:
+            return
+        if self._lost_to is None:
+            with contextlib.suppress(LakeError):
+                self._heed(note, read_writer(store, self._pipeline))
+        if self._lost_to is not None:
+            raise JournalConflict(
+                f"another blizzard has taken over this pipeline ({self._lost_to.who()}) while "
+                "this one gave no sign of life; this one stops and publishes nothing. "
+                "Run one blizzard per pipeline",
+                path=store.describe(self._path),
+            )
+
+    def beat(self) -> None:
+        """Show that we are alive; a note of a run that has taken over is left as it is."""
+        with self._lock:
+            if self._store is None or self._note is None or self._lost_to is not None:
+                return
+            try:
+                found = read_writer(self._store, self._pipeline)
+                if self._heed(self._note, found) is Standing.OURS:
+                    renewed = replace(self._note, beat=self._note.beat + 1)
+                    wrote = self._clock.now()
+                    self._store.replace(self._path, encode_writer(renewed))
+                    self._note, self._wrote = renewed, wrote
+            except LakeError as error:
+                self._emit(BeatFailed(pipeline=self._pipeline, code=error.code, error=str(error)))
+
+    def give_back(self, *, keep: bool) -> None:
+        """Say in the note that we have ended, or take it away where it need not be kept."""
+        with self._lock:
+            store, note = self._store, self._note
+            self._store = self._note = None
+            if store is None or note is None or self._lost_to is not None:
+                return
+            # The note that we leave behind is waited for by the next start, and harms nobody.
+            with contextlib.suppress(LakeError):
+                found = read_writer(store, self._pipeline)
+                if found is None or found.run != self._run:
+                    return
+                if keep:
+                    store.replace(self._path, encode_writer(replace(note, ended=True)))
+                else:
+                    store.delete(self._path)
+
+    def _is_free(self, store: Store, found: Writer) -> bool:
+        """Find out whether a run that has not ended is alive; False if a stop came first."""
+        if is_gone(found, self._machine):
+            self._tell_taken_over(found, "its process is gone")
+            return True
+        every = min(found.every, LONGEST_BEAT_SECS)
+        self._emit(
+            OtherWriterWatched(
+                pipeline=self._pipeline, other=found.who(), seconds=LOOKS * every / 2
+            )
+        )
+        for _ in range(LOOKS):
+            if self._wait(every / 2):
+                return False
+            now = read_writer(store, self._pipeline)
+            if now is None or now.ended:
+                return True
+            if (now.run, now.beat) != (found.run, found.beat):
+                raise JournalConflict(
+                    f"another blizzard writes this pipeline and is alive: {now.who()}; "
+                    "this one stops and publishes nothing. Run one blizzard per pipeline, "
+                    "or end the other one first",
+                    path=store.describe(self._path),
+                )
+        self._tell_taken_over(found, f"it gave no sign of life for {LOOKS * every / 2:.0f} s")
+        return True
+
+    def _tell_taken_over(self, other: Writer, why: str) -> None:
+        self._emit(TakenOver(pipeline=self._pipeline, other=other.who(), why=why))
+
+    def _our_note(self, found: Writer | None) -> Writer:
+        process = os.getpid()
+        return Writer(
+            run=self._run,
+            turn=1 if found is None else found.turn + 1,
+            host=self._machine.host,
+            process=process,
+            machine=self._machine.id,
+            born=self._machine.born(process),
+            since=self._clock.now().isoformat(timespec="seconds"),
+            every=self.every,
+        )
+
+    def _heed(self, note: Writer, found: Writer | None) -> Standing:
+        """Remember for good that another has taken over."""
+        where = standing(note, found)
+        if where is Standing.LOST:
+            self._lost_to = found
+        return where
+
+
+def refuse_while_written(
+    store: Reader,
+    pipeline: str,
+    *,
+    machine: Machine,
+    wait: Callable[[float], object],
+    watching: Callable[[Writer], object],
+) -> None:
+    """Let nothing be done to a pipeline that a run writes: a JournalConflict says which run.
+
+    One on this machine is known to live; the beat of one elsewhere is watched, and whoever waits
+    is told. It reads only.
+    """
+    found = read_writer(store, pipeline)
+    refuse_while_alive_here(store, pipeline, machine=machine)
+    if found is None or life_of(found, machine) is not Life.UNKNOWN:
+        return
+    watching(found)
+    for _ in range(LOOKS):
+        wait(min(found.every, LONGEST_BEAT_SECS) / 2)
+        now = read_writer(store, pipeline)
+        if now is None or now.ended:
+            return
+        if (now.run, now.beat) != (found.run, found.beat):
+            raise _is_written(store, pipeline, now)
+
+
+def refuse_while_alive_here(store: Reader, pipeline: str, *, machine: Machine) -> None:
+    """Let nothing be done to a pipeline whose run lives on this machine, frozen or not.
+
+    Its beat would be missed while it sleeps; its process is there. It reads only.
+    """
+    found = read_writer(store, pipeline)
+    if found is not None and life_of(found, machine) is Life.ALIVE:
+        raise _is_written(store, pipeline, found)
+
+
+def _is_written(store: Reader, pipeline: str, writer: Writer) -> JournalConflict:
+    return JournalConflict(
+        f"a blizzard writes pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
+        "Nothing was done",
+        path=store.describe(layout.writer(pipeline)),
+    )
+
+
+@contextmanager
+def turn_of(
+    store: Store,
+    pipeline: str,
+    run: str,
+    *,
+    machine: Machine,
+    clock: Clock,
+    emit: Emit,
+    wait: Callable[[float], object],
+) -> Iterator[None]:
+    """Hold a pipeline while a command changes it, as a run would that writes it.
+
+    A run that is alive is a JournalConflict. One that sleeps finds that it was taken over from,
+    whenever it wakes, and writes nothing more.
+    """
+    refuse_while_alive_here(store, pipeline, machine=machine)
+
+    def waits(seconds: float) -> bool:
+        wait(seconds)
+        return False  # A command is ended by a signal alone.
+
+    claim = Claim(pipeline, run, machine=machine, clock=clock, emit=emit, wait=waits)
+    claim.take(store)
+    with renewed(claim, keep=lambda: True):
+        yield
+
+
+@contextmanager
+def renewed(claim: Claim, *, keep: Callable[[], bool]) -> Iterator[None]:
+    """Let a claim beat while the block runs, whatever the block does, and give it back."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(claim.every):
+            claim.beat()
+
+    thread = threading.Thread(target=beat, name="beat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        claim.give_back(keep=keep())

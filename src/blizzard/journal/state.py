@@ -1,0 +1,355 @@
+"""What a journal says up to now: who we are, where we are, which files are known.
+
+A start reads the newest snapshot and the entries after it. Snapshots and segments are derived:
+where one is missing, damaged, or does not match its entry, every entry is read instead. An entry
+that cannot be read stops the run.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import count
+
+from blizzard.journal import snapshot
+from blizzard.journal.ingested import Blocks, Cursor, KnownBroken, Segment, needs_mark, open_segment
+from blizzard.model.files import Known, Name
+from lakebed import layout
+from lakebed.documents.entry import (
+    Entry,
+    Receipt,
+    SourceRecord,
+    decode_entry,
+    decode_receipt,
+    digest,
+)
+from lakebed.errors import DocumentUnreadable, StoreUnavailable
+from lakebed.storage.store import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What the journal says of a source file: how it was left, and what of it is in the table."""
+
+    unfinished: Known | None = None
+    """It failed, or a stop left a part of it unread."""
+    finished: Name | None = None
+    """All of it is in the table, as the object it was then."""
+
+
+UNKNOWN = Before()
+
+
+def _step(peak: datetime | None, at: datetime) -> timedelta:
+    """Return by how much a time is earlier than the latest one that was told."""
+    return timedelta(0) if peak is None else max(timedelta(0), peak - at)
+
+
+@dataclass(slots=True)
+class History:
+    """The entries up to now, as far as later batches need to know them."""
+
+    receipt: Receipt | None = None
+    """What penguin has committed last, read before the entries."""
+    journal: str | None = None
+    sequence: int = -1
+    digest: str | None = None
+    """The digest of the last entry, which the next one repeats."""
+    source_names: dict[str, str] = field(default_factory=dict)
+    """Under which name each source has been read, by its URI: all that its files may lie at."""
+    source_uris: dict[str, str] = field(default_factory=dict)
+    """Where each source was read last, by its name."""
+    opening: Entry | None = None
+    """Entry 0, where it was read: of a long journal a snapshot stands for it."""
+    since: dict[str, datetime] = field(default_factory=dict)
+    """When each source was first read, by its name, as far as no clock contradicts it."""
+    opened: datetime | None = None
+    """When the store says that entry 0 was written, once somebody has asked."""
+    peak: datetime | None = None
+    """The latest time that an entry tells."""
+    stepped_back: timedelta = timedelta(0)
+    """By how much a later entry told an earlier time: so far, at least, the clock was ahead."""
+    last: Entry | None = None
+    awaits: int = 0
+    """The last entry that a journal with inherited knowledge needs before it may go on."""
+    moving: str | None = None
+    """The source that was moved last, as far as entries since the snapshot tell."""
+    heir: str | None = None
+    """The pipeline that has taken this journal over."""
+    unfinished: dict[str, Known] = field(default_factory=dict)
+    """Files that failed, or of which a part is unread."""
+    recent: dict[str, Name] = field(default_factory=dict)
+    """Files that are done since the segments were written."""
+    segments: list[Segment] = field(default_factory=list)
+    """Files that are done, the oldest segment first."""
+    marks_empty: bool = False
+    """Whether names are marked that gave no row though they have bytes, or the other way round."""
+    kept: int | None = None
+    """The entry of the snapshot that this was read from, or that was written last."""
+    rebuilt: str | None = None
+    """Why the snapshot was of no use; None where it was, or where there was none."""
+    blocks: Blocks = field(default_factory=Blocks)
+
+    def learn(self, entry: Entry, body: bytes) -> None:
+        """Move on by one entry; one that does not follow the last is an error."""
+        path = layout.journal_entry(entry.pipeline, entry.sequence)
+        if entry.sequence != self.sequence + 1 or entry.previous != self.digest:
+            raise DocumentUnreadable(
+                "this entry does not follow the one before it: the journal was changed by hand "
+                "or rolled back; put it back from a backup, or begin a new journal with "
+                "blizzard journal new",
+                path=path,
+            )
+        if self.journal not in (None, entry.journal):
+            raise DocumentUnreadable("this entry belongs to another journal", path=path)
+        self.journal = entry.journal
+        self.sequence = entry.sequence
+        self.digest = digest(body)
+        at = datetime.fromisoformat(entry.created)
+        self._heed_clock(at)
+        for name, first in (entry.inherits.since if entry.inherits else {}).items():
+            self.since.setdefault(name, datetime.fromisoformat(first))
+        learn_sources(entry, self.source_names, self.source_uris)
+        for name in entry.source_uris:
+            self.since.setdefault(name, at)
+        self.awaits = entry.awaits or self.awaits
+        self.moving = entry.moved or self.moving
+        self.opening = entry if entry.sequence == 0 else self.opening
+        self.heir = entry.heir or self.heir
+        if entry.files or self.last is None:
+            self.last = entry
+        for record in entry.sources:
+            if record.gone:
+                self._forget(record.key, at)
+            elif record.failure is None and record.complete:
+                self._finish(record)
+                self.unfinished.pop(record.key, None)
+            else:
+                self.unfinished[record.key] = Known(record=record, at=at)
+
+    def _heed_clock(self, at: datetime) -> None:
+        """Take back what a clock that was ahead has told of the sources that are known so far."""
+        more = _step(self.peak, at) - self.stepped_back
+        if more > timedelta(0):
+            self.stepped_back += more
+            self.since = {name: first - more for name, first in self.since.items()}
+        self.peak = at if self.peak is None else max(self.peak, at)
+
+    def first_read(
+        self, store: Reader, pipeline: str, source: str, *, now: datetime
+    ) -> datetime | None:
+        """Return when a source was first read; None where it never was.
+
+        Our own clock may have been ahead then, and a window that is counted from there would hide
+        what should be in it. So the earliest time counts that the entries, our clock now, or the
+        store tell: of the sources of entry 0, when that was written.
+        """
+        at = self.since.get(source)
+        if at is None:
+            return None
+        is_first = at <= min(self.since.values())
+        at -= max(timedelta(0), _step(self.peak, now) - self.stepped_back)
+        if is_first:
+            if self.opened is None:
+                found = store.head(layout.journal_entry(pipeline, 0))
+                self.opened = at if found is None else found.modified
+            at = min(at, self.opened)
+        return at
+
+    def _finish(self, record: SourceRecord) -> None:
+        name = Name(key=record.key, size=record.size, etag=record.etag, empty=record.gave_no_row)
+        self.recent[record.key] = name
+        self.marks_empty = self.marks_empty or needs_mark(name)
+
+    def _forget(self, key: str, at: datetime) -> None:
+        """Wait no more for a file that is gone; should it come back, it is a new one.
+
+        What of it is in the table, or was given up there, stays known: it must come once.
+        """
+        known = self.unfinished.pop(key, None)
+        if known is not None and (known.record.redo or known.record.records_read):
+            left = replace(known.record, gone=True, retry=False)
+            self.unfinished[key] = Known(record=left, at=at)
+
+    def lookup(self, store: Reader, pipeline: str) -> "Lookup":
+        """Give the way to ask for many names; asked in their order, it costs one pass."""
+        return Lookup(self, store, pipeline)
+
+
+def learn_sources(entry: Entry, names: dict[str, str], uris: dict[str, str]) -> None:
+    """Enter where an entry says that sources are: names by URI, all that were, and URIs by name."""
+    gone = entry.moved
+    if gone is not None and entry.source_uris.get(gone) != uris.get(gone):
+        # Its files are not where they were: whoever reads that folder reads others.
+        for left in [uri for uri, name in names.items() if name == gone]:
+            del names[left]
+        uris.pop(gone, None)
+    for name, uri in entry.source_uris.items():
+        names[uri] = name
+        uris[name] = uri
+
+
+class Lookup:
+    """Answers what the journal knows of a name, from memory or from the segments."""
+
+    def __init__(self, history: History, store: Reader, pipeline: str) -> None:
+        self._history = history
+        self._store = store
+        self._pipeline = pipeline
+        self._segments: list[Segment] = []
+        self._cursors: list[Cursor] = []
+
+    def __call__(self, key: str) -> Before:
+        """Say what is known of a source file."""
+        if self._segments is not self._history.segments:
+            self._open(self._history.segments)
+        finished = self._history.recent.get(key)
+        if finished is None:
+            answers = (cursor.find(key) for cursor in self._cursors)
+            finished = next((name for name in answers if name is not None), None)
+        unfinished = self._history.unfinished.get(key)
+        if unfinished is not None and unfinished.record.redo:
+            finished = None  # The files with its rows are gone: it is to be read again.
+        if finished is None and unfinished is None:
+            return UNKNOWN
+        return Before(unfinished=unfinished, finished=finished)
+
+    def _open(self, segments: list[Segment]) -> None:
+        """Begin with other segments: names have moved there from memory since the last answer."""
+        self._segments = segments
+        # The newest segment is asked first: what it says was said later.
+        self._cursors = [
+            Cursor(self._store, self._pipeline, segment, self._history.blocks)
+            for segment in reversed(segments)
+        ]
+
+
+Spill = Callable[[History], None]
+"""Writes the names that are held in memory to a segment, so that they need not be."""
+
+
+def read_history(store: Reader, pipeline: str, *, spill: Spill | None = None) -> History:
+    """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
+    # The receipt first: the journal only grows, so what is in the receipt must be in it.
+    receipt = read_receipt(store, pipeline)
+    try:
+        history = _from_snapshot(store, pipeline)
+    except (snapshot.SnapshotBroken, KnownBroken) as broken:
+        return rebuild(store, pipeline, receipt=receipt, why=str(broken), spill=spill)
+    history.receipt = receipt
+    _read_on(store, pipeline, history, spill)
+    return history
+
+
+def rebuild(
+    store: Reader,
+    pipeline: str,
+    *,
+    receipt: Receipt | None,
+    why: str,
+    spill: Spill | None = None,
+) -> History:
+    """Read every entry of a journal, because what was derived from them is of no use."""
+    history = History(receipt=receipt, rebuilt=why)
+    _read_on(store, pipeline, history, spill)
+    return history
+
+
+def read_entries(store: Reader, pipeline: str, after: int = -1) -> Iterator[tuple[Entry, bytes]]:
+    """Give the entries of a journal in their order, each with its bytes, up to the last one."""
+    for number in count(after + 1):
+        path = layout.journal_entry(pipeline, number)
+        body = store.get(path)
+        if body is None and _is_beyond(store, pipeline, number):
+            # It was written since, or it is missing.
+            body = store.get(path)
+            if body is None:
+                raise StoreUnavailable("an entry that was listed cannot be read", path=path)
+        if body is None:
+            return
+        yield decode_entry(body, path), body
+
+
+def _is_beyond(store: Reader, pipeline: str, missing: int) -> bool:
+    """Say whether there is a missing entry after all; with a later one there, it is a gap."""
+    # The missing one is listed, too, if it is there by now.
+    listed = entry_numbers(store, pipeline, after=missing - 1)
+    if listed and listed[0] != missing:
+        raise DocumentUnreadable(
+            f"entry {missing} is missing, and this one is there; put it back from a backup, or "
+            "begin a new journal with blizzard journal new",
+            path=layout.journal_entry(pipeline, listed[0]),
+        )
+    return bool(listed)
+
+
+def _read_on(store: Reader, pipeline: str, history: History, spill: Spill | None) -> None:
+    for entry, body in read_entries(store, pipeline, history.sequence):
+        history.learn(entry, body)
+        if spill is not None:
+            spill(history)
+
+
+def _from_snapshot(store: Reader, pipeline: str) -> History:
+    """Start from the newest snapshot that matches its entry, or from nothing where none is."""
+    found = snapshot.read_latest(store, pipeline)
+    if found is None:
+        return History()
+    path = layout.journal_entry(pipeline, found.sequence)
+    body = store.get(path)
+    if body is None or digest(body) != found.digest:
+        raise snapshot.SnapshotBroken("a snapshot does not match its entry", path=path)
+    entry = decode_entry(body, path)
+    return History(
+        journal=found.journal,
+        sequence=found.sequence,
+        digest=found.digest,
+        source_names=dict(found.source_names),
+        # The entry says where its sources were read; of others the name was last read where the
+        # snapshot says so last.
+        source_uris={
+            **{name: uri for uri, name in found.source_names.items()},
+            **found.source_uris,
+            **entry.source_uris,
+        },
+        since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
+        peak=datetime.fromisoformat(entry.created),
+        last=entry if found.last == found.sequence else _read_entry(store, pipeline, found.last),
+        awaits=found.awaits,
+        heir=found.heir,
+        unfinished=_by_key(found),
+        segments=[open_segment(store, pipeline, ref) for ref in found.segments],
+        marks_empty=found.format == snapshot.FORMAT_2,
+        kept=found.sequence,
+    )
+
+
+def _by_key(found: snapshot.Snapshot) -> dict[str, Known]:
+    return {
+        each.record.key: Known(record=each.record, at=datetime.fromisoformat(each.at))
+        for each in found.unfinished
+    }
+
+
+def _read_entry(store: Reader, pipeline: str, sequence: int) -> Entry:
+    path = layout.journal_entry(pipeline, sequence)
+    body = store.get(path)
+    if body is None:
+        raise DocumentUnreadable("this entry is missing; put it back from a backup", path=path)
+    return decode_entry(body, path)
+
+
+def entry_numbers(store: Reader, pipeline: str, *, after: int = -1) -> list[int]:
+    """List which entries a journal has past a number."""
+    start = layout.journal_entry(pipeline, after) if after >= 0 else None
+    return sorted(
+        number
+        for facts in store.objects(layout.journal_folder(pipeline), after=start)
+        if (number := layout.entry_sequence(facts.path)) is not None and number > after
+    )
+
+
+def read_receipt(store: Reader, pipeline: str) -> Receipt | None:
+    """Read what penguin has committed last; None before the first commit."""
+    path = layout.receipt(pipeline)
+    body = store.get(path)
+    return None if body is None else decode_receipt(body, path)

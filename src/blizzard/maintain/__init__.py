@@ -1,0 +1,1 @@
+"""An operator's orders that write: gc, redo, a new journal."""

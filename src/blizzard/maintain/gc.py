@@ -1,0 +1,261 @@
+"""Files that nobody will ever name: found, written down in the journal, and only then deleted.
+
+An attempt that died leaves files. They are garbage if they carry this pipeline's mark and if no
+entry of any journal, no meta and nothing in the Delta log names them. A batch may be on its way
+that will name some of them, so what is deleted is first written into a `gc` entry, which is
+create-only like all others: either the batch was first, and then its files are named and stay, or
+it sees the `gc` entry and must not name what that took.
+
+Some leftovers nobody can name: files that the store's library had not finished, and what newer
+snapshots replace. They need no entry, only their age: whoever still wrote to one of them would
+notice that it is gone, and write it again.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from uuid import UUID
+
+from blizzard.journal.checks import refuse_half_begun
+from blizzard.journal.fence import append_beside
+from blizzard.journal.snapshot import Snapshot, SnapshotBroken, read_latest
+from blizzard.maintain.references import Books, last_part, mark_of, named_by_metas, read_books
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry
+from lakebed.errors import JournalConflict
+from lakebed.listing import sort
+from lakebed.storage.store import ObjectFacts, Reader, Store
+
+CONCURRENT = 16
+TRIES = 3
+WRITING = timedelta(hours=1)
+"""A file that nobody has written to for so long has no writer, whatever age is asked for."""
+
+LogNames = Callable[[], frozenset[str]]
+"""Reads every file that the Delta log names; an error where it cannot be read whole."""
+
+
+class Kind(StrEnum):
+    """What a piece of garbage is."""
+
+    DATA = "data"
+    OUTBOX = "outbox"
+    DEAD_LETTERS = "dead_letters"
+    STARTED_NOTE = "started_note"
+    UNFINISHED = "unfinished"
+    REPLACED = "replaced"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One object that nobody names."""
+
+    path: str
+    size: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a look at a table directory has found of one pipeline."""
+
+    garbage: tuple[Piece, ...] = ()
+    """Nobody names it, and it is old enough."""
+    promised: tuple[Piece, ...] = ()
+    """An earlier `gc` entry names it, and it is still there."""
+    young: tuple[Piece, ...] = ()
+    """Nobody names it yet; a running batch still may."""
+    leftovers: tuple[Piece, ...] = ()
+    """Nobody can ever name it, and nobody has written to it for long enough."""
+    left_alone: int = 0
+    """Data files that nobody names and that do not carry this pipeline's mark."""
+    last: Entry | None = None
+    """The last entry of the journal; None where there is no journal."""
+    digest: str | None = None
+    awaits: int = 0
+    """The entry that the journal needs before anything may be appended to it."""
+
+
+def look(
+    store: Reader, pipeline: str, log_names: LogNames, *, now: datetime, older_than: timedelta
+) -> Found:
+    """Find the garbage of a pipeline. Whatever cannot be read stops the look.
+
+    The listing comes first: what it shows, and an entry has named by the time the journals are
+    read, is named.
+    """
+    listed = list(store.objects())
+    books = read_books(store, pipeline)
+    leftovers, too_young = _leftovers(store, pipeline, listed, now=now, older_than=older_than)
+    if books.last is None:
+        return Found(leftovers=leftovers, young=too_young)
+    named = books.named | named_by_metas(store, listed) | log_names()
+    garbage: list[Piece] = []
+    promised: list[Piece] = []
+    young: list[Piece] = list(too_young)
+    left_alone = 0
+    for facts in listed:
+        kind = _kind(facts, pipeline, books.last.sequence)
+        if kind is None or _is_named(facts.path, kind, pipeline, named):
+            continue
+        piece = Piece(path=facts.path, size=facts.size, kind=kind)
+        if facts.path in books.deleted:
+            promised.append(piece)
+        elif kind in (Kind.DATA, Kind.OUTBOX) and not _is_ours(store, facts, pipeline, books):
+            left_alone += kind is Kind.DATA
+        elif not _is_done(facts, kind, books.last) and now - born(facts) < older_than:
+            young.append(piece)
+        else:
+            garbage.append(piece)
+    return Found(
+        garbage=tuple(garbage),
+        promised=tuple(promised),
+        young=tuple(young),
+        leftovers=leftovers,
+        left_alone=left_alone,
+        last=books.last,
+        digest=books.digest,
+        awaits=books.awaits,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What was deleted."""
+
+    pieces: tuple[Piece, ...]
+    entry: int | None
+    """The entry that names them; None where only an earlier one's work was finished."""
+
+
+def collect(
+    store: Store, pipeline: str, log_names: LogNames, *, clock: Clock, older_than: timedelta
+) -> Collected:
+    """Write down what is garbage, then delete it; after a crash, the next one finishes that."""
+    for _try in range(TRIES):
+        found = look(store, pipeline, log_names, now=clock.now(), older_than=older_than)
+        free = found.promised + found.leftovers
+        if not found.garbage or found.last is None:
+            return Collected(pieces=_deleted(store, free), entry=None)
+        entry = _entry(found.last, found.digest, found.garbage, clock)
+        refuse_half_begun(store, pipeline, sequence=found.last.sequence, awaits=found.awaits)
+        if append_beside(store, entry):
+            gone = _deleted(store, free + found.garbage)
+            return Collected(pieces=gone, entry=entry.sequence)
+        # A batch was first, and it may have named what we took for garbage: look again.
+    raise JournalConflict(
+        "batches are journaled faster than the garbage can be written down; nothing was deleted, "
+        "try again",
+        path=store.describe(layout.journal_folder(pipeline)),
+    )
+
+
+def born(facts: ObjectFacts) -> datetime:
+    """Say when an object was made: by its name or by the store, whichever is later. Pure."""
+    stem = facts.path.rpartition("/")[2].partition(".")[0]
+    try:
+        named = datetime.fromtimestamp((UUID(stem[-36:]).int >> 80) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return facts.modified
+    return max(named, facts.modified)
+
+
+def _leftovers(
+    store: Reader,
+    pipeline: str,
+    listed: Iterable[ObjectFacts],
+    *,
+    now: datetime,
+    older_than: timedelta,
+) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    """Find what nobody can ever name: what may go, and what is too young for that."""
+    try:
+        newest = read_latest(store, pipeline)
+    except SnapshotBroken:
+        newest = None  # Which one is in use is not known, so all of them stay.
+    found = [
+        (facts, Kind.UNFINISHED)
+        for facts in store.unfinished()
+        if layout.belongs_to(pipeline, sort.finished_name(facts.path))
+    ]
+    found += [
+        (facts, Kind.REPLACED) for facts in listed if _is_replaced(facts.path, pipeline, newest)
+    ]
+    old: list[Piece] = []
+    young: list[Piece] = []
+    for facts, kind in found:
+        is_old = now - born(facts) >= max(older_than, WRITING)
+        (old if is_old else young).append(Piece(path=facts.path, size=facts.size, kind=kind))
+    return tuple(old), tuple(young)
+
+
+def _is_replaced(path: str, pipeline: str, newest: Snapshot | None) -> bool:
+    """Whether an object is derived from the journal, and the newest snapshot does without. Pure."""
+    if newest is None:
+        return False
+    number, segment = layout.snapshot_sequence(pipeline, path), layout.known_segment(pipeline, path)
+    if number is not None:
+        return number != newest.sequence
+    return segment is not None and segment not in {each.id for each in newest.segments}
+
+
+def _is_done(facts: ObjectFacts, kind: Kind, last: Entry) -> bool:
+    """Whether an object is garbage at any age: the note of a batch that is journaled. Pure."""
+    number = layout.started_sequence(last.pipeline, facts.path)
+    return kind is Kind.STARTED_NOTE and number is not None and number <= last.sequence
+
+
+def _kind(facts: ObjectFacts, pipeline: str, last: int) -> Kind | None:
+    """Say what an object would be if nobody named it; None for what is never garbage. Pure."""
+    path = facts.path
+    if layout.file_id(path) is not None:
+        return Kind.DATA
+    if layout.outbox_file(pipeline, path) is not None:
+        return Kind.OUTBOX
+    if path.rpartition("/")[0] == layout.dead_letter_folder(pipeline):
+        return Kind.DEAD_LETTERS if layout.is_dead_letters(path) else None
+    number = layout.started_sequence(pipeline, path)
+    # The note of a batch that is still to be journaled is in use, unless a crash left it empty.
+    is_over = number is not None and (number <= last or facts.size == 0)
+    return Kind.STARTED_NOTE if is_over else None
+
+
+def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bool:
+    match kind:
+        case Kind.DATA:
+            return path in named
+        case Kind.OUTBOX:
+            return layout.outbox_file(pipeline, path) in named
+        case Kind.DEAD_LETTERS:
+            return last_part(path) in named
+        case Kind.STARTED_NOTE | Kind.UNFINISHED | Kind.REPLACED:
+            return False
+
+
+def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, books: Books) -> bool:
+    """Say whether a file carries the mark of this pipeline and of a journal that is here.
+
+    What another journal of this pipeline named is not known if that journal is lost.
+    """
+    mark = mark_of(store, facts)
+    return mark is not None and mark[0] == pipeline and mark[1] in books.journals
+
+
+def _entry(last: Entry, last_digest: str | None, pieces: tuple[Piece, ...], clock: Clock) -> Entry:
+    """Build the entry; it changes nothing of what the last one says of the table."""
+    return last.successor(
+        "gc",
+        previous=last_digest,
+        run=str(clock.fresh_id()),
+        created=clock.now().isoformat(),
+        deleted=tuple(sorted(piece.path for piece in pieces)),
+    )
+
+
+def _deleted(store: Store, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="gc") as pool:
+        list(pool.map(lambda piece: store.delete(piece.path), pieces))
+    return pieces

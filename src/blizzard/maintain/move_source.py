@@ -1,0 +1,201 @@
+"""A source whose files lie at another place now: told to the journal, so that they stay known.
+
+A file is known by its name below the source's folder, and as the object that was read: size and
+e-tag. Files that are moved or copied keep name and size, and get another e-tag. So a `moved` entry
+says where the source is from now on and, for each file that is found there, which object it is.
+`inherited` entries right after it go on where one entry does not hold them all. Until the last of
+them is there a start is refused, and the same command begins again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from blizzard.discover.filter import why_not_ours
+from blizzard.journal.checks import (
+    refuse_closed,
+    refuse_half_begun,
+    refuse_half_moved,
+    refuse_other_names,
+    refuse_rivals,
+    refuse_rolled_back,
+)
+from blizzard.journal.fence import append_beside
+from blizzard.journal.state import Before, History
+from blizzard.maintain.new_journal import in_chunks
+from blizzard.maintain.old_journal import inherited
+from blizzard.model.settings import SourceSettings
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, SourceRecord, decode_entry, digest, encode
+from lakebed.errors import JournalConflict, LakeError, StoreUnavailable, Whose
+from lakebed.locations import place_of, written_out
+from lakebed.storage.store import ObjectFacts, Reader, Store
+
+
+class NothingToMove(LakeError):
+    """The journal does not know a source of this name, or it cannot have been moved there."""
+
+    code = "nothing_to_move"
+    whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """The files at a source's new place, compared with what the journal knows by their names."""
+
+    before: str
+    """Where the source was read so far."""
+    now: str
+    same: int = 0
+    """Known, with the same size: they count as the files that were read."""
+    changed: int = 0
+    """Known, with another size: they count as changed."""
+    new: int = 0
+    """Not known: they are read."""
+    records: tuple[SourceRecord, ...] = ()
+    """What the journal has to learn."""
+
+
+def compare(
+    store: Reader, pipeline: str, source: SourceSettings, history: History, place: Reader
+) -> Compared | None:
+    """Compare what lies at a source's place with the journal; None where it is known to be there.
+
+    Raise what speaks against the source being there.
+    """
+    before, now = _checked(store, pipeline, source, history)
+    if place_of(before).same(place_of(now)) and history.sequence >= history.awaits:
+        return None
+    counts = {"same": 0, "changed": 0, "new": 0}
+    records: list[SourceRecord] = []
+    lookup = history.lookup(store, pipeline)
+    for facts in _in_order(place):
+        known = lookup(f"{source.name}:{facts.path}")
+        found = standing(known, facts)
+        if found == "new" and why_not_ours(facts.path, source) is not None:
+            continue
+        counts[found] += 1
+        if found == "same":
+            records += to_learn(known, facts)
+    return Compared(before=before, now=now, records=tuple(records), **counts)
+
+
+def standing(known: Before, facts: ObjectFacts) -> str:
+    """Return what a file at the new place is, by its name and size. Pure."""
+    sizes = {
+        *((known.finished.size,) if known.finished is not None else ()),
+        *((known.unfinished.record.size,) if known.unfinished is not None else ()),
+    }
+    if not sizes:
+        return "new"
+    return "same" if facts.size in sizes else "changed"
+
+
+def to_learn(known: Before, facts: ObjectFacts) -> tuple[SourceRecord, ...]:
+    """Return what an entry has to say of a known file, so that it stays known. Pure.
+
+    What was seen of it last counts, if it fits: a later version that failed, before the one that
+    is in the table.
+    """
+    last, done = known.unfinished, known.finished
+    if last is not None and last.record.size == facts.size:
+        if last.record.etag == facts.etag:
+            return ()
+        return (inherited(replace(last.record, etag=facts.etag)),)
+    if done is None or done.etag == facts.etag:
+        return ()
+    source, _, path = done.key.partition(":")
+    read = SourceRecord(source=source, path=path, size=facts.size, etag=facts.etag)
+    return (read,) if last is None else (read, inherited(last.record))
+
+
+def move(
+    store: Store,
+    pipeline: str,
+    source: SourceSettings,
+    history: History,
+    place: Reader,
+    *,
+    clock: Clock,
+) -> Compared | None:
+    """Write down where a source is; doing so again changes nothing, or finishes what was begun."""
+    found = compare(store, pipeline, source, history, place)
+    if found is None:
+        return None
+    first, *rest = in_chunks(found.records) or ((),)
+    entry = _last(store, pipeline, history).successor(
+        "moved",
+        previous=history.digest,
+        run=str(clock.fresh_id()),
+        created=clock.now().isoformat(),
+        sources=first,
+        source_uris={**history.source_uris, source.name: found.now},
+        moved=source.name,
+        follows=len(rest),
+    )
+    _append(store, entry)
+    for chunk in rest:
+        entry = entry.successor(
+            "inherited",
+            previous=digest(encode(entry)),
+            run=entry.run,
+            created=entry.created,
+            sources=chunk,
+        )
+        _append(store, entry)
+    return found
+
+
+def _checked(
+    store: Reader, pipeline: str, source: SourceSettings, history: History
+) -> tuple[str, str]:
+    """Return where a source was and is; raise what keeps it from having been moved."""
+    path = store.describe(layout.journal_folder(pipeline))
+    refuse_rolled_back(store, pipeline, history)
+    refuse_closed(store, pipeline, heir=history.heir)
+    if history.moving is None:
+        refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    elif history.moving != source.name:
+        refuse_half_moved(store, pipeline, history)
+    before, now = history.source_uris.get(source.name), written_out(source.uri)
+    if before is None:
+        known = ", ".join(sorted(history.source_uris)) or "none yet"
+        raise NothingToMove(
+            f"the journal does not know a source {source.name!r}, so nothing of it can have been "
+            f"moved; it knows: {known}",
+            path=path,
+        )
+    if place_of(before).meets(place_of(now)) and not place_of(before).same(place_of(now)):
+        raise NothingToMove(
+            f"{before} and {now} lie in each other: the same files would have other names there. "
+            "blizzard --dry-run says how to read a part of a source, or more than it",
+            path=path,
+        )
+    others = {uri: name for uri, name in history.source_names.items() if name != source.name}
+    refuse_other_names(store, pipeline, {source.name: now}, others)
+    refuse_rivals(store, pipeline, {source.name: now}, None)
+    return before, now
+
+
+def _in_order(place: Reader) -> Iterable[ObjectFacts]:
+    """List every object of a place by its name. Of an object store they are sorted in memory."""
+    if place.local_root is not None:
+        return place.in_order()
+    return sorted(place.objects(), key=lambda facts: facts.path)
+
+
+def _last(store: Reader, pipeline: str, history: History) -> Entry:
+    path = layout.journal_entry(pipeline, history.sequence)
+    body = store.get(path)
+    if body is None:
+        raise StoreUnavailable("the last entry cannot be read", path=store.describe(path))
+    return decode_entry(body, path)
+
+
+def _append(store: Store, entry: Entry) -> None:
+    if not append_beside(store, entry):
+        raise JournalConflict(
+            "another entry stands there by now; stop every blizzard of this pipeline and run the "
+            "same command again",
+            path=store.describe(layout.journal_entry(entry.pipeline, entry.sequence)),
+        )

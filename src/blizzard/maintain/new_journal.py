@@ -1,0 +1,217 @@
+"""A new journal in the place of one that is lost, rolled back, or left behind by a rename.
+
+A new journal is one that penguin accepts beside what is committed: a receipt names it with entry
+0, and that receipt is written last. Until then, and after a crash at any moment, both programs
+refuse to go on, and the same command finishes what was begun. The old journal is kept.
+
+Knowledge is taken over by value: entries of the kind `inherited` repeat which source files are in
+the table. So a new journal never depends on an old one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blizzard.journal.journal import Identity
+from blizzard.journal.protocol import agree_on_protocol
+from blizzard.journal.state import read_receipt
+from blizzard.maintain.old_journal import (
+    LastCommitted,
+    Past,
+    begun,
+    check_past,
+    id_of,
+    opening_of,
+    past_of,
+)
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Lineage, Receipt, SourceRecord, digest, encode
+from lakebed.errors import JournalConflict
+from lakebed.storage.store import AlreadyThere, Reader, Store
+
+CHUNK = 5000
+"""How many source files one `inherited` entry repeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """A journal that was begun."""
+
+    journal: str
+    entries: int
+    files: int
+    """How many source files it knows."""
+    kept: str | None
+    """Where the journal that stood in its place is kept."""
+
+
+def begin_empty(
+    store: Store, identity: Identity, last_committed: LastCommitted, clock: Clock
+) -> Renewed:
+    """Begin a journal that knows nothing; doing so again finishes what was begun."""
+    agree_on_protocol(store, identity.handoff)
+    opening = _begun_empty(store, identity.pipeline, last_committed)
+    kept = None
+    if opening is None:
+        kept = _set_aside(store, identity.pipeline)
+        opening = _open(identity, clock, source_uris=identity.source_uris, lineage=None)
+    return _write(store, opening, (), kept)
+
+
+def take_over(
+    store: Store, identity: Identity, old: str, last_committed: LastCommitted, clock: Clock
+) -> Renewed:
+    """Begin a journal that knows what another one knew; doing so again finishes what was begun."""
+    agree_on_protocol(store, identity.handoff)
+    past = past_of(store, identity.pipeline, old)
+    check_past(store, identity, old, past, last_committed)
+    kept = None
+    if old == identity.pipeline:
+        opening = begun(store, opening_of(store, old), old)
+        if opening is None:
+            kept = _set_aside(store, old)
+    else:
+        opening = begun(store, opening_of(store, identity.pipeline), old)
+        if opening is None and _has_entries(store, identity.pipeline):
+            raise JournalConflict(
+                f"pipeline {identity.pipeline!r} has a journal of its own already",
+                path=store.describe(layout.journal_folder(identity.pipeline)),
+            )
+        _close(store, past, identity.pipeline, clock)
+    chunks = in_chunks([record for key in sorted(past.records) for record in past.records[key]])
+    if opening is None:
+        lineage = Lineage(
+            pipeline=old,
+            journal=past.last.journal,
+            sequence=past.last.sequence,
+            digest=past.digest,
+            entries=len(chunks),
+            since=past.since,
+        )
+        uris = {**past.source_uris, **identity.source_uris}
+        opening = _open(identity, clock, source_uris=uris, lineage=lineage)
+    return _write(store, opening, chunks, kept)
+
+
+def in_chunks(records: Sequence[SourceRecord]) -> tuple[tuple[SourceRecord, ...], ...]:
+    """Divide records into what one entry repeats, in their order. Pure."""
+    return tuple(tuple(records[start : start + CHUNK]) for start in range(0, len(records), CHUNK))
+
+
+def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) -> Entry | None:
+    """Give entry 0 of an empty journal that an earlier try has begun, if it is one.
+
+    It stands alone, and neither receipt nor log know of entries after it.
+    """
+    opening, receipt = opening_of(store, pipeline), read_receipt(store, pipeline)
+    if opening is None or receipt is None or opening.inherits is not None:
+        return None
+    alone = _numbers(store, layout.journal_folder(pipeline)) == [0]
+    fresh = receipt.journal != opening.journal or receipt.sequence == 0
+    known = last_committed(pipeline, opening.journal)
+    return opening if alone and fresh and known is None else None
+
+
+def _has_entries(store: Reader, pipeline: str) -> bool:
+    return bool(_numbers(store, layout.journal_folder(pipeline)))
+
+
+def _numbers(store: Reader, folder: str) -> list[int]:
+    listed = (layout.entry_sequence(facts.path) for facts in store.objects(folder))
+    return sorted(number for number in listed if number is not None)
+
+
+def _set_aside(store: Store, pipeline: str) -> str | None:
+    """Move a journal out of the way: every object is copied before the first one goes.
+
+    Entry 0 goes first: a journal without it is refused by both programs, however much is left.
+    """
+    folder = layout.journal_folder(pipeline)
+    listed = sorted(facts.path for facts in store.objects(folder))
+    if not listed:
+        return None
+    target = layout.journal_aside(pipeline, id_of(store, listed, pipeline))
+    for path in listed:
+        body = store.get(path)
+        copy = f"{target}/{path.rpartition('/')[2]}"
+        if body is None:
+            continue
+        if isinstance(store.create(copy, body), AlreadyThere) and store.get(copy) != body:
+            raise JournalConflict(
+                "another object is kept under this name already", path=store.describe(copy)
+            )
+    for path in listed:
+        store.delete(path)
+    return store.describe(target)
+
+
+def _close(store: Store, past: Past, heir: str, clock: Clock) -> None:
+    """End the old journal, so that whoever still writes to it is refused."""
+    if past.heir == heir:
+        return
+    entry = past.last.successor(
+        "closed",
+        previous=past.digest,
+        run=str(clock.fresh_id()),
+        created=clock.now().isoformat(),
+        heir=heir,
+    )
+    _create(store, entry)
+
+
+def _open(
+    identity: Identity, clock: Clock, *, source_uris: Mapping[str, str], lineage: Lineage | None
+) -> Entry:
+    return Entry(
+        kind="open",
+        pipeline=identity.pipeline,
+        journal=str(clock.fresh_id()),
+        sequence=0,
+        run=identity.run,
+        created=clock.now().isoformat(),
+        previous=None,
+        handoff=identity.handoff,
+        source_uris=source_uris,
+        table_schema=identity.table_schema,
+        partition_columns=identity.partition_columns,
+        inherits=lineage,
+    )
+
+
+def _write(
+    store: Store, opening: Entry, chunks: tuple[tuple[SourceRecord, ...], ...], kept: str | None
+) -> Renewed:
+    """Write entry 0, what is inherited, and last the receipt that makes penguin accept it."""
+    body = _create(store, opening)
+    first = digest(body)
+    last = opening
+    for chunk in chunks:
+        last = last.successor(
+            "inherited",
+            previous=digest(body),
+            run=opening.run,
+            created=opening.created,
+            sources=chunk,
+        )
+        body = _create(store, last)
+    receipt = read_receipt(store, opening.pipeline)
+    if receipt is None or receipt.journal != opening.journal:
+        written = Receipt(journal=opening.journal, sequence=0, digest=first)
+        store.replace(layout.receipt(opening.pipeline), encode(written))
+    return Renewed(
+        journal=opening.journal,
+        entries=1 + len(chunks),
+        files=len({record.key for chunk in chunks for record in chunk}),
+        kept=kept,
+    )
+
+
+def _create(store: Store, entry: Entry) -> bytes:
+    """Write an entry in its place; the same bytes may be there already, others may not."""
+    path, body = layout.journal_entry(entry.pipeline, entry.sequence), encode(entry)
+    if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
+        raise JournalConflict(
+            "another entry stands there; stop every blizzard of this pipeline and try again",
+            path=store.describe(path),
+        )
+    return body

@@ -1,0 +1,212 @@
+"""What an old journal knew, for the one that takes its place. It looks only."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from blizzard.journal.checks import refuse_moved, refuse_other_names
+from blizzard.journal.journal import Identity
+from blizzard.journal.state import learn_sources, read_receipt
+from blizzard.maintain.references import entries_in
+from lakebed import layout
+from lakebed.documents.entry import Entry, SourceRecord, decode_entry, digest
+from lakebed.documents.pending_meta import decode_meta
+from lakebed.errors import JournalConflict, JournalLost, LakeError
+from lakebed.storage.store import Reader
+
+LastCommitted = Callable[[str, str], int | None]
+"""Asks the Delta log for the last committed entry of a pipeline's journal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What an old journal knows."""
+
+    last: Entry
+    digest: str
+    records: Mapping[str, tuple[SourceRecord, ...]]
+    """By key, all that it knows of each source file, as inherited entries repeat it in order."""
+    source_uris: Mapping[str, str]
+    """Where each source was read last, by its name."""
+    source_names: Mapping[str, str]
+    """Under which name each source has been read, by its URI."""
+    since: Mapping[str, str]
+    """When each source was first read, by its name."""
+    heir: str | None = None
+    """The pipeline that has taken it over already."""
+
+    @property
+    def in_table(self) -> int:
+        """Count the source files that are in the table."""
+        return sum(_is_in_table(records) for records in self.records.values())
+
+
+def past_of(store: Reader, pipeline: str, old: str) -> Past:
+    """Read what an old journal knows: where it stands or, of our own, where it is kept."""
+    opening = opening_of(store, pipeline)
+    if old == pipeline:
+        half = begun(store, opening, old)
+        if half is not None and half.inherits is not None:
+            return _past(store, layout.journal_aside(old, half.inherits.journal))
+        if opening is None:
+            return _past(store, _kept_folder(store, old))
+    return _past(store, layout.journal_folder(old))
+
+
+def check_past(
+    store: Reader, identity: Identity, old: str, past: Past, last_committed: LastCommitted
+) -> None:
+    """Refuse to take over what is not committed yet, or what somebody else has taken over."""
+    if past.heir not in (None, identity.pipeline):
+        raise JournalConflict(
+            f"pipeline {past.heir!r} has taken the journal of {old!r} over already",
+            path=store.describe(layout.journal_folder(old)),
+        )
+    refuse_other_names(store, identity.pipeline, identity.source_uris, past.source_names)
+    refuse_moved(store, identity.pipeline, identity.source_uris, past.source_uris)
+    committed = last_committed(old, past.last.journal) or 0
+    if committed < past.last.sequence:
+        raise JournalConflict(
+            f"entries {committed + 1} to {past.last.sequence} of pipeline {old!r} are not "
+            "committed yet; let penguin commit them and try again",
+            path=store.describe(layout.journal_folder(old)),
+        )
+    if old == identity.pipeline:
+        _refuse_held(store, past)
+    else:
+        receipt = read_receipt(store, old)
+        if receipt is not None and receipt.sequence > past.last.sequence + 1:
+            raise JournalLost(
+                f"entry {receipt.sequence} of pipeline {old!r} is committed, and its journal ends "
+                f"at {past.last.sequence}: it was rolled back; put it back from a backup",
+                path=store.describe(layout.journal_folder(old)),
+            )
+
+
+def _refuse_held(store: Reader, past: Past) -> None:
+    """Notice files that penguin holds: it releases them by the journal that is about to go."""
+    held = [
+        facts.path
+        for facts in store.objects(layout.HELD)
+        if (body := store.get(facts.path)) is not None
+        and decode_meta(body, store.describe(facts.path)).journal == past.last.journal
+    ]
+    if held:
+        raise JournalConflict(
+            f"penguin holds {len(held)} files of this journal and could not release them any "
+            "more, while their source files count as read; see penguin held, and release or "
+            "discard them first, or begin with --empty",
+            path=store.describe(held[0]),
+        )
+
+
+def _past(store: Reader, folder: str) -> Past:
+    records: dict[str, tuple[SourceRecord, ...]] = {}
+    uris: dict[str, str] = {}
+    names: dict[str, str] = {}
+    since: dict[str, str] = {}
+    last: tuple[Entry, str] | None = None
+    heir = None
+    for entry, body in entries_in(store, folder):
+        if entry.kind == "closed":
+            heir = entry.heir
+            continue
+        last = (entry, digest(body))
+        learn_sources(entry, names, uris)
+        earlier = entry.inherits.since if entry.inherits is not None else {}
+        since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
+        for record in entry.sources:
+            records[record.key] = with_record(records.get(record.key, ()), inherited(record))
+    if last is None:
+        raise JournalLost("there is no journal to take over", path=store.describe(folder))
+    return Past(
+        last=last[0],
+        digest=last[1],
+        records=records,
+        source_uris=uris,
+        source_names=names,
+        since=since,
+        heir=heir,
+    )
+
+
+def with_record(before: tuple[SourceRecord, ...], record: SourceRecord) -> tuple[SourceRecord, ...]:
+    """Return what is known of a source file once a journal has said one thing more of it. Pure.
+
+    A file may be in the table as one object, and have failed since as another: both are known, so
+    that the first is not read again when it is put back. What is in the table comes first.
+    """
+    if record.failure is None and record.complete:
+        return (record,)
+    return (*(each for each in before if each.failure is None and each.complete), record)
+
+
+def _is_in_table(records: tuple[SourceRecord, ...]) -> bool:
+    """Whether rows of a file are in the table, and none of its data files was given up. Pure."""
+    return not records[-1].redo and any(record.failure is None for record in records)
+
+
+def inherited(record: SourceRecord) -> SourceRecord:
+    """Keep what a later batch must know of a file; its lines are in the old journal's books. Pure.
+
+    So that the books of the new one balance, it counts none of them.
+    """
+    return replace(
+        record,
+        lines=0,
+        blank=0,
+        quarantined=0,
+        rows=0,
+        skipped=record.records_read,
+        dropped={},
+        unit=None,
+    )
+
+
+def opening_of(store: Reader, pipeline: str) -> Entry | None:
+    """Read entry 0 of a journal; None where there is none, or a damaged one."""
+    path = layout.journal_entry(pipeline, 0)
+    body = store.get(path)
+    if body is None:
+        return None
+    try:
+        return decode_entry(body, store.describe(path))
+    except LakeError:
+        return None  # It is damaged, as is the journal that is to be replaced.
+
+
+def begun(store: Reader, opening: Entry | None, old: str) -> Entry | None:
+    """Give entry 0 of a journal that an earlier try has begun to take over, if it is one.
+
+    One of which entries are committed was begun wholly, and may have come to harm since.
+    """
+    if opening is None or opening.inherits is None or opening.inherits.pipeline != old:
+        return None
+    receipt = read_receipt(store, opening.pipeline)
+    used = receipt is not None and receipt.journal == opening.journal and receipt.sequence > 0
+    return None if used else opening
+
+
+def _kept_folder(store: Reader, pipeline: str) -> str:
+    """Find where our own old journal is kept, or is being moved to: else the newest of them."""
+    listed = sorted(facts.path for facts in store.objects(layout.journal_folder(pipeline)))
+    if any(layout.entry_sequence(path) is not None for path in listed):
+        return layout.journal_aside(pipeline, id_of(store, listed, pipeline))
+    kept = sorted(
+        folder.rstrip("/")
+        for folder in store.folders(f"{layout.OURS}/{pipeline}")
+        if layout.is_journal_aside(folder)
+    )
+    return kept[-1] if kept else layout.journal_folder(pipeline)
+
+
+def id_of(store: Reader, listed: list[str], pipeline: str) -> str:
+    """Name the journal that is moved, by the first entry of it that can be read."""
+    for path in listed:
+        if layout.entry_sequence(path) is None:
+            continue
+        try:
+            return decode_entry(store.get(path) or b"", path).journal
+        except LakeError:
+            continue
+    receipt = read_receipt(store, pipeline)
+    return receipt.journal if receipt is not None else "unknown"

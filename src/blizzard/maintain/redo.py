@@ -1,0 +1,306 @@
+"""Source files whose rows are in data files that are not in the table: given up, and read again.
+
+penguin holds all that a work unit wrote when one of its files is missing, and every file of an
+entry that the table cannot hold; an operator may have discarded some. A `redo` entry names these
+files and their sources. blizzard takes it for the word that the sources are not done, and reads
+them again; penguin marks the files as gone for good in the very commit that settles the entry, so
+that they can never go in beside the rows that are read again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from blizzard.handoff.held_rows import GONE, HELD, Fates, notes
+from blizzard.journal.checks import refuse_closed, refuse_half_begun
+from blizzard.journal.fence import append_beside
+from blizzard.journal.state import History, read_entries, read_history
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage
+from lakebed.documents.pending_meta import HeldMeta
+from lakebed.errors import JournalConflict
+from lakebed.storage.store import Reader, Store
+
+MISSING = "file_missing"
+LOST = "output_lost"
+GIVEN_UP = "output_given_up"
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What an operator names: data files that are held or were discarded, or source files."""
+
+    files: frozenset[str] = frozenset()
+    """Data files, by their names or their paths."""
+    sources: frozenset[str] = frozenset()
+    """Source files by path, by `source:path` or by URI; data files by path."""
+
+    def names(self, file: str) -> bool:
+        """Whether a data file is one of those that are named."""
+        return not self.files.isdisjoint((file, layout.file_name(file))) or file in self.sources
+
+    def reads(self, record: SourceRecord, source_uris: Mapping[str, str]) -> bool:
+        """Whether a source file is one of those that are named."""
+        uri = f"{source_uris.get(record.source, '').rstrip('/')}/{record.path}"
+        return not self.sources.isdisjoint((record.path, record.key, uri))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What one work unit wrote, and its source files."""
+
+    entry: int
+    files: tuple[str, ...]
+    """The held files by their names."""
+    rows: int
+    sources: tuple[SourceRecord, ...]
+    why_not: str | None = None
+    """Why it cannot be read again; None where it can."""
+    lost: bool = True
+    """Whether a file is gone; otherwise its files are held or discarded for another reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The units whose rows are not in the table, and where the journal stands."""
+
+    units: tuple[Unit, ...] = ()
+    last: Entry | None = None
+    digest: str | None = None
+
+    @property
+    def ready(self) -> tuple[Unit, ...]:
+        """Give those that can be read again."""
+        return tuple(unit for unit in self.units if unit.why_not is None)
+
+
+def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = None) -> Found:
+    """Find the units of a pipeline whose rows are not in the table.
+
+    Those that an operator names or, where none is named, those that are held because a file is
+    gone.
+    """
+    missing: list[HeldMeta] = []
+    if wanted is None:
+        held = notes(store, pipeline, layout.HELD)
+        missing = [meta for meta in held if meta.code == MISSING]
+        wanted = Wanted(files=frozenset(layout.file_name(meta.filename) for meta in missing))
+    history = read_history(store, pipeline)
+    if not (wanted.files or wanted.sources) or history.sequence < 0:
+        return Found()
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    last, written = _written(store, pipeline, history, wanted)
+    marks = fates([name for unit in written for name in unit.names])
+    chosen = [unit for unit in written if unit.is_meant(marks)]
+    units = (_unit(store, pipeline, history, unit, marks, lost=bool(missing)) for unit in chosen)
+    known = {name for unit in chosen for name in unit.names}
+    others = [meta for meta in missing if layout.file_name(meta.filename) not in known]
+    return Found(units=(*units, *_of_other_journals(others)), last=last, digest=history.digest)
+
+
+def redo(
+    store: Store, pipeline: str, fates: Fates, *, clock: Clock, wanted: Wanted | None = None
+) -> tuple[Found, int | None]:
+    """Append the entry that lets the sources be read again; give what it says, and its number."""
+    for _try in range(TRIES):
+        found = look(store, pipeline, fates, wanted)
+        if not found.ready or found.last is None:
+            return found, None
+        entry = _redo_entry(found.last, found.digest, found.ready, clock)
+        if append_beside(store, entry):
+            for name in entry.redone:
+                # A note that stays behind counts for nothing: the entry names the file.
+                store.delete(layout.discarded_meta(name))
+            return found, entry.sequence
+    raise JournalConflict(
+        "batches are journaled faster than this can be written down; nothing was done, try again",
+        path=store.describe(layout.journal_folder(pipeline)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Written:
+    """What one work unit wrote, and what later entries say of it."""
+
+    entry: int
+    by_name: bool
+    """Whether one of its data files is named; otherwise one of its sources is."""
+    names: tuple[str, ...]
+    rows: int
+    sources: tuple[SourceRecord, ...]
+    given_up_by: int | None = None
+    """The entry that has its sources read again already."""
+    read_again: dict[str, int] = field(default_factory=dict)
+    """The entries that have read its sources since, by their paths."""
+
+    def is_meant(self, marks: Mapping[str, int | None]) -> bool:
+        """Whether it is one to judge: of a source's units only those that are not in the table."""
+        return self.by_name or any(marks.get(name) in (HELD, GONE) for name in self.names)
+
+
+def _written(
+    store: Reader, pipeline: str, history: History, wanted: Wanted
+) -> tuple[Entry | None, list[_Written]]:
+    """Find the units that are meant, and what became of their sources, in one pass."""
+    found: list[_Written] = []
+    by_name: dict[str, _Written] = {}
+    by_source: dict[str, list[_Written]] = {}
+    last: Entry | None = None
+    for entry, _body in read_entries(store, pipeline):
+        if entry.sequence > history.sequence:
+            break  # It was appended since the history was read: the next try sees both.
+        last = entry
+        for name in entry.redone:
+            if name in by_name:
+                by_name[name].given_up_by = entry.sequence
+        for record in entry.sources:
+            if record.failure is None:
+                for unit in by_source.get(record.key, ()):
+                    unit.read_again[record.path] = entry.sequence
+        for unit in _units_of(entry, wanted):
+            found.append(unit)
+            by_name |= dict.fromkeys(unit.names, unit)
+            for record in unit.sources:
+                by_source.setdefault(record.key, []).append(unit)
+    return last, found
+
+
+def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
+    """Give the units of an entry of which a file, or a source, is named."""
+    named = {file.unit for file in entry.files if wanted.names(file.filename)}
+    read = {
+        record.unit for record in entry.sources if wanted.reads(record, entry.source_uris)
+    } - named
+    for unit in sorted(named) + sorted(each for each in read if each is not None):
+        files = [file for file in entry.files if file.unit == unit]
+        if files:
+            yield _Written(
+                entry=entry.sequence,
+                by_name=unit in named,
+                names=tuple(layout.file_name(file.filename) for file in files),
+                rows=sum(file.record_count for file in files),
+                sources=tuple(
+                    record
+                    for record in entry.sources
+                    if record.unit == unit and record.failure is None
+                ),
+            )
+
+
+def _unit(
+    store: Reader,
+    pipeline: str,
+    history: History,
+    written: _Written,
+    marks: Mapping[str, int | None],
+    *,
+    lost: bool,
+) -> Unit:
+    return Unit(
+        entry=written.entry,
+        files=written.names,
+        rows=written.rows,
+        sources=written.sources,
+        why_not=_why_not(store, pipeline, history, written, marks, lost=lost),
+        lost=lost,
+    )
+
+
+def _of_other_journals(metas: list[HeldMeta]) -> Iterator[Unit]:
+    """Tell of what is held by a journal that is not there any more."""
+    together: dict[tuple[str | None, int | None, str | None], list[HeldMeta]] = {}
+    for meta in metas:
+        together.setdefault((meta.journal, meta.entry, meta.unit), []).append(meta)
+    for (_journal, entry, _unit_name), found in together.items():
+        yield Unit(
+            entry=entry or 0,
+            files=tuple(layout.file_name(meta.filename) for meta in found),
+            rows=sum(meta.record_count for meta in found),
+            sources=(),
+            why_not="the journal that named them was replaced",
+        )
+
+
+def _why_not(
+    store: Reader,
+    pipeline: str,
+    history: History,
+    written: _Written,
+    marks: Mapping[str, int | None],
+    *,
+    lost: bool,
+) -> str | None:
+    """Say why sources cannot be read again without a row twice; None where they can."""
+    committed = 0 if history.receipt is None else history.receipt.sequence
+    settled = _why_settled(written, {marks.get(name) for name in written.names}, committed, lost)
+    if settled is not None:
+        return settled
+    if any(record.skipped or not record.complete for record in written.sources):
+        return "a source file was read over several batches, and its other rows are in the table"
+    for path, entry in sorted(written.read_again.items()):
+        return f"entry {entry} has read {path} again"
+    lookup = history.lookup(store, pipeline)
+    for record in sorted(written.sources, key=lambda each: each.key):
+        done = lookup(record.key).finished
+        if done is None or (done.size, done.etag) != (record.size, record.etag):
+            return f"{record.path} is not known as it was read then"
+    return None
+
+
+def _why_settled(
+    written: _Written, found: set[int | None], committed: int, lost: bool
+) -> str | None:
+    """Say what has become of a unit's files that leaves nothing to do; None where nothing has."""
+    if written.given_up_by is not None:
+        # Until that is committed the log still says that the files are held.
+        under_way = "that is under way: penguin has yet to commit it"
+        again = f"entry {written.given_up_by} has had them read again"
+        return under_way if written.given_up_by > committed else again
+    if lost and found != {HELD}:
+        return "the log does not say that they are held; let penguin run first"
+    if found <= {HELD, GONE}:
+        return None
+    if not found.isdisjoint({HELD, GONE}):
+        return "other files of the same work unit are settled already"
+    in_table = "they are in the table, neither held nor discarded"
+    return in_table if written.entry <= committed else "penguin has yet to commit their entry"
+
+
+def _redo_entry(
+    last: Entry, last_digest: str | None, units: tuple[Unit, ...], clock: Clock
+) -> Entry:
+    sources = {
+        record.key: SourceRecord(
+            source=record.source,
+            path=record.path,
+            size=record.size,
+            etag=record.etag,
+            failure=_failure(unit),
+            redo=True,
+        )
+        for unit in units
+        for record in unit.sources
+    }
+    return last.successor(
+        "redo",
+        previous=last_digest,
+        run=str(clock.fresh_id()),
+        created=clock.now().isoformat(),
+        sources=tuple(sources.values()),
+        redone=tuple(sorted(name for unit in units for name in unit.files)),
+    )
+
+
+def _failure(unit: Unit) -> Failure:
+    """Say why the sources of a unit are not done any more."""
+    gone = "a data file with its rows is gone, so it is read again"
+    aside = "data files with its rows were held or discarded, so it is read again"
+    return Failure(
+        stage=Stage.UPLOAD,
+        code=LOST if unit.lost else GIVEN_UP,
+        message=gone if unit.lost else aside,
+        retryable=True,
+        attempts=0,  # It has not failed: the next look takes it.
+    )

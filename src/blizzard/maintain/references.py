@@ -1,0 +1,152 @@
+"""Which files of a table are named: by entries of all journals, by metas, and by their own mark.
+
+What cannot be read is an error: a file that an unread document names is never taken for unnamed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from blizzard.journal.state import read_receipt
+from lakebed import layout
+from lakebed.documents.entry import Entry, decode_entry, digest
+from lakebed.documents.pending_meta import decode_meta
+from lakebed.errors import DocumentUnreadable, JournalLost
+from lakebed.storage.store import ObjectFacts, Reader
+
+TAIL = 64 * 1024
+MAGIC = b"PAR1"
+FRAME = 8
+"""The length of the footer and the magic word, which end a Parquet file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What all journals of a table say: which files are named, which are given up."""
+
+    named: frozenset[str] = frozenset()
+    """Data files by their final names, and dead letters by the last part of theirs.
+
+    A table may be reached by several URIs; a name with a UUID in it is the same in all of them.
+    """
+    deleted: frozenset[str] = frozenset()
+    """What `gc` entries of this pipeline have named."""
+    journals: frozenset[str] = frozenset()
+    """The journals of this pipeline that are here, whole."""
+    last: Entry | None = None
+    digest: str | None = None
+    awaits: int = 0
+    """The last entry that a journal with inherited knowledge needs before it may go on."""
+
+
+def read_books(store: Reader, pipeline: str) -> Books:
+    """Read every entry of every journal of a table, also of those that were replaced."""
+    named: set[str] = set()
+    deleted: set[str] = set()
+    journals: set[str] = set()
+    last: Entry | None = None
+    awaits = 0
+    digests: list[str] = []
+    # The receipt first: the journal only grows, so what is in the receipt must be in it.
+    receipt = read_receipt(store, pipeline)
+    for other in layout.pipelines(store.folders(layout.OURS)):
+        aside = [
+            folder.rstrip("/")
+            for folder in store.folders(f"{layout.OURS}/{other}")
+            if layout.is_journal_aside(folder)
+        ]
+        for folder in (*aside, layout.journal_folder(other)):
+            for entry, body in entries_in(store, folder):
+                named |= {file.filename for file in entry.files}
+                named |= {last_part(uri) for uri in entry.dlq}
+                if other != pipeline:
+                    continue
+                journals.add(entry.journal)
+                deleted |= set(entry.deleted)
+                if folder == layout.journal_folder(pipeline):
+                    last = entry
+                    awaits = entry.awaits or awaits
+                    digests.append(digest(body))
+    if receipt is not None and receipt.digest not in digests[receipt.sequence :][:1]:
+        raise JournalLost(
+            f"entry {receipt.sequence} is committed, and the journal does not have it as it was, "
+            "so which files are named is not known",
+            path=store.describe(layout.journal_folder(pipeline)),
+        )
+    return Books(
+        named=frozenset(named),
+        deleted=frozenset(deleted),
+        journals=frozenset(journals),
+        last=last,
+        digest=digests[-1] if digests else None,
+        awaits=awaits,
+    )
+
+
+def entries_in(store: Reader, folder: str) -> Iterable[tuple[Entry, bytes]]:
+    """Give the entries of a journal's folder in their order; a gap is an error."""
+    numbers = sorted(
+        number
+        for facts in store.objects(folder)
+        if (number := layout.entry_sequence(facts.path)) is not None
+    )
+    before: str | None = None
+    for place, number in enumerate(numbers):
+        path = f"{folder}/{place:020d}.json"
+        body = store.get(path)
+        where = store.describe(path)
+        if place != number or body is None:
+            raise DocumentUnreadable(
+                f"entry {place} of a journal is missing, so what it names is not known", path=where
+            )
+        entry = decode_entry(body, where)
+        if entry.previous != before:
+            raise DocumentUnreadable(
+                "this entry does not follow the one before it: the journal was changed by hand",
+                path=where,
+            )
+        before = digest(body)
+        yield entry, body
+
+
+def named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> frozenset[str]:
+    """Name the files that metas name, waiting or held; one that cannot be read is an error."""
+    names = set()
+    for facts in listed:
+        folder = facts.path.rpartition("/")[0]
+        if folder in (layout.PENDING, layout.HELD) and facts.path.endswith(layout.META_SUFFIX):
+            body = store.get(facts.path)
+            # One that is gone was committed meanwhile; its file is in the log, which is read later.
+            if body is not None:
+                names.add(decode_meta(body, store.describe(facts.path)).filename)
+    return frozenset(names)
+
+
+def mark_of(store: Reader, facts: ObjectFacts) -> tuple[str, str] | None:
+    """Read which pipeline and journal a data file's footer names; None where it names none."""
+    tail = _tail(store, facts, TAIL)
+    if tail[-len(MAGIC) :] != MAGIC or len(tail) < FRAME:
+        return None
+    length = int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
+    if length > facts.size:
+        return None
+    footer = tail[-length:] if length <= len(tail) else _tail(store, facts, length)
+    try:
+        marks = pq.read_metadata(pa.BufferReader(footer)).metadata or {}
+    except (pa.ArrowException, OSError):
+        return None
+    pipeline, journal = marks.get(b"blizzard.pipeline"), marks.get(b"blizzard.journal")
+    return None if pipeline is None or journal is None else (pipeline.decode(), journal.decode())
+
+
+def _tail(store: Reader, facts: ObjectFacts, count: int) -> bytes:
+    start = max(0, facts.size - count)
+    pieces = store.stream(facts.path, size=facts.size, etag=facts.etag, start=start)
+    return b"".join(pieces)
+
+
+def last_part(path: str) -> str:
+    """Give the name of an object without its folders. Pure."""
+    return path.rpartition("/")[2]

@@ -1,0 +1,177 @@
+"""The values that travel: what is read, in which units, and what came of it.
+
+They cross from the driver to Spark's executors and back, so they are frozen and they pickle.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+from blizzard.model.bounds import Bounds
+from blizzard.model.byte_range import ByteRange
+from blizzard.model.event_time import RowPartitions
+from blizzard.model.settings import RollingPolicy, UploadSettings
+from blizzard.worker.compression import Codec
+from blizzard.worker.progress import Address, Done
+from lakebed.clock import Clock
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.entry import SourceRecord, Unread
+from lakebed.schema import Schema
+from lakebed.storage.options import StorageOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """One file to read, as it was listed."""
+
+    source: str
+    path: str
+    size: int
+    etag: str | None
+    codec: Codec
+    partition_values: Mapping[str, str | None]
+    """What its path says."""
+    modified: datetime
+    """When the store says it was written."""
+    part: ByteRange | None = None
+    """The bytes to read of a large plain file that several tasks share."""
+    by_content: bool = False
+    """Whether its first bytes are asked how it is compressed; its name is only a guess then."""
+    skip: int = 0
+    """Lines that earlier batches have read: the first ones, unless `unread` says otherwise."""
+    unread: tuple[Unread, ...] = ()
+    """The bytes of a plain file that earlier batches have left; nothing where that is all of it,
+    or where the first lines are to be skipped."""
+
+    @property
+    def from_start(self) -> bool:
+        """Whether it is read from its first byte on, not from a later line."""
+        return not self.skip if self.part is None else self.part.start == 0
+
+    @property
+    def key(self) -> str:
+        """Name the file among all sources of the pipeline."""
+        return f"{self.source}:{self.path}"
+
+    @property
+    def to_read(self) -> int:
+        """Count the bytes that are to be read of it."""
+        return sum(one.end - one.start for one in self.unread) if self.unread else self.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the journal says of a source file."""
+
+    record: SourceRecord
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """A source file that is in the table, as the object it was when it was read."""
+
+    key: str
+    size: int
+    etag: str | None
+    empty: bool = False
+    """Whether it gave no row, so that nothing of it can come into the table a second time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkUnit:
+    """Source files that one task reads, one after the other."""
+
+    name: str
+    partition_values: Mapping[str, str | None]
+    """What the paths of all of its files say; rows may add to it."""
+    files: tuple[SourceFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a store is and how to get in; executors open stores themselves."""
+
+    uri: str
+    options: StorageOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of one source a task takes at a time."""
+
+    max_concurrent_files: int
+    batch_size: int
+    """The most rows in one Arrow batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What all units of a batch share."""
+
+    sources: Mapping[str, Location]
+    sink: Location
+    file_schema: Schema
+    """The columns of the data files: the table's without its partition columns."""
+    row_partitions: RowPartitions | None = None
+    """How a row gives its partition; None where the source path alone does."""
+    rolling: RollingPolicy
+    upload: UploadSettings
+    limits: Mapping[str, Limits]
+    """Those of each source."""
+    marks: Mapping[str, str]
+    """What every footer carries: the pipeline and the journal's id."""
+    clock: Clock
+    outbox: str | None = None
+    """The pipeline in whose outbox files wait for their entry; None where they need not."""
+    show_values: bool = False
+    """Whether failures may quote what stands in a line."""
+    bounds: Bounds = field(default_factory=Bounds)
+    """When the batch is to end before all of its files are read."""
+    line: Address | None = None
+    """Where running units tell the driver how far they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedFile:
+    """A complete Parquet file on the local disk, ready to be uploaded."""
+
+    name: UUID
+    path: Path
+    size: int
+    rows: int
+    sources: tuple[str, ...]
+    statistics: Mapping[str, ColumnStatistics]
+    seconds: float = 0.0
+    """How long it took to encode and write it."""
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What the work took. It is for metrics alone: nothing is decided by it."""
+
+    write_seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long each data file took to be encoded and written, by its name."""
+    download_retries: int = 0
+    upload_retries: int = 0
+    attempts: tuple[tuple[str, Done], ...] = ()
+    """What each attempt whose outcome counts has done in the end, by the attempt's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitOutcome:
+    """What came of a unit: every source file read or failed, and the files that hold the rows.
+
+    A source file that is not in it was not read, because the unit was asked to end. Nothing in it
+    means anything until the driver has journaled it.
+    """
+
+    unit: str
+    sources: tuple[SourceRecord, ...]
+    files: tuple[FinishedFile, ...]
+    effort: Effort = field(default_factory=Effort)
+    handed_in: bool = False
+    """Whether it left something for the next batch, and nobody had asked for a stop."""

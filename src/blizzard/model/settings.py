@@ -1,0 +1,188 @@
+"""What a run of blizzard is told: plain values in bytes and seconds, which pickle.
+
+They are built from YAML by `blizzard.config.load`; the stages know only this module.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from blizzard.model.source_glob import Pattern
+from lakebed.documents.entry import Handoff
+from lakebed.listing.lookback import Window
+from lakebed.partition import Template
+from lakebed.schema import Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.units import mebibytes
+
+
+class Compression(StrEnum):
+    """How source files are compressed; AUTO goes by the file: its name, and its first bytes."""
+
+    AUTO = "auto"
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    BZIP2 = "bzip2"
+
+
+class OnChange(StrEnum):
+    """What becomes of a file that changed after it was ingested."""
+
+    ERROR = "error"
+    """It is told, and its new content is not read."""
+    IGNORE = "ignore"
+    """Its new content is not read, and nothing is said."""
+    REINGEST = "reingest"
+    """Its new content is ingested like a new file's; the rows of the old one stay."""
+
+
+class Codec(StrEnum):
+    """How the pages of a Parquet file are compressed."""
+
+    SNAPPY = "snappy"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    LZ4 = "lz4"
+    UNCOMPRESSED = "uncompressed"
+
+
+class Commit(StrEnum):
+    """Who commits to the Delta log."""
+
+    PENGUIN = "penguin"
+    INLINE = "inline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """One place where NDJSON files land, and how much of it is taken at a time."""
+
+    name: str = "default"
+    uri: str
+    storage_options: StorageOptions = field(default_factory=StorageOptions)
+    compression: Compression = Compression.AUTO
+    max_concurrent_files: int = 16
+    batch_size: int = 8192
+    """The most rows in one Arrow batch."""
+    poll_interval: float = 10.0
+    """Seconds between two looks at the source."""
+    max_files_per_batch: int = 10_000
+    max_bytes_per_batch: int = 16 * 1024**3
+    pattern: Pattern | None = None
+    """Which names below the URI are meant; None where all are."""
+    min_age: float = 0.0
+    """Seconds that a file must be old, so that nobody writes to it any more."""
+    on_change: OnChange = OnChange.ERROR
+    late_window: float = 3600.0
+    """Seconds that a folder is looked at again after the last arrival in it."""
+    sweep_interval: float = 3600.0
+    """The most seconds between two looks at the whole source."""
+    horizon: Window | None = None
+    """The folders that a look at the whole source compares; None where it compares all."""
+    lookback: Window | None = None
+    """The folders that the first look takes; None where it takes all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingPolicy:
+    """When a Parquet file is finished and when a row group is."""
+
+    file_size: int = mebibytes(128)
+    """Encoded bytes."""
+    row_group_size: int = mebibytes(128)
+    """Arrow bytes buffered."""
+    rollover: float = 300.0
+    """Seconds that a file may be open, or that a source file may wait for its batch."""
+    inactivity: float = 60.0
+    """Seconds without a new source file after which those that wait are taken."""
+    codec: Codec = Codec.SNAPPY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadSettings:
+    """How finished files are uploaded; sizes in bytes."""
+
+    part_size: int = mebibytes(32)
+    min_multipart_size: int = mebibytes(5)
+    max_concurrent_parts: int = 8
+    max_concurrent_uploads: int = 4
+
+    def in_parts(self, size: int) -> bool:
+        """Say whether a file of this size is uploaded in parts."""
+        return size >= self.min_multipart_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkSettings:
+    """The table directory, and how files are written to it and handed off."""
+
+    table_uri: str
+    storage_options: StorageOptions = field(default_factory=StorageOptions)
+    rolling: RollingPolicy = field(default_factory=RollingPolicy)
+    upload: UploadSettings = field(default_factory=UploadSettings)
+    handoff: Handoff = Handoff.JOURNAL
+    commit: Commit = Commit.PENGUIN
+    template: Template | None = None
+    timestamp_field: str | None = None
+    """The field that gives a row's partition; None where the source path does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    """One pipeline: its sources, its table, the fields it declares."""
+
+    name: str = "default"
+    sources: tuple[SourceSettings, ...]
+    sink: SinkSettings
+    schema: Schema
+    max_failures: int | None = None
+    """The failed file that stops the pipeline; None where failures never stop it."""
+    dlq_path: str | None = None
+    """The dead letter queue; None where it is below the table directory."""
+    show_values: bool = False
+    """Whether messages of failures may quote what stands in a line."""
+
+    @property
+    def poll_interval(self) -> float:
+        """Give the seconds between two looks at the sources."""
+        return min(source.poll_interval for source in self.sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """Where Spark runs. `conf` may hold credentials, so it is not shown."""
+
+    master: str = "local[*,4]"
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    most_tasks: int | None = None
+    """The most tasks at a time: each transfers at least one file, so no more than may transfer."""
+    shared_paths: tuple[str, ...] = ()
+    """Folders that are mounted at the same place on the driver and on every executor."""
+    line_port: int = 0
+    """Where the driver listens to running tasks; 0 for any free port."""
+
+
+def share_of(total: int | None, *, limit: int, tasks: int) -> int:
+    """Give one task's share of all transfers where so many tasks may run; at most its limit."""
+    return limit if total is None else max(1, min(limit, total // max(1, tasks)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlizzardSettings:
+    """Everything one blizzard process does."""
+
+    pipelines: tuple[PipelineSettings, ...]
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    tables: Mapping[str, str] = field(default_factory=dict)
+    """Names under `tables:` by pipeline: the entry that holds the settings of inline commits."""
+    total_concurrency: int | None = None
+    """The most downloads, and the most uploads, at a time in all running tasks together."""
+    poll_jitter: float = 0.0
+    """Each look at a source comes up to so many seconds later, by chance."""
+    metrics_address: str | None = None
+    """Where metrics are served; None where they are not."""
+    metrics_key: str = "metrics.address"
+    """The key that says where, or that would say otherwise."""
+    warnings: tuple[str, ...] = ()
+    """One line for each key that is present and not acted on yet."""

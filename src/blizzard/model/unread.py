@@ -1,0 +1,123 @@
+"""The rests of files that several batches read: what is left, and what is in the table. Pure.
+
+Tasks that share a plain file stop each at a place of its own. So what is left of the file are byte
+ranges, each with the number of lines that were read between the one before and itself: by that a
+line is counted from the start of the file as soon as all before it is read.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from blizzard.model.byte_range import ByteRange
+from blizzard.model.files import SourceFile
+from lakebed.documents.entry import Failure, SourceRecord, Unread
+
+FEW = 3
+"""How many byte ranges are named in a message; the journal has them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A byte range of a file, and what came of it; nothing where it was not begun."""
+
+    range: ByteRange
+    lines_before: int
+    """Lines that earlier batches have read right before it."""
+    record: SourceRecord | None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all of its lines were read."""
+        return self.record is not None and self.record.failure is None and self.record.complete
+
+
+def parts_of(
+    files: Sequence[SourceFile], records: Sequence[SourceRecord | None]
+) -> tuple[Part, ...]:
+    """Bring the parts of one file, in their order, together with what came of them."""
+    gaps = {one.start: one.lines_before for one in files[0].unread}
+    return tuple(
+        Part(range=file.part, lines_before=gaps.get(file.part.start, 0), record=record)
+        for file, record in zip(files, records, strict=True)
+        if file.part is not None
+    )
+
+
+def lines_before(parts: Sequence[Part], number: int) -> int | None:
+    """Count the lines of the file before a part; None where some before it are not read yet."""
+    earlier = parts[:number]
+    if not all(part.is_read for part in earlier):
+        return None
+    counted = sum(part.record.lines for part in earlier if part.record is not None)
+    return counted + sum(part.lines_before for part in parts[: number + 1])
+
+
+def left_of(parts: Iterable[Part]) -> tuple[Unread, ...]:
+    """Return the bytes that are left once these parts came so far; those that touch become one."""
+    left: list[Unread] = []
+    since = 0  # lines that are read since the last bytes that are not
+    for part in parts:
+        since += part.lines_before
+        if part.record is None:
+            found: tuple[tuple[int, int], ...] = ((part.range.start, part.range.end),)
+        else:
+            since += part.record.lines
+            found = tuple((one.start, one.end) for one in part.record.unread)
+        for start, end in found:
+            if left and left[-1].end == start and not since:
+                left[-1] = replace(left[-1], end=end)
+            else:
+                left.append(Unread(start=start, end=end, lines_before=since))
+            since = 0
+    return tuple(left)
+
+
+def in_the_table(record: SourceRecord) -> str | None:
+    """Return which lines of a file are in the table, in words; None where there is none."""
+    count = record.records_read
+    if not count:
+        return None
+    if not record.has_holes:
+        return f"its lines 1 to {count} are in the table"
+    return f"{count} of its lines are in the table, all but those of {bytes_in_words(record)}"
+
+
+def bytes_in_words(record: SourceRecord) -> str:
+    """Name the bytes that are left of a file; of many ranges the first."""
+    named = [f"{one.start} to {one.end - 1}" for one in record.unread]
+    if len(named) > FEW:
+        named[FEW:] = [f"of {len(named) - FEW} more ranges"]
+    return "bytes " + " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+
+
+def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
+    """Enter a failure: what this batch has read does not count, and what is in the table is told.
+
+    The record says how the file was before this batch.
+    """
+    record = replace(
+        record,
+        lines=0,
+        blank=0,
+        rows=0,
+        complete=True,
+        dropped={},
+        unit=None,
+        failure=failure,
+    )
+    told = in_the_table(record)
+    if told is None:
+        return record
+    return replace(record, failure=replace(failure, message=f"{failure.message}; {told}"))
+
+
+def untouched(file: SourceFile) -> SourceRecord:
+    """Enter a file as earlier batches have left it."""
+    return SourceRecord(
+        source=file.source,
+        path=file.path,
+        size=file.size,
+        etag=file.etag,
+        skipped=file.skip,
+        unread=file.unread,
+    )

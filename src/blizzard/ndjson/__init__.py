@@ -1,1 +1,0 @@
-"""NDJSON bytes in, Arrow batches out: two decoders with one meaning (docs/adr/0003)."""

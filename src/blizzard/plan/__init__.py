@@ -1,0 +1,1 @@
+"""Source files to work units, and when a batch begins. Pure."""

@@ -1,0 +1,128 @@
+"""Source files into work units. Pure.
+
+A unit holds files whose paths give one partition, or say nothing of it. Small files are packed
+together, so that they share output files and a task is worth its start; all packs are about alike,
+so that all cores get work. A large plain file is cut into byte ranges, a unit each. A compressed
+one cannot be cut: there is no way to start in its middle.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import compress, groupby
+
+from blizzard.model.byte_range import ByteRange, cut
+from blizzard.model.files import SourceFile, WorkUnit
+from blizzard.worker.compression import Codec
+
+COMPRESSED_WEIGHT = 6
+"""A compressed byte is about as much work as six plain ones."""
+FILE_WORK = 16 * 1024
+"""To find, open and enter a file is about as much work as to read so many plain bytes."""
+SMALLEST_UNIT = 16 * 1024 * 1024
+"""Below this much plain NDJSON a task is over before it has paid for itself."""
+PARQUET_PER_NDJSON = 0.2
+"""Encoded bytes that a byte of plain NDJSON becomes, about."""
+MOST_UNITS_PER_CORE = 3
+"""Several units a core, so that the last ones to finish do not leave the others idle."""
+
+
+def plan(files: Iterable[SourceFile], *, parallelism: int, file_size: int) -> tuple[WorkUnit, ...]:
+    """Put every byte of every file into exactly one unit, in the order of partitions and paths."""
+    ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
+    room = _room(ordered, parallelism, file_size)
+    packs = (
+        pack
+        for _partition_key, group in groupby(ordered, key=_partition)
+        for pack in _packs(list(group), room)
+    )
+    return tuple(
+        WorkUnit(name=str(index), partition_values=pack[0].partition_values, files=tuple(pack))
+        for index, pack in enumerate(packs)
+    )
+
+
+def to_recognise(
+    files: Sequence[SourceFile], *, parallelism: int, file_size: int
+) -> tuple[SourceFile, ...]:
+    """Return the files that would be cut if it were certain that they are plain: a few, large."""
+    room = _room(files, parallelism, file_size)
+    return tuple(
+        file
+        for file in files
+        if file.by_content and file.size > room and can_be_cut(replace(file, by_content=False))
+    )
+
+
+def _room(files: Sequence[SourceFile], parallelism: int, file_size: int) -> int:
+    cores = max(1, parallelism)
+    units = units_per_core(sum(weight(file) for file in files) / cores, file_size)
+    return max(SMALLEST_UNIT, math.ceil(sum(work(file) for file in files) / cores / units))
+
+
+def units_per_core(share: float, file_size: int) -> int:
+    """Say into how many units a core's share of plain NDJSON is cut: each is to fill a file.
+
+    Each unit writes files of its own. So where a load is small, large files come before a fair
+    share for each core; where it is large, there are both.
+    """
+    filled = int(share * PARQUET_PER_NDJSON // file_size)
+    return min(max(1, filled), MOST_UNITS_PER_CORE)
+
+
+def can_be_cut(file: SourceFile) -> bool:
+    """Whether tasks can share a file: it is plain, and known at which bytes there is work left."""
+    is_plain = file.codec is Codec.NONE and not file.by_content
+    return is_plain and (not file.skip or bool(file.unread))
+
+
+def weight(file: SourceFile) -> int:
+    """Estimate the bytes of plain NDJSON that are to be read of a file."""
+    return file.to_read if file.codec is Codec.NONE else file.size * COMPRESSED_WEIGHT
+
+
+def work(file: SourceFile) -> int:
+    """Estimate the work in a file, by that of reading so many bytes of plain NDJSON."""
+    return weight(file) + FILE_WORK
+
+
+def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value or "") for key, value in file.partition_values.items())
+
+
+def _packs(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
+    """Give what the units of one partition hold."""
+    in_parts = [bool(file.unread) or (can_be_cut(file) and file.size > room) for file in files]
+    whole = [file for file, cuts in zip(files, in_parts, strict=True) if not cuts]
+    yield from _packed(whole, room)
+    for file in compress(files, in_parts):
+        for part in _parts(file, room):
+            yield [replace(file, part=part)]
+
+
+def _parts(file: SourceFile, room: int) -> Iterator[ByteRange]:
+    """Cut what is to be read of a file into ranges, in their order."""
+    left = [ByteRange(one.start, one.end) for one in file.unread] or [ByteRange(0, file.size)]
+    for one in left:
+        size = one.end - one.start
+        yield from cut(size, math.ceil(size / room), start=one.start)
+
+
+def _packed(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
+    """Cut a row of files into packs that are about alike, each nearly as much as there is room for.
+
+    A file is in the pack in which its middle lies. So no pack is a small rest, which would be one
+    task more than there are cores, and take as long as all the others together.
+    """
+    total = sum(work(file) for file in files)
+    count = max(1, round(total / room))
+    before = 0
+
+    def place(file: SourceFile) -> int:
+        nonlocal before
+        middle = before + work(file) / 2
+        before += work(file)
+        return min(int(middle * count / total), count - 1)
+
+    for _place, pack in groupby(files, key=place):
+        yield list(pack)

@@ -1,0 +1,1 @@
+"""What happens inside a task: download, decompress, parse, roll Parquet, upload."""

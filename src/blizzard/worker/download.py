@@ -1,0 +1,240 @@
+"""Source files read ahead, by as many threads as allowed, through queues bounded in bytes.
+
+When the reader of the pieces is slow, the queues fill and the downloads wait: memory is bounded by
+settings, never by the size or the number of the files.
+"""
+
+import queue
+import random
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from types import TracebackType
+from typing import Self
+
+from blizzard.model.files import SourceFile
+from lakebed.errors import LakeError, ObjectChanged, panic_as_error
+from lakebed.retry import Backoff
+
+BUNDLE_BYTES = 256 * 1024
+MOST_IN_A_BUNDLE = 16
+BUNDLES_PER_THREAD = 4
+PIECES_IN_FLIGHT = 64
+"""Pieces of about 1 MiB that wait for the reader, over all files together."""
+TRIES = 4
+BACKOFF = Backoff(limit_secs=10)
+
+OpenAt = Callable[[SourceFile, int], Iterator[bytes]]
+"""Opens a file at so many bytes from where its reader wants it to begin."""
+
+
+class Downloads:
+    """Reads files ahead, in their order; each file's pieces come out in order.
+
+    `ahead` says for each source how many files of it are downloaded at a time; of all sources
+    together there are no more than the most of these. A large file goes through a queue; small ones
+    go in bundles, one after the other, as handing each to a thread would cost more than reading it.
+    The next large file or bundle begins when the reader is done with one, so that small files do
+    not pile up either.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[SourceFile],
+        open_at: OpenAt,
+        *,
+        ahead: Mapping[str, int],
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        by_source = [(name, list(some)) for name, some in groupby(files, key=_source)]
+        self._ahead = {name: max(1, ahead[name]) for name, _some in by_source}
+        threads = min(max(self._ahead.values(), default=1), max(1, len(files)))
+        self._open_at = open_at
+        self._pause = pause
+        self.retries = 0
+        """How often a download went on after trouble."""
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="download")
+        self._room = PIECES_IN_FLIGHT // threads
+        self._threads = threads
+        self._waiting = deque(
+            bundle
+            for name, some in by_source
+            for bundle in bundles(some, min(self._ahead[name], threads))
+        )
+        self._running: Counter[str] = Counter()
+        """How many downloads of each source have begun that the reader is not done with."""
+        self._begun: dict[str, _Lane | _Bundle] = {}
+        self._begin()
+
+    def pieces(self, file: SourceFile) -> Generator[bytes]:
+        """Give the bytes of a file; an error of its download is raised here, in its place.
+
+        Files are asked for in their order. Closing this before its end lets the rest go; until
+        then the next download does not begin.
+        """
+        found = self._begun.pop(file.key)
+        try:
+            yield from found.pieces(file)
+        finally:
+            if found.let_go(file):
+                self._running[file.source] -= 1
+                self._begin()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._waiting.clear()
+        self._over.set()
+        for found in self._begun.values():
+            found.abandon()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _begin(self) -> None:
+        """Begin what may run; the reader wants files in their order, so that none overtakes."""
+        while self._waiting and self._running.total() < self._threads:
+            source = self._waiting[0][0].source
+            if self._running[source] >= self._ahead[source]:
+                return
+            self._running[source] += 1
+            self._begin_one(self._waiting.popleft())
+
+    def _begin_one(self, files: list[SourceFile]) -> None:
+        match files:
+            case [file]:
+                lane = _Lane(self._room)
+                self._begun[file.key] = lane
+                self._pool.submit(self._fetch, file, lane)
+            case _:
+                bundle = _Bundle(files, self._pool.submit(self._fetch_all, files))
+                self._begun.update(dict.fromkeys((file.key for file in files), bundle))
+
+    def _fetch(self, file: SourceFile, lane: "_Lane") -> None:
+        try:
+            for piece in self._tried(file):
+                if not lane.put(piece):
+                    return
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the file is read
+            lane.put(panic_as_error(error))
+        else:
+            lane.put(None)
+
+    def _fetch_all(self, files: Sequence[SourceFile]) -> "_Fetched":
+        fetched: _Fetched = {}
+        for file in files:
+            if self._over.is_set():
+                break
+            try:
+                fetched[file.key] = list(self._tried(file))
+            except BaseException as error:  # noqa: BLE001 - it is raised again where the file is read
+                fetched[file.key] = panic_as_error(error)
+        return fetched
+
+    def _tried(self, file: SourceFile) -> Iterator[bytes]:
+        """Go on after trouble that may pass, from the byte where it came, in the same object."""
+        received = 0
+        for attempt in range(1, TRIES + 1):
+            try:
+                for piece in self._open_at(file, received):
+                    received += len(piece)
+                    yield piece
+            except LakeError as error:
+                if attempt == TRIES or not error.retryable or isinstance(error, ObjectChanged):
+                    raise
+                with self._lock:
+                    self.retries += 1
+                self._pause(BACKOFF.wait(attempt, random.random))
+            else:
+                return
+
+
+def _source(file: SourceFile) -> str:
+    return file.source
+
+
+def bundles(files: Sequence[SourceFile], threads: int) -> Iterator[list[SourceFile]]:
+    """Put small files that follow each other together, unless that would leave threads idle."""
+    most = min(max(1, len(files) // (threads * BUNDLES_PER_THREAD)), MOST_IN_A_BUNDLE)
+    bundle: list[SourceFile] = []
+    size = 0
+    for file in files:
+        if bundle and (len(bundle) == most or size + file.size > BUNDLE_BYTES):
+            yield bundle
+            bundle, size = [], 0
+        bundle.append(file)
+        size += file.size
+    if bundle:
+        yield bundle
+
+
+class _Lane:
+    """The queue of one file, and whether anybody still wants it."""
+
+    def __init__(self, room: int) -> None:
+        self.waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(max(2, room))
+        self._abandoned = threading.Event()
+
+    def pieces(self, _file: SourceFile) -> Iterator[bytes]:
+        while (piece := self.waiting.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+
+    def put(self, piece: bytes | BaseException | None) -> bool:
+        """Wait for room; False once nobody wants the file any more."""
+        while not self._abandoned.is_set():
+            try:
+                self.waiting.put(piece, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def let_go(self, _file: SourceFile) -> bool:
+        """Be done with the file, read to its end or not; True, as there is no other here."""
+        self.abandon()
+        return True
+
+    def abandon(self) -> None:
+        """Want nothing more of this file, and let go of what waits."""
+        self._abandoned.set()
+        while True:
+            try:
+                self.waiting.get_nowait()
+            except queue.Empty:
+                return
+
+
+_Fetched = dict[str, list[bytes] | BaseException]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """Small files that one thread fetches, one after the other."""
+
+    files: Sequence[SourceFile]
+    fetched: "Future[_Fetched]"
+
+    def pieces(self, file: SourceFile) -> Iterator[bytes]:
+        found = self.fetched.result().pop(file.key)
+        if isinstance(found, BaseException):
+            raise found
+        yield from found
+
+    def let_go(self, file: SourceFile) -> bool:
+        """Be done with a file; True if it was the last one."""
+        return file is self.files[-1]
+
+    def abandon(self) -> None:
+        """Want nothing more; what is fetched ends by itself."""

@@ -1,0 +1,177 @@
+"""NDJSON bytes in, Arrow batches out: every line is a row, is blank, or stops the file.
+
+One meaning, several paths. The exact path defines what a line means. A fast path reads a block at a
+time and gives an answer only where it is the exact one; any other block is read line by line.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import Generic, TypeVar
+
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.lines import (
+    BLOCK_BYTES,
+    MAX_LINE_BYTES,
+    BadLine,
+    Block,
+    Decoded,
+    blocks,
+)
+from lakebed.schema import Schema
+
+__all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
+
+MAX_NAMES = 100
+MAX_NAME_CHARACTERS = 200
+OTHER_FIELDS = "(other fields)"
+MAX_CELLS = 4_000_000
+SHORT_BYTES = 64 * 1024
+"""Up to this much of lines the calls cost more than the bytes do."""
+MOST_TOGETHER = 256
+
+Key = TypeVar("Key")
+
+
+class Decoder:
+    """Turns the lines of a file into rows of the declared schema, value for value.
+
+    One can serve many files: what it remembers of one makes it faster with the next, never other.
+    """
+
+    def __init__(self, schema: Schema, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        if not schema.fields:
+            raise ValueError("a schema without fields has no rows to decode")
+        # It brings a compiler along, which costs a second. Only who reads rows pays for it.
+        from blizzard.worker.ndjson.fast import FastPath  # noqa: PLC0415
+
+        self._exact = ExactPath(schema, max_line_bytes=max_line_bytes)
+        self._fast = FastPath(schema, max_line_bytes=max_line_bytes)
+        self._max_line_bytes = max_line_bytes
+        self._max_lines = max(1, MAX_CELLS // len(schema.fields))
+
+    def decode(self, chunks: Iterable[bytes], *, from_start: bool = True) -> Iterator[Decoded]:
+        """Give the rows of a file in order, about 1 MiB of lines at a time.
+
+        The first bad line raises `BadLine`, after the batches of the blocks before it. Chunks that
+        begin with a later line of the file are not `from_start`: a mark there is no mark.
+        """
+        return self._read(self._blocks(chunks, from_start))
+
+    def decode_all(
+        self,
+        files: Iterable[tuple[Key, Generator[bytes]]],
+        *,
+        from_start: Callable[[Key], bool] = lambda _key: True,
+    ) -> Generator[tuple[Key, Iterator[Decoded]]]:
+        """Give the rows of many files, each as `decode` would; short ones are read together.
+
+        What goes wrong in a file, in its chunks too, is raised where its rows are taken. They are
+        to be taken before the next file is asked for.
+        """
+        short = _Short[Key]()
+        for key, chunks in files:
+            with closing(chunks):
+                first, rest = _first(self._blocks(chunks, from_start(key)))
+                if rest is None:
+                    short.add(key, first)
+                if rest is not None or short.is_enough(self._max_lines):
+                    yield from self._together(short.files)
+                    short = _Short()
+                if rest is not None:
+                    yield key, self._read(chain(first, rest))
+        yield from self._together(short.files)
+
+    def _blocks(self, chunks: Iterable[bytes], from_start: bool) -> Iterator[Block]:
+        return blocks(
+            chunks,
+            max_line_bytes=self._max_line_bytes,
+            max_lines=self._max_lines,
+            from_start=from_start,
+        )
+
+    def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
+        names: set[str] = set()
+        for block in of_file:
+            decoded = _capped(self._fast.read(block) or self._exact.read(block), names)
+            yield replace(decoded, taken=len(block.data))
+
+    def _together(
+        self, files: list[tuple[Key, list[Block]]]
+    ) -> Iterator[tuple[Key, Iterator[Decoded]]]:
+        every = [block for _key, found in files for block in found]
+        decoded = None
+        if len(every) > 1:
+            # Trouble of whatever kind is that of one file, and comes again where it is read alone.
+            with suppress(Exception):
+                decoded = self._fast.read_together(every)
+        if decoded is None:
+            for key, found in files:
+                yield key, self._read(found)
+            return
+        rest = iter(decoded)
+        for key, found in files:
+            names: set[str] = set()
+            yield (
+                key,
+                iter(
+                    [
+                        replace(_capped(each, names), taken=len(block.data))
+                        for each, block in zip(islice(rest, len(found)), found, strict=True)
+                    ]
+                ),
+            )
+
+
+@dataclass(slots=True)
+class _Short(Generic[Key]):
+    """Short files that wait to be read together."""
+
+    files: list[tuple[Key, list[Block]]] = field(default_factory=list)
+    size: int = 0
+    lines: int = 0
+
+    def add(self, key: Key, found: list[Block]) -> None:
+        self.files.append((key, found))
+        self.size += sum(len(block.data) for block in found)
+        self.lines += sum(block.lines for block in found)
+
+    def is_enough(self, max_lines: int) -> bool:
+        return (
+            len(self.files) >= MOST_TOGETHER or self.size >= BLOCK_BYTES or self.lines >= max_lines
+        )
+
+
+def _first(of_file: Iterator[Block]) -> tuple[list[Block], Iterator[Block] | None]:
+    """Give the first blocks of a file and the rest of it; no rest where it is short and whole."""
+    first: list[Block] = []
+    size = 0
+    try:
+        for block in of_file:
+            first.append(block)
+            size += len(block.data)
+            if size > SHORT_BYTES:
+                return first, of_file
+    except Exception as error:  # noqa: BLE001 - it is raised again in its place
+        return first, map(_raised, [error])
+    return first, None
+
+
+def _raised(error: Exception) -> Block:
+    raise error
+
+
+def _capped(decoded: Decoded, names: set[str]) -> Decoded:
+    return replace(decoded, dropped=_few(decoded.dropped, names)) if decoded.dropped else decoded
+
+
+def _few(dropped: Mapping[str, int], names: set[str]) -> Mapping[str, int]:
+    """Keep the first names of a file and count the others under one, so that labels stay few."""
+    kept: dict[str, int] = {}
+    for name in sorted(dropped):
+        if name not in names and len(names) < MAX_NAMES and len(name) <= MAX_NAME_CHARACTERS:
+            names.add(name)
+        label = name if name in names else OTHER_FIELDS
+        kept[label] = kept.get(label, 0) + dropped[name]
+    return kept

@@ -1,0 +1,224 @@
+"""Arrow batches into Parquet files on the local disk, rolled by size.
+
+Memory is one row group: what is encoded already is on disk, where the uploader reads it from.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from blizzard.model.files import ClosedFile
+from blizzard.model.settings import Codec, RollingPolicy
+from blizzard.worker.rolling import OpenFile, file_is_full, row_group_is_full
+from lakebed.clock import Clock
+from lakebed.documents.parquet_footer import statistics
+from lakebed.partition import PartitionValues
+
+SAMPLE_ROWS = 10_000
+MOST_DISTINCT = 0.5
+"""A column repeats if at most every second value of the sample is a new one."""
+
+PARQUET_CODEC: Mapping[Codec, Literal["snappy", "gzip", "zstd", "lz4", "none"]] = {
+    Codec.SNAPPY: "snappy",
+    Codec.GZIP: "gzip",
+    Codec.ZSTD: "zstd",
+    Codec.LZ4: "lz4",
+    Codec.UNCOMPRESSED: "none",
+}
+
+
+COLUMN_COST = 512
+"""Bytes of memory for each column of a batch beside its values, about: what describes them."""
+
+
+Repeating = Callable[[pa.Table], Any]
+"""Says which columns of some rows repeat."""
+
+
+def batch_cost(schema: pa.Schema) -> int:
+    """Say what a batch costs beside its values."""
+    return COLUMN_COST * len(schema)
+
+
+class RollingWriter:
+    """Writes the batches of one partition into one Parquet file after another."""
+
+    def __init__(
+        self,
+        *,
+        schema: pa.Schema,
+        policy: RollingPolicy,
+        marks: Mapping[str, str],
+        folder: Path,
+        clock: Clock,
+        partition_values: PartitionValues | None = None,
+        repeating: Repeating | None = None,
+    ) -> None:
+        self._partition_values = partition_values or {}
+        self._repeating = repeating or repeating_columns
+        self._schema = schema
+        self._marks = {f"blizzard.{key}": value for key, value in marks.items()}
+        self._policy = policy
+        self._folder = folder
+        self._clock = clock
+        self._ratio = 1.0
+        self._buffered: list[pa.RecordBatch] = []
+        self._sources: list[str] = []
+        self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
+        self._buffered_bytes = 0
+        self._is_compact = False
+        self._since = 0.0
+        self._seconds = 0.0
+
+    @property
+    def since(self) -> float:
+        """Say when the file in hand got its first row."""
+        return self._since
+
+    @property
+    def held(self) -> int:
+        """Say how much memory the rows take that wait for their row group, once compacted."""
+        return self._buffered_bytes + batch_cost(self._schema) if self._buffered else 0
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether there is a file on the disk; rows alone are none yet."""
+        return self._open is not None
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether the rows that wait make a row group."""
+        return row_group_is_full(self._state(), self._policy)
+
+    def write(
+        self, batch: pa.RecordBatch, source: str, size: int | None = None
+    ) -> Iterator[ClosedFile]:
+        """Take rows of a source file; give the file that they filled, if they did."""
+        self.take(batch, source, size)
+        if self.is_full:
+            yield from self.flush()
+
+    def take(self, batch: pa.RecordBatch, source: str, size: int | None = None) -> None:
+        """Take rows of a source file, and keep them until their row group is closed.
+
+        `size` is what they take of the memory, where somebody knows it already.
+        """
+        if not batch.num_rows:
+            return
+        if source not in self._sources[-1:]:
+            self._sources.append(source)
+        if not self._buffered and self._open is None:
+            self._since = self._clock.seconds()
+        self._buffered.append(batch)
+        self._buffered_bytes += batch.nbytes if size is None else size
+        self._is_compact = False
+
+    def compact(self) -> None:
+        """Copy the rows that wait, so that they keep no others in memory beside them."""
+        if self._buffered and not self._is_compact:
+            rows = pa.Table.from_batches(self._buffered)
+            # Where there is one batch only, combining would copy nothing.
+            one = len(self._buffered) == 1
+            rows = rows.take(np.arange(rows.num_rows)) if one else rows.combine_chunks()
+            self._buffered = rows.to_batches()
+            self._is_compact = True
+
+    def flush(self) -> Iterator[ClosedFile]:
+        """Close the row group; give the file that it filled, if it did."""
+        self._close_row_group()
+        if file_is_full(self._state(), self._policy):
+            yield self._roll()
+
+    def close(self) -> Iterator[ClosedFile]:
+        """Close the file in hand, if there is one."""
+        if self._buffered:
+            self._close_row_group()
+        if self._open:
+            yield self._roll()
+
+    def abandon(self) -> None:
+        """Forget the file in hand; its bytes go with the folder."""
+        self._buffered, self._buffered_bytes, self._seconds = [], 0, 0.0
+        if self._open:
+            _name, file, writer = self._open
+            self._open = None
+            with contextlib.suppress(Exception):
+                writer.close()
+            with contextlib.suppress(Exception):
+                file.close()
+
+    def _state(self) -> OpenFile:
+        return OpenFile(
+            encoded=self._open[1].tell() if self._open else 0,
+            buffered=self._buffered_bytes,
+            ratio=self._ratio,
+            age=self._clock.seconds() - self._since,
+        )
+
+    def _close_row_group(self) -> None:
+        started = self._clock.seconds()
+        table = pa.Table.from_batches(self._buffered).cast(self._schema)
+        if self._open is None:
+            name = self._clock.fresh_id()
+            file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
+            writer = pq.ParquetWriter(
+                file,
+                self._schema,
+                compression=PARQUET_CODEC[self._policy.codec],
+                store_schema=False,
+                use_dictionary=self._repeating(table),
+                write_statistics=True,
+            )
+            writer.add_key_value_metadata(self._marks)
+            self._open = (name, file, writer)
+        _name, file, writer = self._open
+        before = file.tell()
+        writer.write_table(table, row_group_size=table.num_rows)
+        self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
+        self._buffered, self._buffered_bytes = [], 0
+        self._seconds += self._clock.seconds() - started
+
+    def _roll(self) -> ClosedFile:
+        started = self._clock.seconds()
+        assert self._open is not None  # noqa: S101 - both callers have just closed a row group in it
+        name, file, writer = self._open
+        writer.close()
+        file.close()
+        # The footer is read back from the disk: what counts is what is there, not what was meant.
+        path = self._folder / f"{name}.parquet"
+        metadata = pq.read_metadata(path)
+        closed = ClosedFile(
+            name=name,
+            path=path,
+            size=path.stat().st_size,
+            rows=metadata.num_rows,
+            sources=tuple(dict.fromkeys(self._sources)),
+            statistics=statistics(metadata),
+            seconds=self._seconds + self._clock.seconds() - started,
+            partition_values=self._partition_values,
+        )
+        self._open, self._seconds = None, 0.0
+        self._sources = []
+        return closed
+
+
+def repeating_columns(table: pa.Table) -> Any:  # noqa: ANN401 - a list of names, for which pyarrow's stubs want a bool
+    """Name the columns whose values repeat: only there does a dictionary save time and space.
+
+    A look at the first rows of a file decides for the whole file. Parquet falls back by itself
+    where a dictionary grows too large, but only after the cost of building it.
+    """
+    sample = table.slice(0, SAMPLE_ROWS)
+    return [
+        name
+        for name in sample.column_names
+        if not pa.types.is_boolean(sample.schema.field(name).type)
+        and pc.count_distinct(sample[name], mode="all").as_py() <= sample.num_rows * MOST_DISTINCT
+    ]

@@ -1,0 +1,189 @@
+"""Rows into partitions, a whole stretch at a time: Python sees distinct values, never rows.
+
+Every distinct value of a partition column gets a number, the numbers of a row become one, and the
+rows are gathered by it.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blizzard.model.event_time import DAY, RowPartitions
+from lakebed.errors import LakeError, Whose
+from lakebed.partition import NULL_FOLDER, escape
+from lakebed.schema import Field, FieldType
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_FOLDER = 255
+"""Bytes of one folder's name that file systems take."""
+ESCAPED_BYTES = 3
+"""One byte of a value is at most so many of a folder's name."""
+
+Column = Any
+"""An array of whatever type the table has; pyarrow's stubs know one at a time."""
+Values = tuple[str | None, ...]
+Numbers = npt.NDArray[np.int64]
+Numbered = tuple[Numbers, list[Values]]
+
+
+class NoPartition(LakeError):
+    """A row whose partition values cannot be written: `code` says why, `line` and `field` where."""
+
+    code: str  # type: ignore[misc]  # each row has its own reason
+    whose = Whose.USER
+
+    def __init__(self, message: str, *, code: str, line: int | None, field: str) -> None:
+        super().__init__(message, field=field)
+        self.code = code
+        self.line = line
+        self.field = field
+
+
+def grouped(
+    batches: Sequence[pa.RecordBatch], by: RowPartitions, columns: Sequence[str]
+) -> Iterator[tuple[Values, list[pa.RecordBatch]]]:
+    """Give each partition of the rows once, with its rows in their order and these columns.
+
+    The partitions share one copy of the rows, in the order of the partitions. Rows that are all of
+    one partition are given as they came.
+    """
+    numbers, values = _numbered(pa.Table.from_batches(batches), by)
+    kept = [batch.select(list(columns)) for batch in batches]
+    if len(values) <= 1:
+        yield from ((value, kept) for value in values)
+        return
+    (together,) = pa.Table.from_batches(kept).combine_chunks().to_batches()
+    # Numbers of two bytes are sorted by their digits, in one go.
+    small = numbers.astype(np.uint16) if len(values) <= 1 << 16 else numbers
+    order = np.argsort(small, kind="stable")
+    ends = np.cumsum(np.bincount(numbers, minlength=len(values)))
+    together = together.take(pa.array(order, pa.int64()))
+    start = 0
+    for value, end in zip(values, ends.tolist(), strict=True):
+        yield value, [together.slice(start, end - start)]
+        start = end
+
+
+def require_partitions(batch: pa.RecordBatch, by: RowPartitions, lines_before: int | None) -> None:
+    """Refuse the first row whose partition cannot be: NoPartition says which field it is.
+
+    Such a value would be found when the file is uploaded, or by penguin, where it stops more than
+    the file that it is in. `lines_before` is None where blank lines hide which line a row is.
+    """
+    for part in by.parts:
+        name = part.column.name
+        is_text = part.pattern is None and part.column.type is FieldType.STRING
+        column = batch[name if part.pattern is None else by.timestamp.name]
+        faults: list[tuple[str, str, Column]] = []
+        if not part.column.nullable:
+            why = "found no value, expected one: the partition column is required"
+            faults.append(("required_field_missing", why, _missing(column, is_text=is_text)))
+        if is_text:
+            why = f"found a value whose folder would have a name of over {LONGEST_FOLDER} bytes"
+            faults.append(("partition_value_too_long", why, _too_long(column, name)))
+        for code, why, found in faults:
+            row = pc.index(found, True).as_py()
+            if row >= 0:
+                line = None if lines_before is None else lines_before + row + 1
+                raise NoPartition(why, code=code, line=line, field=name)
+
+
+def _missing(column: Column, *, is_text: bool) -> Column:
+    if not is_text:
+        return pc.is_null(column)
+    return pc.if_else(pc.is_null(column), True, pc.is_in(column, pa.array(["", NULL_FOLDER])))
+
+
+def _too_long(column: Column, name: str) -> Column:
+    room = LONGEST_FOLDER - len(f"{escape(name)}=".encode())
+    lengths: Column = pc.binary_length(column)
+    if (pc.max(lengths).as_py() or 0) * ESCAPED_BYTES <= room:
+        return pa.array([], pa.bool_())
+    values = pc.unique(column).to_pylist()
+    return pc.is_in(
+        column,
+        pa.array([value for value in values if len(escape(value).encode()) > room], pa.string()),
+    )
+
+
+def _numbered(rows: pa.Table, by: RowPartitions) -> Numbered:
+    """Give the partitions of the rows numbers: each row's number, and the values by number."""
+    found: Numbered = (np.zeros(rows.num_rows, np.int64), [()] if rows.num_rows else [])
+    names = [part.column.name for part in (*by.times, *by.columns)]
+    if by.times:
+        found = _together(found, _times(rows[by.timestamp.name], by))
+    for part in by.columns:
+        found = _together(found, _column(rows[part.column.name], part.column))
+    places = [names.index(part.column.name) for part in by.parts]
+    numbers, values = found
+    return numbers, [tuple(value[place] for place in places) for value in values]
+
+
+def _times(column: Column, by: RowPartitions) -> Numbered:
+    """Give the spans of time that the rows are in numbers, by how they are written."""
+    whole = column.combine_chunks()
+    if pa.types.is_date(whole.type):
+        spans, unit = whole.cast(pa.int32()).cast(pa.int64()), DAY
+    else:
+        spans, unit = whole.cast(pa.int64()), by.seconds
+        # numpy rounds down, before 1970 too; Arrow rounds towards zero.
+        floor = spans.fill_null(0).to_numpy(zero_copy_only=False) // (unit * 1_000_000)
+        spans = pa.array(floor, mask=spans.is_null().to_numpy(zero_copy_only=False))
+    numbers, distinct = _distinct(spans)
+    return _merged(
+        numbers,
+        [
+            (None,) * len(by.times)
+            if span is None
+            else tuple(part.written(EPOCH + timedelta(seconds=span * unit)) for part in by.times)
+            for span in distinct
+        ],
+    )
+
+
+def _column(column: Column, field: Field) -> Numbered:
+    """Give the values of a column numbers, as Delta writes them; an empty string is null."""
+    numbers, distinct = _distinct(column.combine_chunks())
+    return _merged(numbers, [(_written(value, field),) for value in distinct])
+
+
+def _written(value: Any, field: Field) -> str | None:  # noqa: ANN401 - whatever the column holds
+    if value is None:
+        return None
+    match field.type:
+        case FieldType.BOOLEAN:
+            return "true" if value else "false"
+        case FieldType.STRING:
+            # Hive's name for null is null to every reader of the table.
+            return None if value in ("", NULL_FOLDER) else value
+        case _:
+            return str(value)
+
+
+def _distinct(array: Column) -> tuple[Numbers, list[Any]]:
+    encoded = array.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _merged(numbers: Numbers, values: list[Values]) -> Numbered:
+    """Give equal values one number."""
+    first: dict[Values, int] = {}
+    renamed = [first.setdefault(value, len(first)) for value in values]
+    if len(first) == len(values):
+        return numbers, values
+    return np.array(renamed, np.int64)[numbers], list(first)
+
+
+def _together(one: Numbered, other: Numbered) -> Numbered:
+    """Give the pairs that there are numbers."""
+    (left, before), (right, after) = one, other
+    if len(before) <= 1 or len(after) <= 1:
+        numbers = right if len(before) <= 1 else left
+        return numbers, [first + second for first in before for second in after]
+    numbers, pairs = _distinct(pa.array(left * len(after) + right))
+    return numbers, [before[pair // len(after)] + after[pair % len(after)] for pair in pairs]

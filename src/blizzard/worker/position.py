@@ -1,0 +1,54 @@
+"""Where in a source file the reading is, and what is left of the file from there."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from blizzard.model.files import SourceFile
+from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
+from lakebed.documents.entry import Unread
+
+
+@dataclass(slots=True)
+class Place:
+    """Where in a file the reading is."""
+
+    first: int = 0
+    """The byte at which its first line starts."""
+    taken: int = 0
+    """The bytes of the lines that were read."""
+    is_plain: bool = True
+    """Whether bytes of the file are bytes of its lines."""
+    opened: float = 0.0
+    """When the reading began."""
+    reached: float | None = None
+    """When it came to the first line that no batch has read before."""
+
+    def is_worth_it(self, now: float) -> bool:
+        """Whether the reading has taken as long as it took to come to its first line.
+
+        Whoever leaves a file makes the next batch come there again: were that to take longer than
+        a batch may, no batch would get any further.
+        """
+        reached = now if self.reached is None else self.reached
+        return now - reached >= reached - self.opened
+
+    def begin(self, first: int) -> None:
+        """Note where the first line of a part starts."""
+        self.first = first
+
+    def noticed(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Pass the pieces of a file's start on; its first line starts after a byte order mark."""
+        head = b""
+        for piece in pieces:
+            if len(head) < len(BYTE_ORDER_MARK):
+                head += piece[: len(BYTE_ORDER_MARK) - len(head)]
+                self.first = len(BYTE_ORDER_MARK) if head == BYTE_ORDER_MARK else 0
+            yield piece
+
+    def rest_of(self, file: SourceFile, lines: int) -> tuple[Unread, ...] | None:
+        """Return the bytes left of a file, or of a part; None where only lines are counted."""
+        if not self.is_plain or (file.part is None and file.skip):
+            return None
+        end = file.size if file.part is None else file.part.end
+        place = self.first + self.taken
+        return (Unread(start=place, end=end, lines_before=lines),) if place < end else ()

@@ -1,0 +1,167 @@
+"""Finished files into the table's directory, several at a time, each whole or not at all."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from blizzard.model.files import ClosedFile
+from blizzard.model.settings import UploadSettings
+from blizzard.worker.progress import Done, Progress
+from lakebed.documents.data_file import FinishedFile
+from lakebed.errors import LakeError, StoreUnavailable, panic_as_error
+from lakebed.layout import TablePath, data_file, outbox
+from lakebed.retry import Backoff
+from lakebed.storage.store import ObjectFacts, Store
+
+TRIES = 4
+BACKOFF = Backoff(limit_secs=10)
+
+
+class Uploads:
+    """Uploads files in the background; when too many wait, handing in one more waits, too."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: UploadSettings,
+        progress: Progress | None = None,
+        done: Done | None = None,
+        *,
+        outbox: str | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._progress = progress or Progress()
+        self._done = done or Done()
+        self.retries = 0
+        """How often an upload was tried again."""
+        self._lock = threading.Lock()
+        self._outbox = outbox
+        self._pause = pause
+        self._pool = ThreadPoolExecutor(
+            settings.max_concurrent_uploads, thread_name_prefix="upload"
+        )
+        self._room = threading.Semaphore(settings.max_concurrent_uploads * 4)
+
+    def hand_in(
+        self,
+        file: ClosedFile,
+        *,
+        partition_values: Mapping[str, str | None],
+        unit: str,
+        source_file: str | None,
+    ) -> Future[FinishedFile]:
+        """Take a file to be uploaded; the answer comes as a future, its error included."""
+        self._room.acquire()
+        try:
+            answer = self._pool.submit(self._upload, file, partition_values, unit, source_file)
+        except RuntimeError:  # no thread is to be had; later files must not wait for this one's end
+            self._room.release()
+            raise
+        answer.add_done_callback(lambda _done: self._room.release())
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _upload(
+        self,
+        file: ClosedFile,
+        partition_values: Mapping[str, str | None],
+        unit: str,
+        source_file: str | None,
+    ) -> FinishedFile:
+        name = data_file(partition_values, file.name)
+        with self._lock:
+            self._progress.active_uploads += 1
+        try:
+            # The entry names the file as it will be called once it is moved out of the outbox.
+            facts = self._put(outbox(self._outbox, name) if self._outbox else name, file)
+        finally:
+            with self._lock:
+                self._progress.active_uploads -= 1
+        with self._lock:
+            self._progress.parquet_files += 1
+            self._progress.bytes_written += file.size
+            self._count(file)
+        file.path.unlink()
+        return FinishedFile(
+            filename=name,
+            size=file.size,
+            record_count=file.rows,
+            partition_values=partition_values,
+            source_file=source_file,
+            source_files=file.sources,
+            unit=unit,
+            statistics=file.statistics,
+            modification_time=int(facts.modified.timestamp() * 1000),
+        )
+
+    def _count(self, file: ClosedFile) -> None:
+        self._done.parquet_files += 1
+        self._done.bytes_written += file.size
+        self._done.multipart_uploads += self._settings.in_parts(file.size)
+        self._done.write_seconds.append(file.seconds)
+
+    def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
+        """Upload a file, and try again where that can help."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                facts = self._put_once(name, file)
+                break
+            except LakeError as error:
+                if attempt == TRIES or not error.retryable:
+                    raise
+                with self._lock:
+                    self.retries += 1
+                self._pause(BACKOFF.wait(attempt, random.random))
+        if facts.size != file.size:
+            raise StoreUnavailable(
+                f"the store holds {facts.size} bytes of a file of {file.size}",
+                path=self._store.describe(name),
+            )
+        return facts
+
+    def _put_once(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
+        """Upload a file, and count its parts as in flight, as many as may be, until it is there.
+
+        The store does not say when a part has arrived, so the count is the most it can be.
+        """
+        most, parts = self._settings.max_concurrent_parts, 0
+
+        def part_taken() -> None:
+            nonlocal parts
+            if parts < most:
+                parts += 1
+                with self._lock:
+                    self._progress.active_parts += 1
+
+        try:
+            return self._store.upload(
+                name,
+                file.path,
+                part_size=self._settings.part_size,
+                multipart=self._settings.in_parts(file.size),
+                max_parts=most,
+                part_taken=part_taken,
+            )
+        except BaseException as error:
+            if (ours := panic_as_error(error)) is not error:
+                raise ours from error
+            raise
+        finally:
+            with self._lock:
+                self._progress.active_parts -= parts
