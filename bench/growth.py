@@ -30,10 +30,10 @@ from bench import plots
 from blizzard.discover.lister import Lookout
 from blizzard.journal import compaction, ingested
 from blizzard.journal.state import History, read_history
+from blizzard.model.codec import Codec
 from blizzard.model.files import Name, SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.units import plan
-from blizzard.worker.compression import Codec
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff, SourceRecord, digest, encode
 from lakebed.layout import data_file, journal_entry

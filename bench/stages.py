@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from bench.race import DATA
 from bench.workloads import WORKLOADS, Workload, generated
+from blizzard.model.codec import codec_of
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.compression import codec_of, decompress
+from blizzard.worker.compression import decompress
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import Decoded, blocks
 from blizzard.worker.parquet import RollingWriter

@@ -19,7 +19,8 @@ from typing import IO, Any, cast
 import zstandard
 from isal import igzip
 
-from blizzard.worker.compression import codec_of, decompress
+from blizzard.model.codec import codec_of
+from blizzard.worker.compression import decompress
 from lakebed.schema import Field, FieldType, Schema
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)

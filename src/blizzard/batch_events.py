@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from blizzard import events
 from blizzard.discover.filter import Finding
 from blizzard.discover.skip_reason import AMISS, IN_WORDS, Reason
-from blizzard.inspect.explain import row_partitions_of
-from blizzard.model.event_time import rows_without_time
+from blizzard.model.event_time import row_partitions_of, rows_without_time
 from blizzard.model.files import Effort, SourceFile, WorkUnit
+from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
-from blizzard.worker.progress import Done
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.telemetry.events import Event
 

@@ -4,7 +4,7 @@ import threading
 from dataclasses import asdict, dataclass, field
 
 from blizzard.events import BatchProgress, BatchStarted, UnitsEnded
-from blizzard.worker.progress import Progress, Report
+from blizzard.model.progress import Progress, Report
 from lakebed.telemetry.events import Emit, Event
 
 

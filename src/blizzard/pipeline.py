@@ -23,26 +23,21 @@ from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner
 from blizzard.handoff import dead_letters as dlq
 from blizzard.handoff.commit_lag import check_commits
+from blizzard.handoff.dead_letters import dlq_place
 from blizzard.handoff.publish import Publisher
-from blizzard.inspect.explain import (
-    OpenReader,
-    dlq_place,
-    identity_of,
-    planned,
-    row_partitions_of,
-    sink_location,
-    source_location,
-)
 from blizzard.journal.compaction import Keeper
 from blizzard.journal.ingested import KnownBroken
-from blizzard.journal.journal import Journal
+from blizzard.journal.journal import Journal, identity_of
 from blizzard.journal.lease import Claim
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.state import read_history
 from blizzard.model.bounds import Bounds
+from blizzard.model.event_time import row_partitions_of
 from blizzard.model.failure_basis import bases_of, with_basis
 from blizzard.model.files import Effort, Limits, Location, SourceFile, Work, WorkUnit
+from blizzard.model.locations import OpenReader, sink_location, source_location
 from blizzard.model.settings import PipelineSettings, share_of
+from blizzard.plan.recognise import planned
 from blizzard.plan.trigger import Waiting, should_start
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff, SourceRecord, Started

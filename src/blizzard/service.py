@@ -26,14 +26,14 @@ from blizzard.execute.spark.jvm_output import Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
-from blizzard.inspect.explain import identity_of
+from blizzard.journal.journal import identity_of
 from blizzard.journal.lease import Claim, renewed
 from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
 from blizzard.model.files import Location
+from blizzard.model.progress import Report
 from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings
 from blizzard.pipeline import Pipeline
-from blizzard.worker.progress import Report
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict

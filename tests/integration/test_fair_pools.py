@@ -8,8 +8,8 @@ import pytest
 
 from blizzard.execute.spark.runner import POOL, SparkRunner
 from blizzard.model.files import Work, WorkUnit
+from blizzard.model.progress import Report
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.progress import Report
 from tests.support.builders import listed, ndjson, put, rows, unit, work
 from tests.support.spark import shared_runner
 

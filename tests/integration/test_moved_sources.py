@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.inspect.explain import sink_location, source_location
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import Before, read_history
 from blizzard.maintain import new_journal
 from blizzard.maintain.move_source import compare, move, to_learn
 from blizzard.model.files import Known, Name
+from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import OnChange, PipelineSettings
 from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock

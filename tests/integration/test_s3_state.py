@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from blizzard.handoff.publish import LeaveToPenguin
-from blizzard.inspect.explain import identity_of
 from blizzard.inspect.status import Books, pipeline_status
+from blizzard.journal.journal import identity_of
 from blizzard.maintain.gc import collect
 from blizzard.maintain.new_journal import take_over
 from blizzard.model.settings import PipelineSettings, SinkSettings

@@ -14,6 +14,7 @@ from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import LeaveToPenguin, Publisher
 from blizzard.journal.journal import Identity
 from blizzard.journal.lease import Claim
+from blizzard.model.codec import Codec as SourceCodec
 from blizzard.model.files import ClosedFile, Known, Limits, Location, SourceFile, Work, WorkUnit
 from blizzard.model.settings import (
     PipelineSettings,
@@ -23,7 +24,6 @@ from blizzard.model.settings import (
     UploadSettings,
 )
 from blizzard.pipeline import Pipeline
-from blizzard.worker.compression import Codec as SourceCodec
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, Failure, Handoff, SourceRecord, Stage, decode_entry

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
-from blizzard.inspect.explain import OpenReader
+from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import OpenStore, Pipeline
 from lakebed.clock import Clock

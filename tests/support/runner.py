@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.worker.progress import Done, Progress, Wish
+from blizzard.model.progress import Done, Progress, Wish
 from blizzard.worker.unit import OpenedStores, Stores, run_unit
 
 

@@ -25,8 +25,8 @@ from blizzard.execute.spark.cds_archive import require_java
 from blizzard.execute.spark.warm import NotMade, warm
 from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.handoff.switch import set_handoff
-from blizzard.inspect.explain import sink_location
 from blizzard.metrics import METRICS
+from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
 from blizzard.service import Service, TableOf, asks_fates, asks_the_log, checks_schema, open_reader
 from lakebed.arguments import (

@@ -7,9 +7,10 @@ import typer
 
 from blizzard.cli import results
 from blizzard.cli.output import One, chosen, console, load, open_reader, plural, print_line, say
-from blizzard.inspect.explain import dead_letter_queue, sink_location
+from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.maintain.retry import Failed
 from blizzard.maintain.retry import retry as append_retry
+from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
 from lakebed.clock import Clock

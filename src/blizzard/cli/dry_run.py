@@ -19,11 +19,12 @@ from blizzard.cli.output import (
     second,
 )
 from blizzard.discover.skip_reason import IN_WORDS
-from blizzard.inspect.explain import Explanation, explain, source_uris_of
+from blizzard.inspect.explain import Explanation, explain
+from blizzard.model.codec import Codec
 from blizzard.model.files import SourceFile
+from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.units import weight
-from blizzard.worker.compression import Codec
 from lakebed.arguments import DONE, Output, complain, exit_code_of
 from lakebed.clock import Clock
 from lakebed.config.models import same_place

@@ -19,8 +19,8 @@ from blizzard.cli.output import (
     print_line,
     say,
 )
-from blizzard.inspect.explain import sink_location
 from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
+from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
 from lakebed.clock import Clock

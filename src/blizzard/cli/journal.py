@@ -26,8 +26,8 @@ from blizzard.cli.output import (
 )
 from blizzard.handoff.held_rows import Aside, by_reason
 from blizzard.inspect.entries import Kept, entry_of, last_entries
-from blizzard.inspect.explain import sink_location
 from blizzard.inspect.status import Batch
+from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings
 from blizzard.model.unread import bytes_in_words
 from blizzard.service import asks_fates

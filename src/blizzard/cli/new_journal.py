@@ -8,14 +8,14 @@ import typer
 
 from blizzard.cli.output import console as terminal
 from blizzard.cli.output import open_reader, plain, plural, print_line, say
-from blizzard.inspect.explain import identity_of, sink_location
 from blizzard.journal.checks import admit
-from blizzard.journal.journal import Identity
+from blizzard.journal.journal import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import Writer, this_machine
 from blizzard.journal.state import History, read_history, read_receipt
 from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from blizzard.maintain.old_journal import LastCommitted, check_past, past_of
+from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import DONE, FAILED, Output, complain
 from lakebed.clock import Clock

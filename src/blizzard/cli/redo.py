@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from blizzard.cli.output import One, chosen, console, load, open_reader, plural, print_line, say
-from blizzard.inspect.explain import sink_location
 from blizzard.maintain.redo import Found, Wanted, look
 from blizzard.maintain.redo import redo as append_redo
+from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
 from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, complain

@@ -8,12 +8,12 @@ import typer
 
 from blizzard.cli.new_journal import tell_event, tell_watching
 from blizzard.cli.output import One, console, load, open_reader, plural, print_line, say, the_one
-from blizzard.inspect.explain import sink_location, source_location
 from blizzard.journal.ingested import KnownBroken
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import History, read_history, rebuild
 from blizzard.maintain.move_source import Compared, compare, move
+from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
 from lakebed.clock import Clock

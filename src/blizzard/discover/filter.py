@@ -7,12 +7,12 @@ from enum import StrEnum
 
 from blizzard.discover.skip_reason import AMISS, NotTaken, Passed, Reason, Tally
 from blizzard.journal.state import Before
+from blizzard.model import codec
+from blizzard.model.codec import Codec, codec_of
 from blizzard.model.files import Known, Name, SourceFile
 from blizzard.model.settings import Compression, OnChange, SourceSettings
 from blizzard.model.source_glob import is_hidden
 from blizzard.model.unread import failed
-from blizzard.worker import compression
-from blizzard.worker.compression import Codec, codec_of
 from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
@@ -22,7 +22,7 @@ from lakebed.schema import Field
 from lakebed.storage.store import ObjectFacts
 
 RECORDS = (".ndjson", ".jsonl", ".json")
-PACKED = ("", *compression.SUFFIXES)
+PACKED = ("", *codec.SUFFIXES)
 SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
 TEMPORARY = (
     *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),

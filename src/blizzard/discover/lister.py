@@ -20,13 +20,17 @@ from blizzard.discover.filter import (
 )
 from blizzard.discover.skip_reason import NotTaken, Reason
 from blizzard.journal.state import Before
+from blizzard.model.event_time import from_path
+from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import Known, Name
-from blizzard.model.settings import SourceSettings
+from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.documents.entry import SourceRecord, Stage
-from lakebed.errors import ListingUnordered
+from lakebed.errors import (
+    ListingUnordered,
+)
 from lakebed.listing.lookback import Window
 from lakebed.listing.sort import Guide, Oddity, end_of
-from lakebed.partition import Template
+from lakebed.partition import Template, table_schema
 from lakebed.schema import Field
 from lakebed.storage.store import ObjectFacts, Reader
 
@@ -367,3 +371,20 @@ def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window 
         case _:
             units = int(now.timestamp() // 3600) - int(since.timestamp() // 3600)
     return replace(lookback, lookback=lookback.lookback + max(units, 0))
+
+
+def lookouts(settings: PipelineSettings) -> list[Lookout]:
+    """Give one who looks at each source, in the order of the sources."""
+    sink = settings.sink
+    schema = table_schema(settings.schema, sink.template)
+    fields = {column.name: column for column in schema.fields}
+    template = from_path(sink.template, settings.schema, sink.timestamp_field)
+    return [
+        Lookout(
+            source=source,
+            template=template,
+            partition_fields=fields,
+            bases=bases_of(settings, source),
+        )
+        for source in settings.sources
+    ]

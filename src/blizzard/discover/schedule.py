@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from blizzard.discover.filter import Finding
-from blizzard.discover.lister import Books, Lookout
-from blizzard.inspect.explain import OpenReader, lookouts, source_location
+from blizzard.discover.lister import Books, Lookout, lookouts
 from blizzard.journal.state import Before
 from blizzard.model.files import Known, Name, SourceFile
+from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord

@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from blizzard.events import WorkDiscarded, WorkDone
-from blizzard.worker.progress import Done, Report
+from blizzard.model.progress import Done, Report
 from lakebed.errors import LakeError
 from lakebed.telemetry.events import Emit
 

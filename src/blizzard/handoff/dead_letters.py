@@ -15,7 +15,10 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
+from blizzard.journal.state import read_entries
 from blizzard.model.files import Location
+from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord, Stage
@@ -231,3 +234,22 @@ def _now(letter: DeadLetter, entry: Entry, states: Mapping[str, int | Now]) -> N
 def _scheme(uri: str) -> str:
     scheme, separator, _rest = uri.partition("://")
     return scheme if separator else "file"
+
+
+def dlq_place(settings: PipelineSettings) -> Place:
+    """Say where the pipeline's dead letters go."""
+    return place(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
+
+
+def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> Queue:
+    """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write."""
+    sink = sink_location(settings)
+    try:
+        entries = [entry for entry, _body in read_entries(open_reader(sink), settings.name)]
+    except ObjectMissing:
+        entries = []  # The table's folder does not exist yet.
+    return read(
+        entries,
+        pipeline=settings.name,
+        open_folder=lambda uri: open_reader(beside(sink, uri)),
+    )

@@ -3,31 +3,23 @@
 Everything here is handed readers only, so it cannot write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from blizzard.discover.filter import Finding
-from blizzard.discover.lister import Lookout
-from blizzard.handoff import dead_letters
+from blizzard.discover.lister import lookouts
 from blizzard.journal.checks import admit, refuse_beside
 from blizzard.journal.ingested import KnownBroken
-from blizzard.journal.journal import Identity
 from blizzard.journal.protocol import require_handoff
-from blizzard.journal.state import UNKNOWN, History, read_entries, read_history, rebuild
-from blizzard.model.event_time import RowPartitions, from_path, row_partitions
-from blizzard.model.failure_basis import bases_of
-from blizzard.model.files import Location, SourceFile, WorkUnit
+from blizzard.journal.state import UNKNOWN, History, read_history, rebuild
+from blizzard.model.files import WorkUnit
+from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.plan.units import plan, to_recognise
-from blizzard.worker.compression import FIRST_BYTES, codec_in
+from blizzard.plan.recognise import planned
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict, SourceContested
-from lakebed.locations import written_out
-from lakebed.partition import table_schema
 from lakebed.storage.store import Reader
-
-OpenReader = Callable[[Location], Reader]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,31 +81,6 @@ def explain(
     )
 
 
-def planned(
-    settings: PipelineSettings,
-    files: Sequence[SourceFile],
-    open_source: OpenReader,
-    *,
-    parallelism: int,
-) -> tuple[WorkUnit, ...]:
-    """Plan files into units, once it is known which of the large ones are plain.
-
-    A file is cut into byte ranges before anybody has read it, so the few that would be cut are
-    asked for their first bytes. One that does not answer is left whole: whoever reads it will see.
-    """
-    how = {"parallelism": parallelism, "file_size": settings.sink.rolling.file_size}
-    sources = {source.name: source for source in settings.sources}
-    sure: dict[str, SourceFile] = {}
-    for file in to_recognise(files, **how):
-        try:
-            store = open_source(source_location(sources[file.source]))
-            first = store.part(file.path, 0, min(FIRST_BYTES, file.size), etag=file.etag)
-        except LakeError:
-            continue
-        sure[file.key] = replace(file, codec=codec_in(first, file.codec), by_content=False)
-    return plan([sure.get(file.key, file) for file in files], **how)
-
-
 def _reader(settings: PipelineSettings, open_reader: OpenReader) -> Reader | None:
     try:
         return open_reader(sink_location(settings))
@@ -168,76 +135,4 @@ def look_at(
         since=since,
         tried=frozenset(),
         now=now,
-    )
-
-
-def lookouts(settings: PipelineSettings) -> list[Lookout]:
-    """Give one who looks at each source, in the order of the sources."""
-    sink = settings.sink
-    schema = table_schema(settings.schema, sink.template)
-    fields = {column.name: column for column in schema.fields}
-    template = from_path(sink.template, settings.schema, sink.timestamp_field)
-    return [
-        Lookout(
-            source=source,
-            template=template,
-            partition_fields=fields,
-            bases=bases_of(settings, source),
-        )
-        for source in settings.sources
-    ]
-
-
-def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
-    """Say who writes the entries, from which sources, with which schema."""
-    template = settings.sink.template
-    return Identity(
-        pipeline=settings.name,
-        run=run_id,
-        handoff=settings.sink.handoff,
-        source_uris=source_uris_of(settings),
-        table_schema=table_schema(settings.schema, template).delta(),
-        partition_columns=template.keys if template else (),
-    )
-
-
-def source_uris_of(settings: PipelineSettings) -> dict[str, str]:
-    """Return where the sources are, by their names, as the journal remembers it."""
-    return {source.name: written_out(source.uri) for source in settings.sources}
-
-
-def row_partitions_of(settings: PipelineSettings) -> RowPartitions | None:
-    """Say how rows give their partition; None where the source path alone does."""
-    sink = settings.sink
-    return row_partitions(sink.template, settings.schema, sink.timestamp_field)
-
-
-def source_location(source: SourceSettings) -> Location:
-    """Say where a source is."""
-    return Location(uri=source.uri, options=source.storage_options)
-
-
-def sink_location(settings: PipelineSettings) -> Location:
-    """Say where the table's directory is."""
-    return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)
-
-
-def dlq_place(settings: PipelineSettings) -> dead_letters.Place:
-    """Say where the pipeline's dead letters go."""
-    return dead_letters.place(
-        settings.name, sink=sink_location(settings), configured=settings.dlq_path
-    )
-
-
-def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> dead_letters.Queue:
-    """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write."""
-    sink = sink_location(settings)
-    try:
-        entries = [entry for entry, _body in read_entries(open_reader(sink), settings.name)]
-    except ObjectMissing:
-        entries = []  # The table's folder does not exist yet.
-    return dead_letters.read(
-        entries,
-        pipeline=settings.name,
-        open_folder=lambda uri: open_reader(dead_letters.beside(sink, uri)),
     )

@@ -11,8 +11,9 @@ from itertools import chain, islice
 from blizzard.config.load import place
 from blizzard.discover.filter import why_not_ours
 from blizzard.inspect.schema_guess import GuessedField, guess, section
+from blizzard.model.codec import Codec
 from blizzard.model.settings import SourceSettings
-from blizzard.worker.compression import Codec, decompress
+from blizzard.worker.compression import decompress
 from lakebed.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
 from lakebed.errors import LakeError
 from lakebed.schema import FieldType

@@ -11,13 +11,14 @@ from datetime import datetime
 from blizzard.discover.filter import next_try
 from blizzard.discover.skip_reason import NotTaken, Reason
 from blizzard.handoff.held_rows import Aside, Fates, Files, by_reason, read_aside
-from blizzard.inspect.explain import OpenReader, look_at, sink_location
+from blizzard.inspect.explain import look_at
 from blizzard.journal.checks import refuse_moved
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.protocol import latest_protocol
 from blizzard.journal.state import History, read_entries, read_receipt
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import Known
+from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff, Receipt, Stage, digest

@@ -26,6 +26,8 @@ from blizzard.journal.state import (
     rebuild,
 )
 from blizzard.model.files import Known
+from blizzard.model.locations import source_uris_of
+from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
@@ -39,6 +41,7 @@ from lakebed.documents.entry import (
     encode,
 )
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
+from lakebed.partition import table_schema
 from lakebed.retry import Backoff
 from lakebed.storage.store import AlreadyThere, Store
 
@@ -401,3 +404,16 @@ class Journal:
             "publishes nothing. Run one blizzard per pipeline",
             path=self._store.describe(path),
         )
+
+
+def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
+    """Say who writes the entries, from which sources, with which schema."""
+    template = settings.sink.template
+    return Identity(
+        pipeline=settings.name,
+        run=run_id,
+        handoff=settings.sink.handoff,
+        source_uris=source_uris_of(settings),
+        table_schema=table_schema(settings.schema, template).delta(),
+        partition_columns=template.keys if template else (),
+    )

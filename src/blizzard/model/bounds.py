@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blizzard.worker.progress import Progress, Wish
+from blizzard.model.progress import Progress, Wish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from blizzard.model.settings import PipelineSettings
 from lakebed.documents.data_file import FinishedFile
 from lakebed.partition import PartitionValues, Template, TemplatePart
 from lakebed.schema import Field, FieldType, Schema
@@ -183,3 +184,9 @@ def _holds(kind: FieldType, pattern: str, codes: list[str]) -> bool:
             return plain and digits <= DIGITS[kind]
         case _:
             return kind is FieldType.STRING
+
+
+def row_partitions_of(settings: PipelineSettings) -> RowPartitions | None:
+    """Say how rows give their partition; None where the source path alone does."""
+    sink = settings.sink
+    return row_partitions(sink.template, settings.schema, sink.timestamp_field)

@@ -5,9 +5,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from blizzard.model.limits import MAX_DEPTH, MAX_LINE_BYTES
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.worker.ndjson.exact import MAX_DEPTH
-from blizzard.worker.ndjson.lines import MAX_LINE_BYTES
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.partition import table_schema
 

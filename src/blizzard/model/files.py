@@ -11,10 +11,10 @@ from uuid import UUID
 
 from blizzard.model.bounds import Bounds
 from blizzard.model.byte_range import ByteRange
+from blizzard.model.codec import Codec
 from blizzard.model.event_time import RowPartitions
+from blizzard.model.progress import Address, Done
 from blizzard.model.settings import RollingPolicy, UploadSettings
-from blizzard.worker.compression import Codec
-from blizzard.worker.progress import Address, Done
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import SourceRecord, Unread

@@ -18,9 +18,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from blizzard.model.byte_range import lines_of, without_first_lines
+from blizzard.model.codec import Codec
 from blizzard.model.files import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.unread import failed, untouched
-from blizzard.worker.compression import Codec, CorruptStream, decompress, recognised
+from blizzard.worker.compression import CorruptStream, decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.fan_out import SpreadWriter
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from blizzard.model.files import ClosedFile
+from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import UploadSettings
-from blizzard.worker.progress import Done, Progress
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import LakeError, StoreUnavailable, panic_as_error
 from lakebed.layout import TablePath, data_file, outbox

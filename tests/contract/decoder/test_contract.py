@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.fast import FastPath
-from blizzard.worker.ndjson.lines import MAX_LINE_BYTES, blocks
+from blizzard.worker.ndjson.lines import blocks
 from lakebed.schema import Field, FieldType, Schema
 from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
 

@@ -11,7 +11,7 @@ from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.runner import RunFailed, RunnerDied, WorkersDied
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.worker.progress import Report
+from blizzard.model.progress import Report
 from lakebed.errors import JournalConflict, LakeError, StoreDenied
 from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows

@@ -16,12 +16,13 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.bounds import Bounds, Overseer, wish
 from blizzard.model.byte_range import without_first_lines
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.progress import Done, Progress, Wish
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SparkSettings
 from blizzard.pipeline import TooManyFailures
 from blizzard.plan import units as planning
 from blizzard.worker import unit as worker
 from blizzard.worker.ndjson import decoder, lines
-from blizzard.worker.progress import Caller, Done, Progress, Silence, Switchboard, Wish
+from blizzard.worker.progress import Caller, Silence, Switchboard
 from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.documents.entry import SourceRecord
 from tests.support.builders import (

@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable
 import pytest
 import zstandard
 
+from blizzard.model.codec import Codec, codec_in, codec_of
 from blizzard.worker.compression import (
     MAX_WINDOW_BYTES,
     PIECE_BYTES,
-    Codec,
     CorruptStream,
-    codec_in,
-    codec_of,
     decompress,
     recognised,
 )

@@ -8,10 +8,10 @@ import pytest
 from blizzard.discover.filter import SUFFIXES, Finding, Sifter, Verdict, why_not_ours
 from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
 from blizzard.journal.state import Before
+from blizzard.model.codec import Codec
 from blizzard.model.files import Known, Name
 from blizzard.model.settings import Compression, OnChange, SourceSettings
 from blizzard.model.source_glob import Pattern
-from blizzard.worker.compression import Codec
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from blizzard import events
 from blizzard.cli.app import app
 from blizzard.handoff import dead_letters
-from blizzard.inspect.explain import dead_letter_queue
+from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal import journal
 from blizzard.model.files import Location
 from blizzard.model.settings import Compression

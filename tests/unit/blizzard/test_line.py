@@ -9,8 +9,9 @@ from multiprocessing.connection import Client, Connection, answer_challenge
 
 import pytest
 
+from blizzard.model.progress import Address, Progress, Report
 from blizzard.worker import progress as line_module
-from blizzard.worker.progress import Address, Caller, Progress, Report, Switchboard
+from blizzard.worker.progress import Caller, Switchboard
 from tests.support.ports import reserved_port
 
 

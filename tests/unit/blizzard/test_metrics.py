@@ -17,9 +17,10 @@ from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.live import Running
 from blizzard.metrics import METRICS
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.progress import Done, Progress, Report
 from blizzard.model.settings import RollingPolicy, SinkSettings, UploadSettings
 from blizzard.pipeline import Pipeline
-from blizzard.worker.progress import Done, Progress, Report, Silence
+from blizzard.worker.progress import Silence
 from blizzard.worker.unit import run_unit
 from blizzard.worker.upload import Uploads
 from lakebed.errors import StoreDenied, StoreUnavailable

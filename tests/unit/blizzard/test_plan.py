@@ -2,6 +2,7 @@
 
 import pytest
 
+from blizzard.model.codec import Codec
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.units import (
@@ -13,7 +14,6 @@ from blizzard.plan.units import (
     units_per_core,
     weight,
 )
-from blizzard.worker.compression import Codec
 from tests.support.builders import source_file
 
 FILE_SIZE = RollingPolicy().file_size

@@ -21,10 +21,10 @@ from blizzard.journal.compaction import Keeper
 from blizzard.journal.state import read_history
 from blizzard.maintain.old_journal import inherited
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.progress import Done, Progress
 from blizzard.plan import units as planning
 from blizzard.worker import unit as worker
 from blizzard.worker.ndjson import decoder, lines
-from blizzard.worker.progress import Done, Progress
 from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.documents.entry import Entry, SourceRecord, decode_entry, encode
 from lakebed.errors import DocumentUnreadable

@@ -23,8 +23,9 @@ from blizzard.execute.spark import session
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, PAGE, own_python, unfit
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.execute.spark.session import await_executors, executors_python, start
+from blizzard.model.progress import Address, Report
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.progress import Address, Report, Switchboard
+from blizzard.worker.progress import Switchboard
 from lakebed.errors import ConfigInvalid, LakeError
 from tests.support.cluster import ARCHIVE, ROOT
 

@@ -11,10 +11,10 @@ import pytest
 from blizzard.execute.bisect import PATIENCE, PATIENCE_ALONE
 from blizzard.model.byte_range import cut
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.progress import Done, Progress
 from blizzard.plan import units as planning
 from blizzard.worker import unit as worker
 from blizzard.worker.ndjson import decoder
-from blizzard.worker.progress import Done, Progress
 from blizzard.worker.unit import OpenedStores, run_unit
 from tests.support.builders import (
     Bench,

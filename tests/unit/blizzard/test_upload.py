@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from blizzard.model.progress import Progress
 from blizzard.model.settings import UploadSettings
-from blizzard.worker.progress import Progress
 from blizzard.worker.upload import TRIES, Uploads
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable

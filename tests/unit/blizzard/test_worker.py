@@ -15,11 +15,12 @@ import zstandard
 
 from blizzard.execute.merge import settle
 from blizzard.model.byte_range import cut
+from blizzard.model.codec import Codec
 from blizzard.model.files import Limits, SourceFile, UnitOutcome, Work
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker import unit as worker
 from blizzard.worker import upload
-from blizzard.worker.compression import Codec, CorruptStream, decompress
+from blizzard.worker.compression import CorruptStream, decompress
 from blizzard.worker.ndjson.lines import BLOCK_BYTES
 from blizzard.worker.parquet import RollingWriter
 from blizzard.worker.unit import OpenedStores, failure_of, run_unit

@@ -35,8 +35,9 @@ from blizzard.execute.spark.session import (
 )
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.progress import Progress, Report, Wish
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.progress import Caller, Progress, Report, Switchboard, Wish
+from blizzard.worker.progress import Caller, Switchboard
 from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.errors import ConfigInvalid, LakeError
 

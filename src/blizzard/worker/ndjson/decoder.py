@@ -10,15 +10,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Generic, TypeVar
 
+from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import (
-    BLOCK_BYTES,
-    MAX_LINE_BYTES,
-    BadLine,
-    Block,
-    Decoded,
-    blocks,
-)
+from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, Block, Decoded, blocks
 from lakebed.schema import Schema
 
 __all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]

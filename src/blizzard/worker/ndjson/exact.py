@@ -12,12 +12,10 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
 from blizzard.worker.ndjson.values import TAKE, Cell, JsonValue, Nested, Number, Refused, kind_of
 from lakebed.schema import Field, FieldType, Schema
-
-# Far below what Python's own parser bears, so that the answer never depends on who is calling.
-MAX_DEPTH = 500
 
 _SPACE = re.compile(r"[ \t\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")

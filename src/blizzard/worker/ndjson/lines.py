@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from blizzard.model.limits import MAX_LINE_BYTES
 from lakebed.errors import LakeError, Whose
 
 BLOCK_BYTES = 1 << 20
-MAX_LINE_BYTES = 128 << 20
+
+
 BLANK = b" \t\r"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SHOWN_CHARACTERS = 60

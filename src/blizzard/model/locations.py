@@ -1,0 +1,25 @@
+"""Where the stores of a pipeline are, and how they are opened."""
+
+from collections.abc import Callable
+
+from blizzard.model.files import Location
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.locations import written_out
+from lakebed.storage.store import Reader
+
+OpenReader = Callable[[Location], Reader]
+
+
+def source_uris_of(settings: PipelineSettings) -> dict[str, str]:
+    """Return where the sources are, by their names, as the journal remembers it."""
+    return {source.name: written_out(source.uri) for source in settings.sources}
+
+
+def source_location(source: SourceSettings) -> Location:
+    """Say where a source is."""
+    return Location(uri=source.uri, options=source.storage_options)
+
+
+def sink_location(settings: PipelineSettings) -> Location:
+    """Say where the table's directory is."""
+    return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)

@@ -1,0 +1,106 @@
+"""What a running unit reports to the driver, and what the driver answers."""
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+
+
+class Wish(StrEnum):
+    """What the driver wants a unit to do."""
+
+    GO_ON = "go_on"
+    HAND_IN = "hand_in"
+    """To come to a good end: the batch is old enough, and the rest goes on in the next one."""
+    STOP = "stop"
+    """To come to a good end at once: nothing goes on after it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """What a unit has done so far, and what it is doing now."""
+
+    bytes_read: int = 0
+    records: int = 0
+    files_read: int = 0
+    files_failed: int = 0
+    """Those that count against `max_failures`."""
+    parquet_files: int = 0
+    bytes_written: int = 0
+    active_uploads: int = 0
+    active_parts: int = 0
+
+    def __add__(self, other: "Progress") -> "Progress":
+        return Progress(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name)
+                for each in fields(self)
+            }
+        )
+
+    def __sub__(self, other: "Progress") -> "Progress":
+        return Progress(
+            **{
+                each.name: getattr(self, each.name) - getattr(other, each.name)
+                for each in fields(self)
+            }
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Done:
+    """Work that one attempt at a unit has finished; it never becomes less."""
+
+    rows: int = 0
+    """Rows that were handed to a data file: those of a small source file once all have parsed."""
+    blank: int = 0
+    source_files: int = 0
+    """Source files that were read to their end; one that several tasks share is not among them."""
+    source_bytes: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    multipart_uploads: int = 0
+    write_seconds: list[float] = field(default_factory=list)
+    """How long each uploaded data file took to be encoded and written."""
+
+    def __add__(self, other: "Done") -> "Done":
+        return Done(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name)
+                for each in fields(self)
+            }
+        )
+
+    def since(self, before: "Done") -> "Done":
+        """Return what was done since an earlier report of the same attempt."""
+        numbers = {
+            each.name: max(0, getattr(self, each.name) - getattr(before, each.name))
+            for each in fields(self)
+            if each.name != "write_seconds"
+        }
+        return Done(**numbers, write_seconds=self.write_seconds[len(before.write_seconds) :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What one attempt at a unit says of itself; a later report holds all of an earlier one."""
+
+    unit: str
+    """The pipeline and the unit, as `pipeline/unit`."""
+    job: str = ""
+    """The job that the attempt belongs to; one of an earlier job may still be running."""
+    attempt: str = ""
+    progress: Progress = field(default_factory=Progress)
+    done: Done = field(default_factory=Done)
+
+    @property
+    def pipeline(self) -> str:
+        """Return the name of the pipeline."""
+        return self.unit.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the driver listens, and the word that lets a task in. Not shown: it is a secret."""
+
+    host: str
+    port: int
+    token: bytes = field(repr=False)

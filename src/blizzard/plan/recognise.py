@@ -1,0 +1,36 @@
+"""A plan that is certain of each large file whether it is plain: only those can be cut."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from blizzard.model.codec import FIRST_BYTES, codec_in
+from blizzard.model.files import SourceFile, WorkUnit
+from blizzard.model.locations import OpenReader, source_location
+from blizzard.model.settings import PipelineSettings
+from blizzard.plan.units import plan, to_recognise
+from lakebed.errors import LakeError
+
+
+def planned(
+    settings: PipelineSettings,
+    files: Sequence[SourceFile],
+    open_source: OpenReader,
+    *,
+    parallelism: int,
+) -> tuple[WorkUnit, ...]:
+    """Plan files into units, once it is known which of the large ones are plain.
+
+    A file is cut into byte ranges before anybody has read it, so the few that would be cut are
+    asked for their first bytes. One that does not answer is left whole: whoever reads it will see.
+    """
+    how = {"parallelism": parallelism, "file_size": settings.sink.rolling.file_size}
+    sources = {source.name: source for source in settings.sources}
+    sure: dict[str, SourceFile] = {}
+    for file in to_recognise(files, **how):
+        try:
+            store = open_source(source_location(sources[file.source]))
+            first = store.part(file.path, 0, min(FIRST_BYTES, file.size), etag=file.etag)
+        except LakeError:
+            continue
+        sure[file.key] = replace(file, codec=codec_in(first, file.codec), by_content=False)
+    return plan([sure.get(file.key, file) for file in files], **how)
