@@ -14,7 +14,7 @@ from blizzard.journal.compaction import EVERY_ENTRIES, EVERY_NAMES
 from blizzard.journal.lease import BEAT_SECS
 from blizzard.model.settings import RollingPolicy, SourceSettings, UploadSettings
 from blizzard.plan.units import SMALLEST_UNIT, units_per_core
-from penguin.settings import TableSettings
+from penguin.model.settings import TableSettings
 
 DAY = 86_400
 YEAR_DAYS = 365

@@ -13,8 +13,8 @@ from lakebed.partition import Template
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.units import mebibytes
+from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
-from penguin.settings import TableSettings
 from tests.support.builders import ID_AND_NAME, gz, ndjson, rows, source_settings
 from tests.support.faulty import Proxy, in_front_of
 from tests.support.pipelines import pipeline_of

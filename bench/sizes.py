@@ -33,9 +33,9 @@ from lakebed.clock import Clock
 from lakebed.documents.data_file import Bound, ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, decode_entry, encode
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, data_file
-from penguin.drafting import file_statistics
-from penguin.flow import Add, TableFacts
-from penguin.table import Log
+from penguin.delta.table import Log
+from penguin.model.commit import Add, TableFacts
+from penguin.plan.draft import file_statistics
 from tests.support.bucket import Bucket
 from tests.support.tables import Journal, Penguin, Row, TableDirectory, opened
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import lakebed.errors
-import penguin.errors
+import penguin.model.errors
 from blizzard.discover.skip_reason import AMISS
 from blizzard.events import Retried, Step
 from lakebed.documents.entry import Stage
@@ -46,7 +46,7 @@ STEP_FAILURES = tuple(
     sorted(
         {
             *codes_in(vars(lakebed.errors)),
-            *codes_in(vars(penguin.errors)),
+            *codes_in(vars(penguin.model.errors)),
             "commits_behind",
             "executors_unfit",
             "max_failures_reached",

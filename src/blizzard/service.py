@@ -41,7 +41,7 @@ from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, shared
 from penguin import inline
-from penguin.settings import TableSettings
+from penguin.model.settings import TableSettings
 
 TableOf = Callable[[str], TableSettings | None]
 """Gives the settings of a pipeline's inline commits, None where there are none of its own."""

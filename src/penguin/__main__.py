@@ -1,5 +1,5 @@
 """Run penguin as `python -m penguin`."""
 
-from penguin.cli import main
+from penguin.cli.app import main
 
 main()

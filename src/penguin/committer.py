@@ -19,11 +19,11 @@ from lakebed.errors import LakeError
 from lakebed.layout import file_name, log_version, receipt
 from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
-from penguin.actions import touched_since
-from penguin.errors import CommitFailed, TableExists
-from penguin.flow import Add, CommitPlan, Position, TableFacts, Waiting
+from penguin.delta.log_files import touched_since
+from penguin.delta.on_disk import OnDisk
 from penguin.held import set_aside
-from penguin.ondisk import OnDisk
+from penguin.model.commit import Add, CommitPlan, Position, TableFacts, Waiting
+from penguin.model.errors import CommitFailed, TableExists
 
 CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8

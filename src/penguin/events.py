@@ -7,7 +7,7 @@ from typing import ClassVar
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Halted, Part, PartKind, Resumed, Sign
 from lakebed.telemetry.measures import Age, Count, Measure, Observe, Reading
-from penguin.flow import HoldCode
+from penguin.model.commit import HoldCode
 
 FEW = 10
 """How many of a long list are named."""

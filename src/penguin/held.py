@@ -31,10 +31,10 @@ from lakebed.layout import (
     journal_entry,
     journal_transaction,
 )
+from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader, Store
-from penguin.documents import Documents
-from penguin.flow import Fate, Hold, HoldCode, ReadyEntry, Releasable, Transactions
-from penguin.listed import objects
+from lakebed.storage.tolerant import objects
+from penguin.model.commit import Fate, Hold, HoldCode, ReadyEntry, Releasable, Transactions
 
 CONCURRENT = 16
 

@@ -8,7 +8,7 @@ from lakebed.clock import Clock
 from lakebed.errors import SchemaConflict
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Emit
-from penguin.settings import Evolution, TableSettings
+from penguin.model.settings import Evolution, TableSettings
 
 if TYPE_CHECKING:
     from penguin.pipeline import TableRun
@@ -46,21 +46,21 @@ def committer(
 
 def refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     """Return why a table cannot be made with some properties, by the property to blame."""
-    from penguin import table  # noqa: PLC0415
+    from penguin.delta import table  # noqa: PLC0415
 
     return table.refused_properties(properties)
 
 
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
     """Say whether a table's log carries a transaction of a pipeline."""
-    from penguin import table  # noqa: PLC0415
+    from penguin.delta import table  # noqa: PLC0415
 
     return table.pipeline_known(uri, options, pipeline)
 
 
 def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
     """Give the last entry of a journal that a table's log has, None where it has none."""
-    from penguin import table  # noqa: PLC0415
+    from penguin.delta import table  # noqa: PLC0415
 
     return table.last_committed(uri, options, pipeline, journal)
 
@@ -68,8 +68,8 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
 def retention(uri: str, options: StorageOptions) -> timedelta:
     """Say how long a table keeps files that its log does not name, also before there is a table."""
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin import patience  # noqa: PLC0415
-    from penguin.table import LogReader  # noqa: PLC0415
+    from penguin.delta.table import LogReader  # noqa: PLC0415
+    from penguin.model import retention as patience  # noqa: PLC0415
 
     folder = local_path(uri)
     there = folder is None or folder.exists()
@@ -92,9 +92,9 @@ def check_schema(
     from dataclasses import replace  # noqa: PLC0415
 
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.drafting import decide_on  # noqa: PLC0415
-    from penguin.flow import Refused  # noqa: PLC0415
-    from penguin.table import LogReader  # noqa: PLC0415
+    from penguin.delta.table import LogReader  # noqa: PLC0415
+    from penguin.model.commit import Refused  # noqa: PLC0415
+    from penguin.plan.draft import decide_on  # noqa: PLC0415
 
     folder = local_path(table.table_uri)
     if folder is not None and not folder.exists():
@@ -119,7 +119,7 @@ def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, 
     """Say what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
     from lakebed.layout import held_transaction  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.table import LogReader  # noqa: PLC0415
+    from penguin.delta.table import LogReader  # noqa: PLC0415
 
     table = LogReader(Reader(uri, options)).look()
     return {
@@ -133,9 +133,9 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
     A log that cannot be read whole is an error: what it names would not be known.
     """
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.actions import read_log  # noqa: PLC0415
-    from penguin.errors import TableUnreadable  # noqa: PLC0415
-    from penguin.table import LogReader  # noqa: PLC0415
+    from penguin.delta.log_files import read_log  # noqa: PLC0415
+    from penguin.delta.table import LogReader  # noqa: PLC0415
+    from penguin.model.errors import TableUnreadable  # noqa: PLC0415
 
     folder = local_path(uri)
     if folder is not None and not folder.exists():

@@ -1,10 +1,10 @@
 """Every metric of penguin. An event may move these and no others."""
 
 import lakebed.errors
-import penguin.errors
+import penguin.model.errors
 from lakebed.errors import codes_in
 from lakebed.telemetry.measures import QUICK, Kind, Spec, each
-from penguin.flow import HoldCode
+from penguin.model.commit import HoldCode
 
 TABLE = ("table",)
 LEFT_OUT = (
@@ -18,7 +18,9 @@ LEFT_OUT = (
     "store_denied",
 )
 """Why files of other programs are not committed."""
-STEP_FAILURES = tuple(sorted({*codes_in(vars(lakebed.errors)), *codes_in(vars(penguin.errors))}))
+STEP_FAILURES = tuple(
+    sorted({*codes_in(vars(lakebed.errors)), *codes_in(vars(penguin.model.errors))})
+)
 """How a step can fail: each is a series that is there before it happens."""
 
 

@@ -11,14 +11,19 @@ from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.layout import log_version, protocol, receipt
 from lakebed.storage.create_only import probe
+from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader, Store, local_path
 from lakebed.telemetry.events import Emit
+from penguin.announcer import Crier
+from penguin.backlog.look import Sight, look
+from penguin.backlog.pending_metas import Pending, delete_metas
+from penguin.backlog.redo_conflicts import discarded, given_up
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
-from penguin.contested import discarded, given_up
-from penguin.crier import Crier
-from penguin.documents import Documents
-from penguin.drafting import draft_commit, join_others
-from penguin.errors import CommitFailed
+from penguin.delta.log_cache import Memory
+from penguin.delta.maintenance import Upkeep
+from penguin.delta.on_disk import OnDisk
+from penguin.delta.table import Log, LogReader, Snapshot
+from penguin.delta.unused import is_unused
 from penguin.events import (
     FEW,
     CommittedByOther,
@@ -28,7 +33,11 @@ from penguin.events import (
     PlanSuperseded,
     TableWaiting,
 )
-from penguin.flow import (
+from penguin.foreign.ignored import why_ignored
+from penguin.foreign.listing import unnamed
+from penguin.foreign.search import Found, Search
+from penguin.held import HeldFile, releasable
+from penguin.model.commit import (
     Backlog,
     CommitPlan,
     Planned,
@@ -37,21 +46,12 @@ from penguin.flow import (
     TableFacts,
     Waiting,
 )
-from penguin.foreign import LeftOut
-from penguin.held import HeldFile, releasable
-from penguin.ignored import why_ignored
-from penguin.metas import Pending, delete_metas
-from penguin.ondisk import OnDisk
-from penguin.overtaken import Overtaken
-from penguin.patience import Danger
-from penguin.recall import Memory
-from penguin.scan import unnamed
-from penguin.search import Found, Search
-from penguin.settings import TableSettings
-from penguin.sight import Sight, look
-from penguin.table import Log, LogReader, Snapshot
-from penguin.unused import is_unused
-from penguin.upkeep import Upkeep
+from penguin.model.errors import CommitFailed
+from penguin.model.foreign_file import LeftOut
+from penguin.model.overtaken import Overtaken
+from penguin.model.retention import Danger
+from penguin.model.settings import TableSettings
+from penguin.plan.draft import draft_commit, join_others
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Handoff
 from lakebed.layout import outbox
 from lakebed.storage.store import Reader, Store
-from penguin import config as penguin_config
+from penguin.config import load as penguin_config
 from penguin.inline import last_committed
 from penguin.pipeline import commit_table
 from tests.support.builders import entries

@@ -139,7 +139,11 @@ def test_penguin_killed_in_its_commit_the_rows_appear_once(
         # What blizzard does here is no part of the story, so it needs no Spark.
         pipeline_of(settings, InProcessRunner()).step()
     ended = run(
-        "penguin", "-c", file, "--once", doom=doom(tmp_path, "penguin.table:Table.commit", when)
+        "penguin",
+        "-c",
+        file,
+        "--once",
+        doom=doom(tmp_path, "penguin.delta.table:Table.commit", when),
     )
 
     assert ended.code == -signal.SIGKILL

@@ -8,7 +8,7 @@ from blizzard.config import load as blizzard_config
 from blizzard.service import Service
 from lakebed.errors import ProtocolConflict, SchemaConflict
 from lakebed.polling import Stop
-from penguin import config as penguin_config
+from penguin.config import load as penguin_config
 from tests.support.builders import tree
 from tests.support.commands import told
 from tests.support.desk import Desk

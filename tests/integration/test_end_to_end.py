@@ -14,7 +14,7 @@ from blizzard.config import load as blizzard_config
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
-from penguin import config as penguin_config
+from penguin.config import load as penguin_config
 from penguin.pipeline import commit_table
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of

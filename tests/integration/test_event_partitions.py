@@ -17,8 +17,8 @@ from lakebed.schema import Field, FieldType, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin import inline
+from penguin.model.settings import TableSettings
 from penguin.pipeline import commit_table
-from penguin.settings import TableSettings
 from tests.support.builders import ndjson, pipeline_settings, put
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids, polars_ids, rows

@@ -23,7 +23,7 @@ from lakebed.errors import FilesCollected, JournalConflict, LakeError
 from lakebed.layout import batch_started, journal_entry
 from lakebed.storage.store import Store
 from penguin import inline
-from penguin.errors import TableUnreadable
+from penguin.model.errors import TableUnreadable
 from tests.support.builders import Bench, Hands, ndjson, no_options, put, rows, tree
 from tests.support.commands import Desk, told
 from tests.support.runner import InProcessRunner

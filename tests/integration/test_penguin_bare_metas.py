@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penguin.errors import CommitFailed
+from penguin.delta.table import Table
 from penguin.events import FilesLeftOut, MetasLeftAlone
-from penguin.settings import DiscoverBy, Evolution
-from penguin.table import Table
+from penguin.model.errors import CommitFailed
+from penguin.model.settings import DiscoverBy, Evolution
 from tests.support.foreign import DAY, Directory
 from tests.support.handoffs import ring
 from tests.support.tables import Penguin, TableDirectory, rows_of

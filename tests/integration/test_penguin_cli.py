@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lakebed.documents.entry import Handoff
-from penguin import cli
+from penguin.cli import app
 from tests.support.tables import TableDirectory, rows_of
 
 
@@ -160,7 +160,7 @@ def test_the_version_is_printed():
 )
 def test_help_and_configuration_faults_load_neither_delta_nor_arrow(arguments):
     script = (
-        "import sys\nfrom penguin.cli import main\n"
+        "import sys\nfrom penguin.cli.app import main\n"
         f"sys.argv = ['penguin', *{arguments!r}]\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print(sorted({'deltalake', 'pyarrow', 'pyspark'} & set(sys.modules)))\n"
@@ -199,12 +199,12 @@ def test_each_table_is_polled_at_its_own_interval(tmp_path, monkeypatch):
     def note(_step, *, who, interval, **_more):
         asked[who] = interval()
 
-    monkeypatch.setattr(cli, "run_step", note)
+    monkeypatch.setattr(app, "run_step", note)
     file = tmp_path / "penguin.yaml"
     file.write_text(
         f"tables:\n  often: {{table_uri: {tmp_path / 'a'}, poll_interval_secs: 2}}\n"
         f"  seldom: {{table_uri: {tmp_path / 'b'}, poll_interval_secs: 300}}\n"
         f"  plain: {{table_uri: {tmp_path / 'c'}}}\n"
     )
-    assert CliRunner().invoke(cli.app, ["-c", str(file)]).exit_code == 0
+    assert CliRunner().invoke(app.app, ["-c", str(file)]).exit_code == 0
     assert asked == {"often": 2, "seldom": 300, "plain": 10}

@@ -12,11 +12,11 @@ from lakebed.layout import journal_entry
 from lakebed.schema import Field, FieldType, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.cli import app
-from penguin.history import read_commit
-from penguin.report import duration
-from penguin.settings import Evolution
-from penguin.status import table_status
+from penguin.cli.app import app
+from penguin.cli.report import duration
+from penguin.delta.versions import read_commit
+from penguin.inspect.status import table_status
+from penguin.model.settings import Evolution
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 
 BAD = Schema((Field(name="id", type=FieldType.STRING), *EVENTS.fields[1:]))

@@ -14,17 +14,18 @@ from lakebed.schema import Field, FieldType, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Created, Reader, Store
 from lakebed.telemetry.events import Level
-from penguin import inline, preview
+from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
-from penguin.errors import CommitFailed
+from penguin.delta import preview
+from penguin.delta.table import Log, Table, pipeline_known
 from penguin.events import (
     BacklogSeen,
     CommittedByOther,
     EntriesCommitted,
     FilesLookedAt,
 )
+from penguin.model.errors import CommitFailed
 from penguin.pipeline import commit_table, explain
-from penguin.table import Log, Table, pipeline_known
 from tests.support.tables import EVENTS, Penguin, TableDirectory, next_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,11 +12,11 @@ from deltalake.schema import PrimitiveType
 
 from lakebed.documents.entry import SourceRecord
 from lakebed.schema import Field, FieldType, Schema
+from penguin.delta.table import Log
 from penguin.events import EntriesCommitted
-from penguin.evolution import DROPPED_PROPERTY
-from penguin.settings import Evolution
-from penguin.stats import SKIPPING_PROPERTY
-from penguin.table import Log
+from penguin.model.settings import Evolution
+from penguin.plan.evolution import DROPPED_PROPERTY
+from penguin.plan.stats import SKIPPING_PROPERTY
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
 
 STRICT, MERGE, OVERWRITE = Evolution.STRICT, Evolution.MERGE, Evolution.OVERWRITE

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from lakebed.schema import Schema
-from penguin import config
+from penguin.config import load
+from penguin.delta.table import refused_properties
 from penguin.events import FilesLeftOut
-from penguin.table import refused_properties
 from tests.integration.test_penguin_cli import penguin as run_penguin
 from tests.support.foreign import Directory
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -123,4 +123,4 @@ def test_no_property_means_no_question(tmp_path, table):
     def refuse(_properties):
         raise AssertionError("there is nothing to ask")
 
-    assert config.load([file], [], {}, refuse).tables
+    assert load.load([file], [], {}, refuse).tables

@@ -10,11 +10,11 @@ from lakebed.errors import ProtocolConflict
 from lakebed.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Reader
-from penguin.errors import CommitFailed
+from penguin.delta.table import Table
 from penguin.events import EntryNotHandedOff, FilesUnnamed, FilterBoundsOthersOnly, MetasLeftAlone
+from penguin.model.errors import CommitFailed
+from penguin.model.settings import DiscoverBy
 from penguin.pipeline import explain
-from penguin.settings import DiscoverBy
-from penguin.table import Table
 from tests.support.foreign import Directory
 from tests.support.handoffs import metas, move_out, put_back, ring
 from tests.support.tables import Penguin, TableDirectory, rows_of

@@ -15,14 +15,14 @@ from lakebed.layout import TablePath, held_meta, held_transaction, outbox
 from lakebed.schema import Field, FieldType, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.cli import app
+from penguin.cli.app import app
 from penguin.committer import NOT_MOVED
-from penguin.errors import CommitFailed
+from penguin.delta.table import Log
 from penguin.events import FilesWaitTooLong
-from penguin.mend import NotHeld, Order
+from penguin.model.errors import CommitFailed
+from penguin.model.settings import Evolution
+from penguin.operate.release import NotHeld, Order
 from penguin.pipeline import TableRun
-from penguin.settings import Evolution
-from penguin.table import Log
 from tests.support.dying import Died, Fate, dying
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penguin.events import FilesLeftOut
-from penguin.settings import Evolution
+from penguin.model.settings import Evolution
 from tests.support.foreign import Directory
 
 A = pa.struct([("a", pa.int64())])

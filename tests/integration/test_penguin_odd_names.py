@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from lakebed.documents.entry import Handoff
 from lakebed.listing.lookback import Window
-from penguin.cli import app
+from penguin.cli.app import app
 from penguin.events import FilesLeftOut, MetasLeftAlone
-from penguin.status import table_status
+from penguin.inspect.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, name_at
 from tests.support.tables import TableDirectory

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penguin.cli import app
+from penguin.cli.app import app
 from tests.support.foreign import DAY, Directory
 
 

@@ -12,10 +12,10 @@ from lakebed.clock import uuid7
 from lakebed.documents.entry import Handoff
 from lakebed.layout import timed_id
 from lakebed.listing.watermark import look_from
-from penguin import ignored
-from penguin.cli import app
+from penguin.cli.app import app
 from penguin.events import FilesPassedOver, OthersSeen
-from penguin.settings import DiscoverBy
+from penguin.foreign import ignored
+from penguin.model.settings import DiscoverBy
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
 from tests.support.tables import Penguin, TableDirectory, rows_of, write_file

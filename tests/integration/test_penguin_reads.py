@@ -77,7 +77,7 @@ def test_a_footer_is_read_once_however_often_its_file_is_looked_at(tmp_path, aga
 
 def test_it_is_told_how_far_the_look_into_many_files_is(tmp_path, monkeypatch):
     """A person at a terminal sees a bar, as with many files of blizzard's."""
-    monkeypatch.setattr("penguin.search.TELL_EVERY", 2)
+    monkeypatch.setattr("penguin.foreign.search.TELL_EVERY", 2)
     table = Directory(tmp_path / "table")
     for number in range(5):
         table.file(number)

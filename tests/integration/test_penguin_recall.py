@@ -20,10 +20,10 @@ from lakebed.errors import StoreUnavailable
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin import table as door
-from penguin.errors import CommitFailed, TableUnreadable, TableUnsupported
-from penguin.recall import Memory
-from penguin.table import Log
+from penguin.delta import table as door
+from penguin.delta.log_cache import Memory
+from penguin.delta.table import Log
+from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from tests.support.foreign import Directory
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 

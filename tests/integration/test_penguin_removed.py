@@ -20,12 +20,12 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.store import Store
-from penguin import actions
 from penguin.committer import Committer
-from penguin.errors import CommitFailed
+from penguin.delta import log_files
+from penguin.delta.table import Table
 from penguin.events import FilesLeftOut, PlanSuperseded
+from penguin.model.errors import CommitFailed
 from penguin.pipeline import explain
-from penguin.table import Table
 from tests.support.foreign import DAY, Directory, Visitor
 
 HOUR = 3600.0
@@ -161,7 +161,7 @@ def test_versions_are_read_back_no_further_than_the_oldest_new_file_needs(table,
         at = time.time() - (last - version) * A_DAY
         os.utime(table.root / log_version(version), (at, at))
     fresh = aged(table, 5, 4.5)
-    monkeypatch.setattr(actions, "AT_A_TIME", 1)
+    monkeypatch.setattr(log_files, "AT_A_TIME", 1)
     read: list[str] = []
 
     class Watched(Store):

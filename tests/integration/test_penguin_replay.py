@@ -14,11 +14,11 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import log_version, receipt
 from lakebed.schema import Field, FieldType, Schema
-from penguin.cli import app
-from penguin.replay import Replay
-from penguin.settings import Evolution
-from penguin.table import Log
-from penguin.undone import NothingToReplay
+from penguin.cli.app import app
+from penguin.delta.restore import NothingToReplay
+from penguin.delta.table import Log
+from penguin.model.settings import Evolution
+from penguin.operate.replay import Replay
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
 
 

@@ -18,8 +18,8 @@ from lakebed.errors import StoreUnavailable
 from lakebed.layout import protocol
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Store
-from penguin.actions import read_log
-from penguin.errors import CommitFailed
+from penguin.delta.log_files import read_log
+from penguin.delta.table import Log, LogReader, Table
 from penguin.events import (
     CommittedByOther,
     FilesLeftOut,
@@ -28,8 +28,8 @@ from penguin.events import (
     OthersSeen,
     PlanSuperseded,
 )
-from penguin.settings import DiscoverBy
-from penguin.table import Log, LogReader, Table
+from penguin.model.errors import CommitFailed
+from penguin.model.settings import DiscoverBy
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, Visitor, name_at
 from tests.support.tables import Penguin, TableDirectory, rows_of

@@ -12,10 +12,10 @@ from deltalake.exceptions import TableNotFoundError
 from lakebed.layout import TablePath
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin import table as door
-from penguin.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
-from penguin.flow import Add, TableFacts
-from penguin.table import Log, LogReader
+from penguin.delta import table as door
+from penguin.delta.table import Log, LogReader
+from penguin.model.commit import Add, TableFacts
+from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

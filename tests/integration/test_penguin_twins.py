@@ -9,8 +9,8 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
+from penguin.model.settings import TableSettings
 from penguin.pipeline import commit_table
-from penguin.settings import TableSettings
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 # deltalake's threads do not survive a fork.

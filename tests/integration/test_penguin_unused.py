@@ -10,10 +10,10 @@ from deltalake.schema import PrimitiveType
 
 from lakebed.schema import Field as Column
 from lakebed.schema import FieldType, Schema
+from penguin.delta.table import Log
+from penguin.delta.unused import is_unused
 from penguin.events import FilesLeftOut
-from penguin.settings import Evolution
-from penguin.table import Log
-from penguin.unused import is_unused
+from penguin.model.settings import Evolution
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 

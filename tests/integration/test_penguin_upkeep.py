@@ -13,8 +13,9 @@ from lakebed.clock import Clock
 from lakebed.layout import log_version
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
-from penguin import upkeep
-from penguin.errors import CommitFailed
+from penguin.delta import maintenance
+from penguin.delta.expiry import find_expired
+from penguin.delta.table import Log, Table
 from penguin.events import (
     CheckpointFailed,
     CheckpointWritten,
@@ -22,9 +23,8 @@ from penguin.events import (
     LogCleanUpFailed,
     LogKept,
 )
-from penguin.expiry import find_expired
-from penguin.interval import parse_interval
-from penguin.table import Log, Table
+from penguin.model.errors import CommitFailed
+from penguin.model.interval import parse_interval
 from tests.support.foreign import Directory
 from tests.support.intervals import READ_BY_DELTALAKE
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -160,7 +160,7 @@ def test_the_log_is_cleaned_up_once_a_day_however_often_there_is_a_checkpoint(
     clock = Clock(seconds=lambda: began + passed[-1])
     penguin = Penguin(table, options=every(1), clock=clock)
     seen: list[list[int]] = []
-    for seconds in (0.0, upkeep.CLEAN_UP_SECS - 1, upkeep.CLEAN_UP_SECS):
+    for seconds in (0.0, maintenance.CLEAN_UP_SECS - 1, maintenance.CLEAN_UP_SECS):
         passed.append(seconds)
         aged(table)
         commit(table, penguin)
@@ -346,7 +346,7 @@ def test_versions_of_other_writers_are_put_on_disk_before_older_ones_go(
     aged(table)
     write_deltalake(str(table.root), table.delta().to_pyarrow_table(), mode="append")
     calls.clear()
-    keeper = upkeep.Upkeep(
+    keeper = maintenance.Upkeep(
         table="events", checkpoint_interval=1, emit=lambda _event: None, clock=Clock()
     )
     keeper.see_to(Log(table.store), table.store, 4)

@@ -12,7 +12,7 @@ from blizzard.maintain.redo import look
 from lakebed import layout
 from lakebed.errors import JournalConflict
 from penguin import inline
-from penguin.cli import app as penguin_app
+from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
 from tests.support.desk import Desk
 from tests.support.dying import Died, Fate

@@ -13,11 +13,11 @@ from lakebed.clock import Clock
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import Store
-from penguin import config
-from penguin.contested import FileRewritten, given_up
-from penguin.mend import NotHeld, Order
+from penguin.backlog.redo_conflicts import FileRewritten, given_up
+from penguin.config import load
+from penguin.delta.table import Table
+from penguin.operate.release import NotHeld, Order
 from penguin.pipeline import TableRun
-from penguin.table import Table
 from tests.support.desk import Desk
 from tests.support.dying import Died, Fate, dying
 from tests.support.readers import ids
@@ -63,7 +63,7 @@ class Case(Desk):
         return run.stopped
 
     def of_penguin(self, **options):
-        (table,) = config.load([self.file], [], {}).tables
+        (table,) = load.load([self.file], [], {}).tables
         return replace(table, **options)
 
     def operator(self, store=None):
@@ -191,7 +191,7 @@ def test_a_redo_between_the_release_s_look_and_its_commit(case, monkeypatch):
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr("penguin.mend.given_up", overtaken)
+        patched.setattr("penguin.operate.release.given_up", overtaken)
         assert case.order("release", case.name).exit_code == 0
     (stopped,) = case.drain().values()
     assert stopped.error.code == "file_released"

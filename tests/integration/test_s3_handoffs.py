@@ -11,9 +11,9 @@ from lakebed.errors import ObjectMissing
 from lakebed.layout import PENDING, file_id
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
+from penguin.delta.preview import look
+from penguin.model.settings import TableSettings
 from penguin.pipeline import commit_table
-from penguin.preview import look
-from penguin.settings import TableSettings
 from tests.support.builders import ID_AND_NAME, ndjson, put, rows, source_settings
 from tests.support.runner import InProcessRunner
 from tests.support.s3 import options, store

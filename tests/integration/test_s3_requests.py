@@ -14,9 +14,9 @@ from lakebed.clock import Clock
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import for_delta
+from penguin.delta.preview import look
+from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
-from penguin.preview import look
-from penguin.settings import TableSettings
 from tests.support.faulty import Proxy, Request
 from tests.support.s3 import options, store
 from tests.support.tables import TableDirectory, rows_of

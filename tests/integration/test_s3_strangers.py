@@ -15,11 +15,11 @@ from lakebed.errors import ObjectChanged
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
+from penguin.delta.preview import look
 from penguin.events import FilesLeftOut
-from penguin.footers import TAIL
+from penguin.foreign.footer import TAIL
+from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
-from penguin.preview import look
-from penguin.settings import TableSettings
 from tests.support.s3 import options, store
 
 

@@ -9,9 +9,9 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.documents.entry import Handoff
 from lakebed.storage.options import StorageOptions
+from penguin.delta.preview import look
+from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
-from penguin.preview import look
-from penguin.settings import TableSettings
 from tests.support.foreign import Directory
 from tests.support.s3 import options, store
 from tests.support.tables import TableDirectory, rows_of

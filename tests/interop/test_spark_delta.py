@@ -27,13 +27,13 @@ from lakebed.documents.entry import SourceRecord
 from lakebed.layout import DELTA_LOG
 from lakebed.schema import Field, FieldType, Schema
 from lakebed.storage.store import Store
-from penguin import config as penguin_config
-from penguin.errors import LogRolledBack
-from penguin.evolution import READ_AS
-from penguin.interval import parse_interval
+from penguin.config import load as penguin_config
+from penguin.model.errors import LogRolledBack
+from penguin.model.interval import parse_interval
+from penguin.model.settings import Evolution
+from penguin.operate.replay import Replay
 from penguin.pipeline import commit_table
-from penguin.replay import Replay
-from penguin.settings import Evolution
+from penguin.plan.evolution import READ_AS
 from tests.support import delta_spark as spark
 from tests.support import readers
 from tests.support.foreign import Directory

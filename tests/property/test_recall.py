@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.flow import TableFacts
-from penguin.recall import Memory
-from penguin.table import Log
+from penguin.delta.log_cache import Memory
+from penguin.delta.table import Log
+from penguin.model.commit import TableFacts
 from tests.support.tables import opened
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

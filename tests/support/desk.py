@@ -11,10 +11,10 @@ from blizzard.maintain.redo import redo
 from lakebed.clock import Clock
 from lakebed.layout import writer
 from lakebed.storage.store import Store
-from penguin import config as penguin_config
 from penguin import inline
-from penguin.cli import app as penguin_app
-from penguin.mend import Order
+from penguin.cli.app import app as penguin_app
+from penguin.config import load as penguin_config
+from penguin.operate.release import Order
 from penguin.pipeline import commit_table
 from tests.support.dying import dying
 from tests.support.landing import Landing, config

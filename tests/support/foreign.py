@@ -16,9 +16,9 @@ from lakebed.layout import DELTA_LOG
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
+from penguin.delta.table import Log
+from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
-from penguin.settings import TableSettings
-from penguin.table import Log
 from tests.support.builders import Hands
 
 DAY = "date=2024-01-01"

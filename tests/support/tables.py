@@ -28,10 +28,10 @@ from lakebed.schema import Field, FieldType, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
-from penguin.flow import CommitPlan
+from penguin.delta.table import Log, Table
+from penguin.model.commit import CommitPlan
+from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun, explain
-from penguin.settings import TableSettings
-from penguin.table import Log, Table
 
 EVENTS = Schema(
     (

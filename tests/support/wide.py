@@ -17,7 +17,7 @@ from lakebed.documents.entry import Entry, decode_entry
 from lakebed.layout import entry_sequence
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.cli import app as penguin
+from penguin.cli.app import app as penguin
 from tests.support.builders import ndjson, rows
 from tests.support.faulty import Proxy, Request
 from tests.support.pipelines import pipeline_of

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import blizzard.cli.app
 import blizzard.config.load
-import penguin.cli
-import penguin.config
+import penguin.cli.app
+import penguin.config.load
 from blizzard.cli.gc import NAMES
 from blizzard.discover.skip_reason import Reason
 from blizzard.maintain.redo import LOST
@@ -26,8 +26,8 @@ from blizzard.model.settings import BlizzardSettings
 from lakebed.arguments import USAGE
 from lakebed.documents.entry import Kind
 from lakebed.telemetry.events import Event
-from penguin.flow import HoldCode
 from penguin.metrics import LEFT_OUT
+from penguin.model.commit import HoldCode
 from tests.support.builders import Bench, ndjson, put
 from tests.unit.test_series_begin_at_zero import constants, errors
 
@@ -36,7 +36,7 @@ PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 }
-APPS: dict[str, Typer] = {"blizzard": blizzard.cli.app.app, "penguin": penguin.cli.app}
+APPS: dict[str, Typer] = {"blizzard": blizzard.cli.app.app, "penguin": penguin.cli.app.app}
 COMMAND = re.compile(r"(?:\.venv/bin/)?(blizzard|penguin)((?: .*)?)")
 SPAN = re.compile(r"`([^`]+)`")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -135,7 +135,7 @@ def as_the_readme_says(root: Path) -> Path:
     settings: BlizzardSettings = blizzard.config.load.load([file], [], {})
     (pipeline,) = settings.pipelines
     assert Bench(pipeline).pipeline().step()
-    done = CliRunner().invoke(penguin.cli.app, ["-c", str(file), "--once"])
+    done = CliRunner().invoke(penguin.cli.app.app, ["-c", str(file), "--once"])
     assert done.exit_code == 0, done.output
     return file
 
@@ -155,7 +155,7 @@ def test_the_readmes_one_file_serves_metrics_of_both(tmp_path: Path):
     for address in ("", '  address: "0.0.0.0:9091"\n'):
         file.write_text(f"{body}metrics:\n  enabled: true\n{address}")
         mine = blizzard.config.load.load([file], [], {}).metrics_address
-        other = penguin.config.load([file], [], {}).metrics_address
+        other = penguin.config.load.load([file], [], {}).metrics_address
         assert (mine or "").endswith(":9090")
         assert (other or "").endswith(":9091")
 

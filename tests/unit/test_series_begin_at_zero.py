@@ -23,7 +23,7 @@ from lakebed.errors import LakeError
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.measures import Kind, Spec
 from lakebed.telemetry.prometheus import Metrics
-from penguin import strangers
+from penguin.foreign import rules
 from penguin.metrics import LEFT_OUT
 from penguin.metrics import METRICS as PENGUIN
 from tests.support.builders import Bench, pipeline_settings, put
@@ -163,7 +163,7 @@ def test_every_reason_to_leave_a_file_out_has_a_series():
     """HOLES W39: penguin's codes of other programs' files."""
     codes = {
         value
-        for name, value in vars(strangers).items()
+        for name, value in vars(rules).items()
         if name.isupper() and isinstance(value, str) and re.fullmatch(r"[a-z_]+", value)
     }
     assert codes == set(LEFT_OUT)

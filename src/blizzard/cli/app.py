@@ -54,10 +54,10 @@ from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.telemetry.server import observed
 from lakebed.units import in_words
-from penguin import config as penguin_config
 from penguin import inline
+from penguin.config import load as penguin_config
 from penguin.metrics import METRICS as PENGUIN_METRICS
-from penguin.settings import TableSettings
+from penguin.model.settings import TableSettings
 
 app = program()
 

@@ -12,7 +12,7 @@ import zstandard
 from rich.console import Console
 from rich.table import Table
 
-from penguin import preview
+from penguin.delta import preview
 
 CONFIG = """\
 # One file for both programs: blizzard reads the top, penguin reads `tables`.

@@ -8,8 +8,8 @@ from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
+from penguin.model.settings import TableSettings
 from penguin.pipeline import commit_table
-from penguin.settings import TableSettings
 from tests.support.builders import Bench, ndjson, pipeline_settings, rows
 from tests.support.tables import TableDirectory, rows_of
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import penguin.config
+import penguin.config.load
 from blizzard.cli.app import app
 from blizzard.config.load import load
 from blizzard.inspect import sample, schema_guess
@@ -230,7 +230,7 @@ def test_other_faults_are_told_beside_it(tmp_path: Path):
 def test_penguin_does_not_ask_for_fields(tmp_path: Path):
     """HOLES W34: it takes the columns of the files as they are."""
     file = written(tmp_path, SEED + 'tables:\n  events: {{table_uri: "{table}"}}\n')
-    (table,) = penguin.config.load([file], [], {}).tables
+    (table,) = penguin.config.load.load([file], [], {}).tables
     assert table.table_uri == str(tmp_path / "table")
 
 

@@ -7,9 +7,9 @@ from typer import Typer
 from typer.testing import CliRunner
 
 import blizzard.cli.app
-import penguin.cli
+import penguin.cli.app
 
-BLIZZARD, PENGUIN = blizzard.cli.app.app, penguin.cli.app
+BLIZZARD, PENGUIN = blizzard.cli.app.app, penguin.cli.app.app
 
 
 @pytest.fixture

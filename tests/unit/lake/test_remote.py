@@ -22,7 +22,7 @@ from lakebed.storage.remote import (
     without_urls,
 )
 from lakebed.storage.store import Reader
-from penguin.cli import app as penguin
+from penguin.cli.app import app as penguin
 
 KEY = (
     "-----BEGIN PRIVATE KEY-----\n"

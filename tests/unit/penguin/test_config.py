@@ -11,8 +11,8 @@ import yaml
 from lakebed.config.models import Metrics, PartitionBy, Table
 from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
-from penguin.config import NOT_YET, load
-from penguin.settings import DiscoverBy, Evolution, TableSettings
+from penguin.config.load import NOT_YET, load
+from penguin.model.settings import DiscoverBy, Evolution, TableSettings
 
 READ: dict[str, tuple[Any, Any, Any]] = {
     "table_uri": ("s3://b/t/", lambda t: t.table_uri, "s3://b/t"),
@@ -228,7 +228,7 @@ def test_settings_show_no_secret(tmp_path: Path) -> None:
 
 def test_reading_a_configuration_needs_neither_arrow_nor_delta() -> None:
     heavy = "{'pyarrow', 'deltalake', 'pyspark', 'obstore', 'pandas', 'numpy'}"
-    program = f"import sys, penguin.config; print(sorted({heavy} & set(sys.modules)))"
+    program = f"import sys, penguin.config.load; print(sorted({heavy} & set(sys.modules)))"
 
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

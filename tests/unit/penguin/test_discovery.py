@@ -13,8 +13,8 @@ from lakebed.layout import (
     receipt,
 )
 from lakebed.storage.store import Reader
-from penguin.discovery import read_journals, survey
-from penguin.settings import DiscoverBy
+from penguin.backlog.journals import read_journals, survey
+from penguin.model.settings import DiscoverBy
 from tests.support.tables import TableDirectory, rows_of
 
 

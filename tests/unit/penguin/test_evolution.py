@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from penguin.evolution import DROPPED_PROPERTY, decide, reads
-from penguin.flow import Changes, Evolves, Fits, Refused, TableFacts
-from penguin.settings import Evolution
+from penguin.model.commit import Changes, Evolves, Fits, Refused, TableFacts
+from penguin.model.settings import Evolution
+from penguin.plan.evolution import DROPPED_PROPERTY, decide, reads
 
 STRICT, MERGE, OVERWRITE = Evolution.STRICT, Evolution.MERGE, Evolution.OVERWRITE
 

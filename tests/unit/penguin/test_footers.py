@@ -11,9 +11,9 @@ import pytest
 
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.errors import ObjectChanged
-from penguin.errors import FileUnfit
-from penguin.fileschema import as_the_table_sees_it
-from penguin.footers import TAIL, Footer, read_footer
+from penguin.foreign.file_schema import as_the_table_sees_it
+from penguin.foreign.footer import TAIL, Footer, read_footer
+from penguin.model.errors import FileUnfit
 
 
 @dataclass
@@ -270,6 +270,6 @@ def test_a_machine_without_memory_has_found_no_fault_in_the_file(monkeypatch):
     def poor(_footer):
         raise pa.ArrowMemoryError("malloc of size 64 failed")
 
-    monkeypatch.setattr("penguin.footers.pq.read_metadata", poor)
+    monkeypatch.setattr("penguin.foreign.footer.pq.read_metadata", poor)
     with pytest.raises(MemoryError):
         footer_of(pa.table({"id": [1]}))

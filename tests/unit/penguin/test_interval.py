@@ -2,7 +2,7 @@
 
 import pytest
 
-from penguin.interval import FOR_EVER, parse_interval
+from penguin.model.interval import FOR_EVER, parse_interval
 from tests.support.intervals import INTERVALS, length, strange
 
 

@@ -23,13 +23,13 @@ from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.server import observed
 from penguin import inline
-from penguin.cli import app
-from penguin.errors import CommitFailed
+from penguin.cli.app import app
+from penguin.delta.table import Log, Table
 from penguin.events import CommittedByOther, PlanSuperseded
 from penguin.metrics import METRICS
+from penguin.model.errors import CommitFailed
+from penguin.model.settings import Evolution
 from penguin.pipeline import TableRun
-from penguin.settings import Evolution
-from penguin.table import Log, Table
 from tests.support.foreign import Directory
 from tests.support.scrape import Pages
 from tests.support.tables import EVENTS, TableDirectory, rows_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penguin.naming import linked_folders, naming, without_links
+from penguin.delta.file_names import linked_folders, naming, without_links
 
 
 @dataclass

@@ -2,8 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penguin.interval import FOR_EVER
-from penguin.patience import DELTA_DEFAULT, RETENTION_PROPERTY, danger, retention
+from penguin.model.interval import FOR_EVER
+from penguin.model.retention import DELTA_DEFAULT, RETENTION_PROPERTY, danger, retention
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 

@@ -6,10 +6,10 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, Failure, Handoff, SourceRecord, Stage, digest_number
 from lakebed.layout import TablePath
 from lakebed.schema import Field, FieldType, Schema
-from penguin.drafting import decide, file_statistics, new_table
-from penguin.flow import Backlog, Position, ReadyEntry, Refused, Releasable, TableFacts
-from penguin.plan import Rules, plan_commit
-from penguin.settings import TableSettings
+from penguin.model.commit import Backlog, Position, ReadyEntry, Refused, Releasable, TableFacts
+from penguin.model.settings import TableSettings
+from penguin.plan.commit import Rules, plan_commit
+from penguin.plan.draft import decide, file_statistics, new_table
 
 SCHEMA = Schema(
     (

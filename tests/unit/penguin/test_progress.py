@@ -6,8 +6,8 @@ from rich.console import Console
 
 from lakebed.telemetry.events import StepFinished
 from lakebed.telemetry.health import PartKind
+from penguin.cli.progress_bar import Display
 from penguin.events import FilesLookedAt
-from penguin.progress import Display
 
 
 def terminal() -> Console:

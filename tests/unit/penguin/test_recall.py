@@ -8,9 +8,9 @@ import pytest
 
 from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts
-from penguin import recall
-from penguin.flow import TableFacts
-from penguin.recall import Memory, Recalled
+from penguin.delta import log_cache
+from penguin.delta.log_cache import Memory, Recalled
+from penguin.model.commit import TableFacts
 from tests.support.bucket import Bucket
 
 FACTS = TableFacts(version=7, schema={"fields": []}, partition_columns=(), configuration={})
@@ -82,7 +82,7 @@ def test_a_version_that_makes_another_table_or_cannot_be_read_leaves_nothing(tex
 
 
 def test_a_table_that_is_asked_for_too_many_transactions_is_read_anew(monkeypatch):
-    monkeypatch.setattr(recall, "MOST_ANSWERS", 2)
+    monkeypatch.setattr(log_cache, "MOST_ANSWERS", 2)
     assert known(a=1, b=2).after(body(COMMIT), the_object(8)) is not None
     assert known(a=1, b=2, c=3).after(body(COMMIT), the_object(8)) is None
 
@@ -112,12 +112,12 @@ def remembering(store, version):
 def test_many_versions_that_follow_are_not_read_one_by_one():
     store = Versions(*range(8))
     memory = remembering(store, 7)
-    for number in range(8, 8 + recall.MOST_VERSIONS - 1):
+    for number in range(8, 8 + log_cache.MOST_VERSIONS - 1):
         store.write(number)
     caught_up = memory.catch_up(store)
     assert caught_up is not None
     assert (caught_up.version, caught_up.answers) == (16, {"a": 16})
-    for number in range(17, 17 + recall.MOST_VERSIONS):
+    for number in range(17, 17 + log_cache.MOST_VERSIONS):
         store.write(number)
     assert memory.catch_up(store) is None
 

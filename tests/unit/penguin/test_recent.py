@@ -4,8 +4,8 @@ import pytest
 
 from lakebed.documents.entry import Entry, Handoff, decode_entry, digest, encode
 from lakebed.errors import DocumentUnreadable
-from penguin import recent
-from penguin.recent import Recent
+from penguin.backlog import entry_cache
+from penguin.backlog.entry_cache import Recent
 
 
 def body(sequence: int) -> bytes:
@@ -37,7 +37,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(entry.sequence)
         return entry
 
-    monkeypatch.setattr(recent, "decode_entry", spy)
+    monkeypatch.setattr(entry_cache, "decode_entry", spy)
     return seen
 
 

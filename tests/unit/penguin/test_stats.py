@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.layout import TablePath
-from penguin.stats import columns_with_bounds, delta_statistics, format_columns, parse_columns
+from penguin.plan.stats import columns_with_bounds, delta_statistics, format_columns, parse_columns
 
 
 def file_with(rows=3, partition_values=None, **columns):

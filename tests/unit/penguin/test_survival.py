@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penguin.survival import Survival, survival
+from penguin.operate.survival import Survival, survival
 
 ENTRIES: list[Any] = [
     SimpleNamespace(entry=SimpleNamespace(sequence=n, files=(n,))) for n in range(3, 9)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import blizzard.config.load
-import penguin.config
+import penguin.config.load
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.server import observed
 from tests.support.ports import reserved_pair
@@ -32,7 +32,7 @@ def addresses(tmp_path: Path, document: dict[str, Any], **metrics: object) -> di
     if "source" in document:
         found["blizzard"] = blizzard.config.load.load([file], [], {}).metrics_address
     if "tables" in document:
-        found["penguin"] = penguin.config.load([file], [], {}).metrics_address
+        found["penguin"] = penguin.config.load.load([file], [], {}).metrics_address
     return found
 
 
@@ -85,7 +85,7 @@ def test_two_programs_that_could_not_both_listen_are_told_at_the_door(
     """HOLES W31: whichever program reads the file, it says so."""
     file = tmp_path / "both.yaml"
     file.write_text(yaml.safe_dump({**BOTH, "metrics": metrics}))
-    for program in (blizzard.config.load, penguin.config):
+    for program in (blizzard.config.load, penguin.config.load):
         with pytest.raises(ConfigInvalid) as invalid:
             program.load([file], [], {})
         assert str(invalid.value).startswith(fault)
@@ -111,4 +111,4 @@ def test_a_port_that_somebody_else_has_is_told_with_the_key_to_change(tmp_path: 
     metrics = {"enabled": True, "address": "0.0.0.0:9091"}
     file.write_text(yaml.safe_dump({**BOTH, "metrics": metrics}))
     assert blizzard.config.load.load([file], [], {}).metrics_key == "metrics.blizzard_address"
-    assert penguin.config.load([file], [], {}).metrics_key == "metrics.address"
+    assert penguin.config.load.load([file], [], {}).metrics_key == "metrics.address"

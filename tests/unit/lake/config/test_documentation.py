@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import blizzard.config.load
-import penguin.config
+import penguin.config.load
 from lakebed.config import models
 from lakebed.config.models import Section
 
@@ -59,7 +59,7 @@ def test_every_key_is_documented_with_its_default(section: str) -> None:
 @pytest.mark.parametrize("section", set(SECTIONS) - {"partition_by", "partition_filter"})
 def test_the_page_says_what_is_not_acted_on_yet(section: str) -> None:
     prefix = "tables.*" if section == "tables" else section
-    program = penguin.config if section == "tables" else blizzard.config.load
+    program = penguin.config.load if section == "tables" else blizzard.config.load
 
     for key, (_, _, acted) in rows(section).items():
         assert (acted == "not yet") == (f"{prefix}.{key}" in program.NOT_YET), key
@@ -69,7 +69,11 @@ def test_the_page_says_what_is_not_acted_on_yet(section: str) -> None:
 
 def test_the_examples_can_be_used(tmp_path: Path) -> None:
     examples = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
-    programs = [[blizzard.config.load], [penguin.config], [blizzard.config.load, penguin.config]]
+    programs = [
+        [blizzard.config.load],
+        [penguin.config.load],
+        [blizzard.config.load, penguin.config.load],
+    ]
 
     for example, users in zip(examples, programs, strict=True):
         file = tmp_path / "example.yaml"

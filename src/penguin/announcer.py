@@ -1,0 +1,192 @@
+"""What is told of a table, each thing once and not at every poll, and again when it changes."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.pending_meta import EntryName
+from lakebed.telemetry.events import Emit, code_of
+from penguin.backlog.look import Sight
+from penguin.events import (
+    BacklogSeen,
+    EntryNotHandedOff,
+    FilesHeld,
+    FilesLeftOut,
+    FilesLookedAt,
+    FilesPassedOver,
+    FilesWaitNoLonger,
+    FilesWaitTooLong,
+    FilterBoundsOthersOnly,
+    MetasLeftAlone,
+    OthersSeen,
+    PipelineMended,
+    PipelineStopped,
+)
+from penguin.model.commit import CommitPlan, HoldCode, Stopped, Waiting
+from penguin.model.foreign_file import LeftOut, PassedOver
+from penguin.model.settings import TableSettings
+
+
+@dataclass(slots=True, kw_only=True)
+class Crier:
+    """Remembers what was told of one table."""
+
+    table: str
+    emit: Emit
+    clock: Clock
+    stopped: dict[str, Stopped] = field(default_factory=dict)
+    """The pipelines that cannot go on now."""
+    waiting: tuple[Waiting, ...] = ()
+    """The entries that are not handed off now."""
+    _told_strays: set[str] = field(default_factory=set)
+    _told_left_out: frozenset[LeftOut] = frozenset()
+    _told_passed_over: PassedOver = field(default_factory=PassedOver)
+    _told_bounds: bool = False
+    _alarmed: bool = False
+
+    def backlog(self, sight: Sight) -> None:
+        """Say how much waits, and since when."""
+        waiting = [ready.entry for backlog in sight.backlogs for ready in backlog.entries]
+        journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
+        self.emit(
+            BacklogSeen(
+                table=self.table,
+                version=None if sight.table is None else sight.table.version,
+                entries=len(waiting),
+                files=sum(len(entry.files) for entry in waiting),
+                oldest=min(journaled, default=None),
+                held=Counter(one.meta.code for one in sight.aside.held),
+            )
+        )
+        others = sight.others
+        self.emit(
+            OthersSeen(
+                table=self.table,
+                sweep=None if others.listing is None else others.listing.sweep,
+                listed=0 if others.listing is None else others.listing.files,
+                waiting=len(others.files) + others.more,
+                left_out=len(others.left_out),
+                passed_over=others.passed_over.files,
+            )
+        )
+        if others.listing is not None and others.listing.sweep:
+            self._passed_over(others.passed_over)
+
+    def _passed_over(self, now: PassedOver) -> None:
+        """Tell of files whose names a scan does not take, once, and again when they change.
+
+        Only a sweep sees all of them. What another engine is writing comes and goes between two.
+        """
+        if now.files and now != self._told_passed_over:
+            self.emit(
+                FilesPassedOver(table=self.table, files=now.files, some=now.some, reason=now.reason)
+            )
+        self._told_passed_over = now
+
+    def bounds(self, settings: TableSettings, sight: Sight) -> None:
+        """Say once that a filter of folders leaves out nothing that a journal names."""
+        given = {
+            "partition_filter": settings.partition_filter is not None,
+            "sweep_horizon": settings.sweep_horizon is not None,
+            "file_pattern": settings.file_pattern is not None and not sight.searched,
+        }
+        keys = tuple(name for name, is_set in given.items() if is_set)
+        if keys and sight.declared and not self._told_bounds:
+            self._told_bounds = True
+            self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=sight.searched))
+
+    def looked(self, done: int, files: int) -> None:
+        """Say how far the look at the next commit's files is."""
+        self.emit(FilesLookedAt(table=self.table, done=done, files=files))
+
+    def strays(self, strays: Mapping[str, str]) -> None:
+        """Tell of metas that are left alone once, those with the same reason together."""
+        by_reason: dict[str, list[str]] = {}
+        for path, reason in sorted(strays.items()):
+            if path not in self._told_strays:
+                by_reason.setdefault(reason, []).append(path)
+        for reason, paths in by_reason.items():
+            self.emit(MetasLeftAlone(table=self.table, reason=reason, paths=tuple(paths)))
+        self._told_strays = set(strays)
+
+    def left_out(self, now: tuple[LeftOut, ...]) -> None:
+        """Tell of files of other programs that are not committed, once, by reason."""
+        by_reason: dict[tuple[str, str], list[str]] = {}
+        for one in now:
+            if one not in self._told_left_out:
+                by_reason.setdefault((one.code, one.reason), []).append(one.path)
+        for (code, reason), paths in by_reason.items():
+            self.emit(FilesLeftOut(table=self.table, code=code, reason=reason, paths=tuple(paths)))
+        self._told_left_out = frozenset(now)
+
+    def waits(self, now: tuple[Waiting, ...]) -> None:
+        """Tell of an entry that is not handed off yet, once."""
+        for one in now:
+            if one not in self.waiting:
+                self.emit(
+                    EntryNotHandedOff(
+                        table=self.table,
+                        pipeline=one.pipeline,
+                        entry=one.sequence,
+                        reason=one.reason,
+                    )
+                )
+        self.waiting = now
+
+    def halts(self, now: tuple[Stopped, ...]) -> None:
+        """Tell of a stopped pipeline once, not at every poll, and of one that goes on again."""
+        before, self.stopped = self.stopped, {one.pipeline: one for one in now}
+        for one in now:
+            known = before.get(one.pipeline)
+            if known is None or str(known.error) != str(one.error):
+                self.emit(
+                    PipelineStopped(
+                        table=self.table,
+                        pipeline=one.pipeline,
+                        code=code_of(one.error),
+                        error=str(one.error),
+                        code_before=None if known is None else code_of(known.error),
+                    )
+                )
+        for pipeline in before.keys() - self.stopped.keys():
+            code = code_of(before[pipeline].error)
+            self.emit(PipelineMended(table=self.table, pipeline=pipeline, code=code))
+
+    def held(self, plan: CommitPlan) -> None:
+        """Tell of the files that a commit left out, those with the same reasons together."""
+        together: dict[tuple[EntryName, HoldCode, tuple[str, ...]], list[FinishedFile]] = {}
+        for hold in plan.holds:
+            together.setdefault((hold.entry, hold.code, hold.reasons), []).append(hold.file)
+        for (entry, code, reasons), files in together.items():
+            self.emit(
+                FilesHeld(
+                    table=self.table,
+                    pipeline=entry.pipeline,
+                    entry=entry.sequence,
+                    code=code.value,
+                    reasons=reasons,
+                    paths=tuple(file.filename for file in files),
+                    rows=sum(file.record_count for file in files),
+                )
+            )
+
+    def watch(self, sight: Sight, left_out: tuple[LeftOut, ...]) -> None:
+        """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
+        found = sight.danger(left_out, self.clock.now())
+        if found is not None and not self._alarmed:
+            self.emit(
+                FilesWaitTooLong(
+                    table=self.table,
+                    since=found.waiting_since.isoformat(),
+                    retention_secs=found.retention.total_seconds(),
+                    danger=found.sentence(),
+                )
+            )
+        # What waits behind a pipeline that stopped is not in sight.
+        unseen = self._alarmed and bool(sight.stopped)
+        if found is None and self._alarmed and not unseen:
+            self.emit(FilesWaitNoLonger(table=self.table))
+        self._alarmed = found is not None or unseen

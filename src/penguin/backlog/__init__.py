@@ -1,0 +1,1 @@
+"""What waits for its commit: journals, pending metas."""

@@ -1,0 +1,327 @@
+"""What is waiting to be committed: per pipeline, the entries after the committed one.
+
+The order of reading is receipt, log, journal. Each is written later than the one after it, so
+whatever an earlier read saw a later one must know of too: a log behind its receipt, or a journal
+behind its log, was rolled back, and nothing more of that pipeline is committed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lakebed.documents.entry import (
+    Entry,
+    Handoff,
+    Protocol,
+    Receipt,
+    decode_protocol,
+    decode_receipt,
+    digest_number,
+)
+from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
+from lakebed.layout import (
+    OURS,
+    PIPELINE_NAME,
+    PROTOCOL,
+    entry_sequence,
+    journal_entry,
+    journal_folder,
+    pipeline_transaction,
+    pipelines,
+    protocol,
+    protocol_number,
+    receipt,
+)
+from lakebed.storage.store import Reader
+from penguin.backlog.entry_cache import Recent
+from penguin.model.commit import Backlog, Position, ReadyEntry, Stopped, Transactions
+from penguin.model.errors import JournalBroken, LogRolledBack
+from penguin.model.settings import DiscoverBy
+
+NEW_JOURNAL = "or begin a new one with blizzard journal new"
+
+HANDOFF_OF = {
+    DiscoverBy.JOURNAL: Handoff.JOURNAL,
+    DiscoverBy.STAGING: Handoff.STAGING,
+    DiscoverBy.WATERMARK: Handoff.DIRECT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """The pipelines of a table directory and their receipts, read before the log."""
+
+    receipts: Mapping[str, Receipt | None]
+    handoff: Handoff = Handoff.JOURNAL
+    declared: bool = True
+    """Whether blizzard has said how it hands files off; if not, it has written no file either."""
+    protocol: int | None = None
+    """The number of the document that says it."""
+    stopped: tuple[Stopped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """What waits, and what cannot go on."""
+
+    backlogs: tuple[Backlog, ...]
+    stopped: tuple[Stopped, ...]
+
+
+def survey(
+    store: Reader, wish: DiscoverBy = DiscoverBy.AUTO, *, known_protocol: int | None = None
+) -> Survey:
+    """List the pipelines, then read the protocol, then the receipts."""
+    names = [name for name in pipelines(store.folders(OURS)) if PIPELINE_NAME.fullmatch(name)]
+    number, said = read_protocol(store, known_protocol)
+    handoff = handoff_in_force(store, said, wish)
+    receipts: dict[str, Receipt | None] = {}
+    stopped = []
+    for name in names:
+        try:
+            receipts[name] = _read_receipt(store, name)
+        except LakeError as error:
+            stopped.append(Stopped(pipeline=name, error=error))
+    return Survey(
+        receipts=receipts,
+        handoff=handoff,
+        declared=said is not None,
+        protocol=number,
+        stopped=tuple(stopped),
+    )
+
+
+def handoff_in_force(store: Reader, said: Protocol | None, wish: DiscoverBy) -> Handoff:
+    """Say how files are handed off: the table directory decides, and no setting contradicts it."""
+    wanted = HANDOFF_OF.get(wish)
+    if said is None:
+        return wanted or Handoff.JOURNAL
+    if wanted not in (None, said.handoff):
+        fitting = next(one for one, handoff in HANDOFF_OF.items() if handoff is said.handoff)
+        raise ProtocolConflict(
+            f"this table is handed off by {said.handoff.value!r}, and discovery: {wish.value} does "
+            f"not find such files; set it to auto or {fitting.value}",
+            path=store.describe(PROTOCOL),
+        )
+    return said.handoff
+
+
+def read_protocol(
+    store: Reader, known: int | None = None
+) -> tuple[int, Protocol] | tuple[None, None]:
+    """Read the protocol document with the highest number; None before blizzard wrote one.
+
+    Each has the number after the last one's. So there is nothing to list while the one that is
+    known is there, and not the next.
+    """
+    if known is not None and store.head(protocol(known + 1)) is None:
+        body = store.get(protocol(known))
+        if body is not None:
+            return known, decode_protocol(body, store.describe(protocol(known)))
+    listed = (protocol_number(facts.path) for facts in store.objects(PROTOCOL))
+    number = max((number for number in listed if number is not None), default=None)
+    if number is None:
+        return None, None
+    path = protocol(number)
+    body = store.get(path)
+    if body is None:
+        raise ObjectMissing("the protocol document is gone again", path=store.describe(path))
+    return number, decode_protocol(body, store.describe(path))
+
+
+def read_journals(
+    store: Reader, found: Survey, transactions: Transactions, *, max_files: int
+) -> Discovery:
+    """Read what each pipeline's journal holds past the log, up to a commit's worth of files."""
+    backlogs = []
+    stopped = list(found.stopped)
+    for pipeline, last_receipt in found.receipts.items():
+        journal = _Journal(store, pipeline, last_receipt, transactions)
+        try:
+            backlog = journal.backlog(max_files)
+        except LakeError as error:
+            stopped.append(Stopped(pipeline=pipeline, error=error))
+            continue
+        if backlog is not None:
+            backlogs.append(backlog)
+    return Discovery(backlogs=tuple(backlogs), stopped=tuple(stopped))
+
+
+_RECENT = Recent()
+
+
+@dataclass(frozen=True, slots=True)
+class _Journal:
+    """One pipeline's journal, held against its receipt and the log."""
+
+    store: Reader
+    pipeline: str
+    receipt: Receipt | None
+    transactions: Transactions
+
+    def backlog(self, max_files: int) -> Backlog | None:
+        """Check the past and read what comes next; None where there is no journal yet."""
+        opening = self._read(0)
+        if opening is None:
+            self._check_never_used()
+            return None
+        position = Position.read(self.pipeline, opening.entry.journal, self.transactions)
+        self._check_receipt(position)
+        last = opening if position.sequence is None else self._committed(position)
+        return Backlog(
+            position=position,
+            entries=tuple(self._following(last, max_files)),
+            overdue_receipt=None if self._receipt_says(last) else last.receipt(),
+        )
+
+    def _check_never_used(self) -> None:
+        known = self.transactions(pipeline_transaction(self.pipeline))
+        if known is not None or self.receipt is not None:
+            raise JournalLost(
+                "entries of this pipeline are committed, but its journal is gone; "
+                f"put the journal back from a backup, {NEW_JOURNAL}",
+                pipeline=self.pipeline,
+                journal=self.store.describe(journal_folder(self.pipeline)),
+            )
+        self._check_no_gap(0)
+
+    def _check_receipt(self, position: Position) -> None:
+        """Hold the journal and the log against the receipt.
+
+        A journal that replaces a committed one must be wanted: whoever starts it writes a receipt
+        that names it with entry 0. Any other journal than the receipt's is taken for a mistake.
+        """
+        ours = self.receipt is not None and self.receipt.journal == position.journal
+        known = self.transactions(pipeline_transaction(self.pipeline))
+        if (self.receipt is not None and not ours) or (
+            position.sequence is None and known is not None and not ours
+        ):
+            raise JournalLost(
+                "entries of another journal of this pipeline are committed; "
+                f"put that journal back from a backup, {NEW_JOURNAL}",
+                pipeline=self.pipeline,
+                found=position.journal,
+                committed=self.receipt.journal if self.receipt else "unknown",
+            )
+        if self.receipt is not None and self.receipt.sequence > (position.sequence or 0):
+            raise LogRolledBack(
+                f"the receipt says that entry {self.receipt.sequence} is committed, "
+                f"the Delta log says {_or_none(position.sequence)}: "
+                "the log was rolled back, the table replaced, or somebody has dropped its "
+                "transactions; `penguin replay` shows which, and commits again only what is lost, "
+                "`penguin forget` goes on without",
+                pipeline=self.pipeline,
+            )
+
+    def _committed(self, position: Position) -> ReadyEntry:
+        """Read the entry that the log says is committed, and be sure it is that one."""
+        assert position.sequence is not None  # noqa: S101 - the caller looked
+        ready = self._read(position.sequence)
+        if ready is None:
+            raise JournalLost(
+                f"the Delta log says that entry {position.sequence} is committed, and the "
+                f"journal does not have it; put the journal back from a backup, {NEW_JOURNAL}",
+                pipeline=self.pipeline,
+            )
+        self._check_journal(ready, position.journal)
+        if position.digest != digest_number(ready.digest):
+            raise JournalBroken(
+                f"entry {position.sequence} is not the one that was committed: its digest is "
+                f"another; put the journal back from a backup, {NEW_JOURNAL}",
+                pipeline=self.pipeline,
+                path=ready.path,
+            )
+        if (
+            self.receipt is not None
+            and self.receipt.sequence == position.sequence
+            and self.receipt.digest != ready.digest
+        ):
+            raise JournalBroken(
+                f"entry {position.sequence} is not the one that the receipt names",
+                pipeline=self.pipeline,
+                path=ready.path,
+            )
+        return ready
+
+    def _following(self, last: ReadyEntry, max_files: int) -> Iterator[ReadyEntry]:
+        files = 0
+        while files < max_files:
+            sequence = last.entry.sequence + 1
+            ready = self._read(sequence)
+            if ready is None:
+                self._check_no_gap(sequence)
+                return
+            self._check_journal(ready, last.entry.journal)
+            if ready.entry.previous != last.digest:
+                raise JournalBroken(
+                    f"entry {sequence} does not follow entry {sequence - 1}: it names another "
+                    "digest; the journal was changed after it was written",
+                    pipeline=self.pipeline,
+                    path=ready.path,
+                )
+            yield ready
+            last = ready
+            # An entry without files costs a read, too.
+            files += max(1, len(ready.entry.files))
+
+    def _read(self, sequence: int) -> ReadyEntry | None:
+        path = journal_entry(self.pipeline, sequence)
+        body = self.store.get(path)
+        if body is None:
+            return None
+        where = self.store.describe(path)
+        entry, fingerprint = _RECENT.entry(body, where)
+        self._check_place(entry, sequence, where)
+        return ReadyEntry(entry=entry, digest=fingerprint, path=where)
+
+    def _check_place(self, entry: Entry, sequence: int, where: str) -> None:
+        fits = (entry.kind == "open") == (sequence == 0)
+        if (entry.pipeline, entry.sequence, fits) != (self.pipeline, sequence, True):
+            raise JournalBroken(
+                f"this is entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}, "
+                f"and not entry {sequence} of {self.pipeline}",
+                path=where,
+            )
+        if entry.files and entry.kind != "batch":
+            raise JournalBroken(
+                f"entry {sequence} ({entry.kind}) names data files, which only a batch does",
+                path=where,
+            )
+
+    def _check_journal(self, ready: ReadyEntry, journal: str) -> None:
+        if ready.entry.journal != journal:
+            raise JournalBroken(
+                f"entry {ready.entry.sequence} belongs to another journal",
+                pipeline=self.pipeline,
+                found=ready.entry.journal,
+                expected=journal,
+                path=ready.path,
+            )
+
+    def _check_no_gap(self, sequence: int) -> None:
+        """Be sure that nothing stands beyond the first missing entry."""
+        missing = journal_entry(self.pipeline, sequence)
+        beyond = [
+            number
+            for facts in self.store.objects(journal_folder(self.pipeline), after=missing)
+            if (number := entry_sequence(facts.path)) is not None and number > sequence
+        ]
+        # Between the read and the listing blizzard may have written the missing one and more.
+        if beyond and self.store.head(missing) is None:
+            raise JournalBroken(
+                f"entry {sequence} is missing and entry {min(beyond)} is there; "
+                "put the missing one back from a backup",
+                pipeline=self.pipeline,
+            )
+
+    def _receipt_says(self, last: ReadyEntry) -> bool:
+        return last.entry.sequence == 0 or self.receipt == last.receipt()
+
+
+def _read_receipt(store: Reader, pipeline: str) -> Receipt | None:
+    path = receipt(pipeline)
+    body = store.get(path)
+    return None if body is None else decode_receipt(body, store.describe(path))
+
+
+def _or_none(sequence: int | None) -> str:
+    return "none is" if sequence is None else f"entry {sequence}"

@@ -1,0 +1,167 @@
+"""Files that a redo gives up: none of them is released, and one that was is taken out again.
+
+`blizzard redo` writes down that the sources of held files are read again. Until penguin has
+committed that entry the mark in the log still says that they are held, and whoever puts a file back
+may want it released. Its rows would then be in the table twice, so a file that a waiting entry
+gives up is not released. Should both have been ordered in the very same moment, the file is in the
+table, and the entry stops its pipeline: the file is contested until somebody discards it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry, decode_entry
+from lakebed.documents.pending_meta import EntryName, entry_named_by
+from lakebed.errors import DocumentUnreadable, LakeError, Whose
+from lakebed.layout import (
+    DISCARDED,
+    file_name,
+    held_transaction,
+    journal_entry,
+    journal_transaction,
+)
+from lakebed.storage.store import Reader
+from penguin.delta.table import Snapshot
+from penguin.held import HeldFile, read_held
+from penguin.model.commit import Fate, Transactions
+
+APPEND_ONLY = "delta.appendOnly"
+
+
+class FileRewritten(LakeError):
+    """A file cannot be taken out of the table as it went in."""
+
+    code = "file_rewritten"
+    whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contested:
+    """A file that went into the table, and whose sources an entry reads again."""
+
+    file: FinishedFile
+    fate: Fate | None
+    """What the log says of it."""
+    by: EntryName
+
+    @property
+    def name(self) -> str:
+        """Name the file."""
+        return file_name(self.file.filename)
+
+
+def given_up(
+    store: Reader, held: tuple[HeldFile, ...], transactions: Transactions
+) -> dict[str, str]:
+    """Say of held files why they must not be released: an entry that waits gives them up.
+
+    Of a journal that cannot be read to its end nobody knows what it gives up.
+    """
+    journals: dict[tuple[str, str], list[HeldFile]] = {}
+    for one in held:
+        if (entry := entry_named_by(one.meta)) is not None:
+            journals.setdefault((entry.pipeline, entry.journal), []).append(one)
+    found: dict[str, str] = {}
+    for (pipeline, journal), files in journals.items():
+        try:
+            names = {
+                name: entry.sequence
+                for entry in _waiting(store, pipeline, journal, transactions)
+                for name in entry.redone
+            }
+        except DocumentUnreadable as unreadable:
+            why = f"the journal of {pipeline} may give it up, and cannot be read: {unreadable}"
+            found |= {one.name: why for one in files}
+            continue
+        found |= {
+            one.name: f"entry {names[one.name]} of {pipeline} reads its sources again (blizzard "
+            "redo): penguin gives it up with that entry"
+            for one in files
+            if one.name in names
+        }
+    return found
+
+
+def discarded(store: Reader, transactions: Transactions) -> tuple[HeldFile, ...]:
+    """Give the files that were discarded, and whose sources nobody has had read again since."""
+    gone = [
+        HeldFile(meta=meta, path=path)
+        for path, meta in sorted(read_held(store, folder=DISCARDED).items())
+        if transactions(held_transaction(file_name(meta.filename))) == Fate.GONE
+    ]
+    journals: dict[tuple[str, str], int] = {}
+    for one in gone:
+        if (entry := entry_named_by(one.meta)) is not None:
+            key = entry.pipeline, entry.journal
+            journals[key] = min(entry.sequence, journals.get(key, entry.sequence))
+    again = {
+        name
+        for (pipeline, journal), first in journals.items()
+        for entry in _after(store, pipeline, journal, first)
+        for name in entry.redone
+    }
+    return tuple(one for one in gone if one.name not in again)
+
+
+def contested(
+    store: Reader, pipelines: Iterable[str], transactions: Transactions
+) -> tuple[Contested, ...]:
+    """Find the files that waiting entries give up, and of which the log does not say `held`."""
+    return tuple(one for name in pipelines for one in _of_pipeline(store, name, transactions))
+
+
+def _of_pipeline(store: Reader, pipeline: str, transactions: Transactions) -> Iterator[Contested]:
+    opening = _read(store, pipeline, 0)
+    if opening is None:
+        return
+    journal = opening.journal
+    by: dict[str, EntryName] = {}
+    fates: dict[str, Fate | None] = {}
+    for entry in _waiting(store, pipeline, journal, transactions):
+        for name in entry.redone:
+            mark = transactions(held_transaction(name))
+            if mark not in (Fate.HELD, Fate.GONE):
+                by[name] = EntryName(pipeline, journal, entry.sequence)
+                fates[name] = None if mark is None else Fate(mark)
+    for sequence in range(1, max((one.sequence for one in by.values()), default=0)):
+        named = _read(store, pipeline, sequence)
+        for file in () if named is None else named.files:
+            name = file_name(file.filename)
+            if name in by:
+                yield Contested(file=file, fate=fates[name], by=by[name])
+
+
+def why_not_taken_out(one: Contested, table: Snapshot) -> str | None:
+    """Say why a file cannot be taken out of the table whole; None where it can."""
+    if one.file.filename not in table.files():
+        return "it is not in the table as it was written: OPTIMIZE, or a change of rows, rewrote it"
+    if table.may_delete_in_place():
+        return "the table has deletion vectors, so some of its rows may be deleted in place"
+    if table.facts.configuration.get(APPEND_ONLY, "").lower() == "true":
+        return f"{APPEND_ONLY} is set: nothing may be taken out of the table"
+    return None
+
+
+def _waiting(
+    store: Reader, pipeline: str, journal: str, transactions: Transactions
+) -> Iterator[Entry]:
+    """Read a journal's entries that are not committed."""
+    committed = transactions(journal_transaction(pipeline, journal)) or 0
+    yield from _after(store, pipeline, journal, committed)
+
+
+def _after(store: Reader, pipeline: str, journal: str, known: int) -> Iterator[Entry]:
+    """Read a journal's entries past one of them."""
+    for sequence in count(known + 1):
+        entry = _read(store, pipeline, sequence)
+        if entry is None or entry.journal != journal:
+            return
+        yield entry
+
+
+def _read(store: Reader, pipeline: str, sequence: int) -> Entry | None:
+    path = journal_entry(pipeline, sequence)
+    body = store.get(path)
+    return None if body is None else decode_entry(body, store.describe(path))

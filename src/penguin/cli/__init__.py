@@ -1,0 +1,1 @@
+"""Arguments, wiring, exit codes, and what a person sees."""

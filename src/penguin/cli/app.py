@@ -1,0 +1,282 @@
+"""Arguments, wiring, exit codes. What is heavy is loaded when a run starts, not before."""
+
+import sys
+import time
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    Files,
+    Folders,
+    Least,
+    LineShape,
+    Output,
+    Shape,
+    exit_code_of,
+    program,
+    usage_is_checked,
+    version_option,
+)
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.polling import Stop, run_step, run_together, stop_on_signals
+from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
+from lakebed.telemetry.health import Part, PartKind
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from penguin.cli import operator, options, report, results
+from penguin.model.settings import PenguinSettings
+
+app = program()
+app.add_typer(operator.app)
+
+
+def main() -> None:
+    """Run the program."""
+    app(prog_name="penguin")
+
+
+@app.callback(invoke_without_command=True)
+def run(
+    context: typer.Context,
+    *,
+    files: Files = None,
+    folders: Folders = None,
+    once: Annotated[bool, typer.Option("--once", help="Commit what is there, then exit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what the next commit would do.")
+    ] = False,
+    log_level: Least = LogLevel.INFO,
+    log_format: LineShape = LogFormat.TEXT,
+    output: Shape = Output.TEXT,
+    _version: Annotated[bool, version_option("penguin")] = False,
+) -> None:
+    """Commit the Parquet files that blizzard wrote to the Delta log, exactly once."""
+    if context.invoked_subcommand is not None:
+        return
+    settings = options.checked(files or [], folders or [])
+    emit = _log(log_level, log_format)
+    for warning in settings.warnings:
+        emit(SettingNotActedOn(warning=warning))
+    if dry_run:
+        raise typer.Exit(_explain(settings, output))
+    from lakebed.telemetry.server import observed  # noqa: PLC0415
+    from penguin.metrics import METRICS  # noqa: PLC0415
+
+    with (
+        usage_is_checked(),
+        observed(
+            emit,
+            address=settings.metrics_address,
+            key=settings.metrics_key,
+            specs=METRICS,
+            parts={
+                Part(PartKind.TABLE, table.name): table.poll_interval for table in settings.tables
+            },
+            seconds=time.time,
+        ) as told,
+    ):
+        code = _run(settings, told, once=once, output=output)
+    raise typer.Exit(code)
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show what is committed, what waits and for how long, and what is held."""
+    tables = options.tables(context, files, folders)
+    from penguin.inspect.status import table_status  # noqa: PLC0415
+    from penguin.pipeline import open_reader  # noqa: PLC0415
+
+    rows = []
+    for table in tables:
+        found, error = None, None
+        try:
+            reader = open_reader(table)
+            found = None if reader is None else table_status(table, reader, Clock().now())
+        except LakeError as trouble:
+            error = _sentence(trouble)
+        rows.append(report.status_row(table.name, table.table_uri, found, error))
+    report.statuses(rows, output)
+    raise typer.Exit(FAILED if any(_is_wrong(row) for row in rows) else DONE)
+
+
+@app.command()
+def held(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show which files are held and which pipelines stopped, and why; exit 1 if any is."""
+    tables = options.tables(context, files, folders)
+    from penguin.inspect.status import table_status  # noqa: PLC0415
+    from penguin.pipeline import open_reader  # noqa: PLC0415
+
+    rows, failed = [], False
+    for table in tables:
+        try:
+            reader = open_reader(table)
+            found = (
+                None
+                if reader is None
+                else table_status(table, reader, Clock().now(), count_ignored=False)
+            )
+        except LakeError as trouble:
+            failed = True
+            sys.stderr.write(f"error: {table.name}: {_sentence(trouble)}\n")
+            continue
+        rows += report.held_rows(table.name, found)
+    report.held(rows, output)
+    raise typer.Exit(FAILED if rows or failed else DONE)
+
+
+@app.command()
+def plan(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show what the next commit would do, and write nothing; the same as --dry-run."""
+    raise typer.Exit(_explain(options.settings(context, files, folders), output))
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    count: Annotated[
+        int, typer.Argument(metavar="[N]", min=1, help="How many commits to show.")
+    ] = 10,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show the last N commits of each table, with the entries, files and rows of each."""
+    tables = options.tables(context, files, folders)
+    from penguin.delta.table import LogReader  # noqa: PLC0415
+    from penguin.delta.versions import read_history  # noqa: PLC0415
+    from penguin.pipeline import open_reader  # noqa: PLC0415
+
+    code = DONE
+    for table in tables:
+        try:
+            reader = open_reader(table)
+            snapshot = None if reader is None else LogReader(reader).look()
+            commits = (
+                []
+                if reader is None or snapshot is None
+                else read_history(reader, snapshot.version, count)
+            )
+        except LakeError as trouble:
+            code = FAILED
+            sys.stderr.write(f"error: {table.name}: {_sentence(trouble)}\n")
+            continue
+        report.history(table.name, report.commit_rows(table.name, commits), output)
+    raise typer.Exit(code)
+
+
+def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -> int:
+    """Commit to every table in a thread of its own; none of them stops another."""
+    from penguin.pipeline import TableRun, open_store  # noqa: PLC0415
+
+    stop = Stop()
+    stop_on_signals(stop, emit)
+    clock = Clock()
+    runs = [
+        TableRun(
+            settings=table,
+            emit=emit,
+            clock=clock,
+            open_store=lambda table=table: open_store(table),  # type: ignore[misc]
+            pause=stop.wait,
+        )
+        for table in settings.tables
+    ]
+
+    def poll(table: TableRun) -> BaseException | None:
+        return run_step(
+            table.step,
+            who=table.settings.name,
+            stop=stop,
+            emit=emit,
+            once=once,
+            interval=lambda: table.settings.poll_interval,
+            kind=PartKind.TABLE,
+        )
+
+    errors = run_together(
+        {each.settings.name: partial(poll, each) for each in runs}, emit, kind=PartKind.TABLE
+    )
+    for each in runs:
+        for stopped in each.stopped.values():
+            errors.setdefault(each.settings.name, stopped.error)
+    results.results(
+        [
+            {
+                "table": each.settings.name,
+                "table_uri": each.settings.table_uri,
+                **asdict(each.totals),
+                "held_files": len(each.held),
+                "held_rows": sum(one.meta.record_count for one in each.held),
+                "error": _sentence(errors.get(each.settings.name)),
+            }
+            for each in runs
+        ],
+        output,
+    )
+    # Whoever lets it run for ever is told by the metric, by `status` and by `held`.
+    held = FAILED if once and any(each.held for each in runs) else DONE
+    return max((exit_code_of(error) for error in errors.values()), default=held)
+
+
+def _explain(settings: PenguinSettings, output: Output) -> int:
+    """Say what the next commit of each table would do."""
+    from penguin.pipeline import explain, open_reader  # noqa: PLC0415
+
+    rows: list[dict[str, Any]] = []
+    code = DONE
+    for table in settings.tables:
+        row = results.explanation_row(table.name, table.table_uri, None)
+        try:
+            reader = open_reader(table)
+            found = explain(table, reader) if reader is not None else None
+            row = results.explanation_row(table.name, table.table_uri, found)
+        except LakeError as error:
+            row["error"] = _sentence(error)
+            code = max(code, exit_code_of(error))
+        rows.append(row)
+    results.explanations(rows, output)
+    wrong = ("stopped", "held", "still_held")
+    return max(code, FAILED if any(row[key] for row in rows for key in wrong) else DONE)
+
+
+def _log(least: LogLevel, shape: LogFormat) -> Emit:
+    """Log to standard error; a person at a terminal also sees how far large commits are."""
+    if shape is LogFormat.JSON or not sys.stderr.isatty():
+        return log_events(least, shape)
+    from rich.console import Console  # noqa: PLC0415
+
+    from penguin.cli.progress_bar import Display  # noqa: PLC0415
+
+    display = Display(Console(stderr=True))
+    return shared(log_events(least, shape, write=display.write), display.emit)
+
+
+def _is_wrong(row: dict[str, Any]) -> bool:
+    others = row["others"]["left_out"]
+    return any((row["error"], row["stopped"], row["held_files"], others, row["in_danger"]))
+
+
+def _sentence(error: BaseException | None) -> str | None:
+    if error is None:
+        return None
+    return str(error) or type(error).__name__

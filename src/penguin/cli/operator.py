@@ -1,0 +1,290 @@
+"""The commands by which an operator settles what penguin will not settle by itself."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from penguin.cli import options, report
+from penguin.model.settings import TableSettings
+
+if TYPE_CHECKING:
+    from penguin.operate.release import Order
+    from penguin.operate.replay import Replay, Setback
+
+app = typer.Typer()
+
+OnlyPipeline = Annotated[
+    str | None, typer.Option("--pipeline", metavar="NAME", help="Only this pipeline.")
+]
+
+Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]…", help="As `penguin held` shows them.")
+]
+Sure = Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")]
+
+
+@app.command()
+def release(
+    context: typer.Context,
+    ids: Ids = None,
+    every: Annotated[bool, typer.Option("--all", help="Everything that is held.")] = False,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Try held files again: those that the table can hold now go in."""
+    if bool(ids) == every:
+        sys.stderr.write("error: name files by their ids, or say --all\n")
+        raise typer.Exit(USAGE)
+    rows = []
+    chosen, code = _chosen(options.tables(context, files, folders), ids)
+    for table, order, names in chosen:
+        try:
+            settled = order.release(names)
+        except LakeError as error:
+            code = _complain(table, error)
+            continue
+        rows += report.settled_rows(table.name, settled, "released")
+        code = max(code, FAILED if settled.left else DONE)
+    report.settled(rows, output)
+    raise typer.Exit(code)
+
+
+@app.command()
+def discard(
+    context: typer.Context,
+    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="As `penguin held` shows them.")],
+    sure: Sure = False,
+    rows_deleted: Annotated[
+        bool,
+        typer.Option(
+            "--rows-deleted",
+            help="A file that was rewritten since its release: you have deleted its rows.",
+        ),
+    ] = False,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Give held files up for good: their rows never will be in the table."""
+    rows = []
+    chosen, code = _chosen(options.tables(context, files, folders), ids, contested=True)
+    for table, order, names in chosen:
+        if not sure:
+            count = len(names or ())
+            sys.stderr.write(f"{table.name}: would discard {count} files; say --yes to do it\n")
+            code = FAILED
+            continue
+        try:
+            settled = order.discard(names or frozenset(), rows_deleted=rows_deleted)
+        except LakeError as error:
+            code = _complain(table, error)
+            continue
+        rows += report.settled_rows(table.name, settled, "discarded")
+    report.settled(rows, output)
+    raise typer.Exit(code)
+
+
+@app.command()
+def replay(
+    context: typer.Context,
+    pipeline: OnlyPipeline = None,
+    sure: Sure = False,
+    rows_missing: Annotated[
+        bool,
+        typer.Option(
+            "--rows-missing",
+            help="Also where the log cannot tell: you have seen that the rows are not there.",
+        ),
+    ] = False,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Commit again what the log has lost, or what a RESTORE took out."""
+
+    def settle(order: "Replay") -> list[str]:
+        said = []
+        for one in _of(order.setbacks(), pipeline):
+            if sure:
+                order.replay_lost(one, rows_missing=rows_missing)
+            said += _replayed(one, sure=sure, rows_missing=rows_missing)
+        if unlisted := order.unlisted():
+            if sure:
+                order.list_again(unlisted)
+            said.append(
+                f"{len(unlisted)} files whose release the log has lost "
+                + ("are held again" if sure else "would be held again")
+            )
+        if said or pipeline is not None:
+            return said
+        undone, adds = order.undone()
+        what = f"{len(adds)} files that version {undone.restored_by} (RESTORE) took out"
+        if not adds:
+            return [f"nothing to do: {what}"]
+        if not sure:
+            return [f"{what} would be added again"]
+        return [f"{what} are back in version {order.replay_undone()}"]
+
+    tables = options.tables(context, files, folders)
+    raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
+
+
+@app.command()
+def forget(
+    context: typer.Context,
+    pipeline: OnlyPipeline = None,
+    sure: Sure = False,
+    files: Files = None,
+    folders: Folders = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Go on after what the log has lost, without its rows."""
+
+    def settle(order: "Replay") -> list[str]:
+        said = []
+        for one in _of(order.setbacks(), pipeline):
+            version = order.forget_lost(one) if sure else None
+            said += _kept(one, sure=sure)
+            if (lost := _lost(one)) is not None:
+                what = (
+                    "would be left out" if version is None else f"are left out (version {version})"
+                )
+                said.append(f"{lost} {what}")
+        return said
+
+    tables = options.tables(context, files, folders)
+    raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
+
+
+def _settle_lost(
+    tables: tuple[TableSettings, ...],
+    settle: "Callable[[Replay], list[str]]",
+    *,
+    sure: bool,
+    output: Output,
+) -> int:
+    """Settle every table, and say what was done or would be; an order that did nothing fails."""
+    from penguin.delta.restore import NoRestore  # noqa: PLC0415
+    from penguin.operate.replay import Replay  # noqa: PLC0415
+    from penguin.pipeline import open_store  # noqa: PLC0415
+
+    code, said_any = DONE, False
+    untouched: list[tuple[TableSettings, NoRestore]] = []
+    for table in tables:
+        try:
+            store = open_store(table)
+            if store is None:
+                continue
+            said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
+        except NoRestore as error:
+            untouched.append((table, error))
+            continue
+        except LakeError as error:
+            code = _complain(table, error)
+            continue
+        report.said(table.name, said, output, done=sure)
+        said_any = said_any or bool(said)
+    if untouched and not said_any:
+        return max(_complain(table, error) for table, error in untouched)
+    if not said_any and code == DONE:
+        if output is Output.TEXT:
+            typer.echo("nothing to do: no log is behind its receipts")
+    elif said_any and not sure:
+        sys.stderr.write("say --yes to do it\n")
+        return FAILED
+    return code
+
+
+def _of(found: "tuple[Setback, ...]", pipeline: str | None) -> "list[Setback]":
+    return [one for one in found if pipeline in (None, one.position.pipeline)]
+
+
+def _replayed(setback: "Setback", *, sure: bool, rows_missing: bool) -> list[str]:
+    """Say what becomes of entries that the log has no transaction of."""
+    said = _kept(setback, sure=sure)
+    if (lost := _lost(setback)) is not None:
+        what = "are committed again by the next poll" if sure else "would be committed again"
+        said.append(f"{lost} {what}")
+        if setback.survival.doubtful is not None and not (sure or rows_missing):
+            said.append(_in_doubt(setback))
+    return said
+
+
+def _kept(setback: "Setback", *, sure: bool) -> list[str]:
+    """Say which entries the log knows the files of, and that nothing is added for them."""
+    last = setback.survival.up_to
+    if last is None:
+        return []
+    what = "is written down again" if sure else "would be written down again"
+    entries = f"entries {setback.first} to {last}"
+    said = (
+        f"pipeline {setback.position.pipeline}: the log still knows files of {entries}: somebody "
+        f"has dropped its transactions, not the rows. That they are committed {what}, and no row "
+        "is added"
+    )
+    return [said]
+
+
+def _lost(setback: "Setback") -> str | None:
+    """Name the entries that the log has lost; None where it has lost none."""
+    if setback.first_lost > setback.receipt.sequence:
+        return None
+    return (
+        f"pipeline {setback.position.pipeline}: entries {setback.first_lost} to "
+        f"{setback.receipt.sequence}"
+    )
+
+
+def _in_doubt(setback: "Setback") -> str:
+    first, last = setback.survival.doubtful or (0, 0)
+    return (
+        f"pipeline {setback.position.pipeline}: of entries {first} to {last} the log cannot tell "
+        "whether their rows are in the table; look for them, and say --rows-missing if they are not"
+    )
+
+
+def _chosen(
+    tables: tuple[TableSettings, ...], ids: list[str] | None, *, contested: bool = False
+) -> "tuple[list[tuple[TableSettings, Order, frozenset[str] | None]], int]":
+    """Find the tables that hold the files that are named; a name that none has is an error.
+
+    A table that cannot be looked at fails the order, and keeps nobody from the others.
+    """
+    from penguin.operate.release import Order  # noqa: PLC0415
+    from penguin.pipeline import open_store  # noqa: PLC0415
+
+    unknown, code = set(ids or ()), DONE
+    found: list[tuple[TableSettings, Order, frozenset[str] | None]] = []
+    for table in tables:
+        try:
+            store = open_store(table)
+            if store is None:
+                continue
+            order = Order(settings=table, store=store, clock=Clock(), pause=time.sleep)
+            known = order.held()
+            if contested and not known.issuperset(ids or ()):
+                known |= {one.name for one in order.contested()}
+            here = known & frozenset(ids) if ids else None
+        except LakeError as error:
+            code = _complain(table, error)
+            continue
+        if here is None or here:
+            found.append((table, order, here))
+        unknown -= here or set()
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        sys.stderr.write(f"error: not held: {names}; `penguin held` shows what is\n")
+        raise typer.Exit(FAILED)
+    return found, code
+
+
+def _complain(table: TableSettings, error: LakeError) -> int:
+    sys.stderr.write(f"error: {table.name}: {error}\n")
+    return FAILED

@@ -1,0 +1,149 @@
+"""Tables as written in YAML, made into settings. Neither Arrow nor Delta is needed for it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from lakebed.config.addresses import metrics_address
+from lakebed.config.loader import Fault, load_document, not_acted_on
+from lakebed.config.models import Document, Table, same_place, storage_options, template_keys
+from lakebed.listing.lookback import Window
+from penguin.model.settings import DiscoverBy, Evolution, PenguinSettings, TableSettings
+
+NOT_YET: Mapping[str, str] = {}
+"""Keys that are read and do nothing so far, with what happens instead."""
+
+FORGETS = "delta.setTransactionRetentionDuration"
+
+NO_TABLE = """\
+no table is configured: penguin needs a section like
+tables:
+  events:
+    table_uri: s3://my-bucket/delta-tables/events
+    poll_interval_secs: 10
+    storage_options:
+      AWS_REGION: us-east-1"""
+
+
+Refuse = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""Returns why a table cannot be made with some properties, by the property that is to blame."""
+
+
+def load(
+    files: Sequence[Path],
+    folders: Sequence[Path],
+    environment: Mapping[str, str],
+    refused_properties: Refuse = lambda _properties: {},
+) -> PenguinSettings:
+    """Read a configuration; ConfigInvalid carries every fault of it.
+
+    Only Delta knows which table properties it takes: whoever has it at hand lets it be asked.
+    """
+    check = partial(_check, refused_properties=refused_properties)
+    document = _with_partitions(load_document(files, folders, environment, check))
+    metrics = metrics_address(document, "penguin")
+    return PenguinSettings(
+        tables=tuple(_settings(name, table) for name, table in document.tables.items()),
+        metrics_address=metrics.address if document.metrics.enabled else None,
+        metrics_key=metrics.key,
+        warnings=tuple(warnings(document)),
+    )
+
+
+def warnings(document: Document) -> list[str]:
+    """Give a line for each of penguin's keys that is present and not acted on yet."""
+    return not_acted_on(document, NOT_YET)
+
+
+def _with_partitions(document: Document) -> Document:
+    """Let a table that says nothing of its partitions have those of the sink that writes to it."""
+    sinks = {
+        same_place(sink.uri): sink.partition_by
+        for _, _, pipeline in document.named_pipelines()
+        if (sink := pipeline.sink) is not None and sink.uri is not None
+    }
+    tables = {
+        name: table.model_copy(
+            update={"partition_by": table.partition_by or sinks.get(same_place(table.table_uri))}
+        )
+        for name, table in document.tables.items()
+    }
+    return document.model_copy(update={"tables": tables})
+
+
+def _check(written: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
+    document = _with_partitions(written)
+    if not document.tables:
+        yield Fault((), NO_TABLE, near=(("tables",),))
+    for name, table in document.tables.items():
+        if FORGETS in table.table_properties:
+            yield Fault(
+                ("tables", name, "table_properties", FORGETS),
+                "must not be set: the table would forget which batches it already holds",
+            )
+        elif table.table_properties:
+            for key, why in refused_properties(table.table_properties).items():
+                place = ("tables", name, "table_properties", key)
+                yield Fault(place, f"a table cannot be made with it: {why}")
+        yield from _window_faults(("tables", name), table)
+
+
+def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
+    """See that a template says a time wherever a lookback is counted by it."""
+    given = table.partition_filter
+    if given is not None:
+        try:
+            Window.parse(given.prefix_template, given.lookback)
+        except ValueError as wrong:
+            yield Fault((*place, "partition_filter", "prefix_template"), str(wrong))
+            return
+    if table.sweep_horizon is None:
+        return
+    template = _template_with_time(table)
+    if template is None:
+        yield Fault(
+            (*place, "sweep_horizon"),
+            "counts in the unit of a template, and there is none that says a time; set "
+            "partition_filter, or a partition_by with %Y",
+        )
+
+
+def _template_with_time(table: Table) -> str | None:
+    """Give the template that says when a folder is from: the filter's, or the partitions'."""
+    if table.partition_filter is not None:
+        return table.partition_filter.prefix_template
+    template = table.partition_by.prefix_template if table.partition_by else None
+    try:
+        return None if template is None or not Window.parse(template, 1) else template
+    except ValueError:
+        return None
+
+
+def _settings(name: str, table: Table) -> TableSettings:
+    template = table.partition_by.prefix_template if table.partition_by else None
+    given = table.partition_filter
+    timed = _template_with_time(table)
+    return TableSettings(
+        name=name,
+        table_uri=table.table_uri,
+        storage_options=storage_options(table.storage_options),
+        poll_interval=table.poll_interval_secs,
+        checkpoint_interval=table.delta_checkpoint_interval,
+        evolution=Evolution(table.schema_evolution),
+        discovery=DiscoverBy(table.discovery),
+        max_files_per_commit=table.max_files_per_commit,
+        partition_columns=None if template is None else template_keys(template),
+        partition_template=template,
+        properties=dict(table.table_properties),
+        partition_filter=(
+            None if given is None else Window.parse(given.prefix_template, given.lookback)
+        ),
+        late_window=table.late_window_secs,
+        sweep_interval=table.sweep_interval_secs,
+        sweep_horizon=(
+            None
+            if table.sweep_horizon is None or timed is None
+            else Window.parse(timed, table.sweep_horizon)
+        ),
+        file_pattern=table.file_pattern,
+    )

@@ -1,0 +1,1 @@
+"""The Delta log; its module `table` is the only door to deltalake."""

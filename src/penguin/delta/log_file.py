@@ -1,0 +1,171 @@
+"""Single files of a Delta log, read: one version, one checkpoint with whatever it refers to."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
+from lakebed.storage.store import ObjectFacts, Reader
+from penguin.delta.file_names import Naming, naming
+from penguin.model.errors import TableUnreadable
+
+SIDECARS = f"{DELTA_LOG}/_sidecars"
+COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version", "sidecar.path")
+LAST_MOMENT = 253_402_300_800_000
+"""The milliseconds of the year 10000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actions:
+    """What one file of a log says of data files, and the transactions that it carries."""
+
+    paths: frozenset[str]
+    """The files that it adds or removes, by their names in the store."""
+    transactions: Mapping[str, int]
+    at: datetime | None = None
+    """When it was written, by the clock of whoever did; None where it does not say."""
+
+
+def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
+    """Read one version of a log; one that cannot be read is an error, never an empty one."""
+    paths: set[str] = set()
+    transactions: dict[str, int] = {}
+    at = None
+    for line in body.splitlines():
+        if not line.strip():
+            continue
+        try:
+            match json.loads(line):
+                case {"add": {"path": str(name)}} | {"remove": {"path": str(name)}}:
+                    paths.add(named(unquote(name)))
+                case {"txn": {"appId": str(app_id), "version": int(number)}}:
+                    if app_id.startswith(OUR_TRANSACTIONS):
+                        transactions[app_id] = number
+                case {"commitInfo": {"timestamp": int(moment)}} if 0 <= moment < LAST_MOMENT:
+                    at = datetime.fromtimestamp(moment / 1000, UTC)
+        except ValueError as torn:
+            raise TableUnreadable("a line of the Delta log is no JSON", path=path) from torn
+    return Actions(paths=frozenset(paths), transactions=transactions, at=at)
+
+
+def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
+    """Read a checkpoint of one file: data files, tombstones and our transactions.
+
+    One of the second kind may bear the classic name, too; it keeps its data files in sidecars.
+    """
+    paths: set[str] = set()
+    transactions: dict[str, int] = {}
+    sidecars: list[str] = []
+    named = naming(store)
+    for batch in _batches(store, facts):
+        paths.update(map(named, _paths(batch)))
+        transactions |= _transactions(batch)
+        sidecars += _column(batch, "sidecar")
+    for name in sidecars:
+        where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
+        found = store.head(where)
+        if found is None:
+            raise TableUnreadable(
+                "a checkpoint of the Delta log names a file that is gone",
+                path=store.describe(facts.path),
+                sidecar=where,
+            )
+        for batch in _batches(store, found):
+            paths.update(map(named, _paths(batch)))
+    return Actions(paths=frozenset(paths), transactions=transactions)
+
+
+def is_whole(store: Reader, facts: ObjectFacts) -> bool:
+    """Whether a checkpoint can be read and holds all that it stands for, in itself."""
+    try:
+        return not any(
+            _column(batch, "sidecar") for batch in _batches(store, facts, ("sidecar.path",))
+        )
+    except TableUnreadable:
+        return False
+
+
+def _batches(
+    store: Reader, facts: ObjectFacts, columns: tuple[str, ...] = COLUMNS
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a checkpoint, those of them that it has."""
+    try:
+        source: Any = _Ranges(store, facts)
+        file = pq.ParquetFile(pa.PythonFile(source, mode="r"))
+        there = set(file.schema_arrow.names)
+        wanted = [name for name in columns if name.partition(".")[0] in there]
+        yield from file.iter_batches(columns=wanted)
+    except (pa.ArrowException, KeyError, OSError) as cause:
+        raise TableUnreadable(
+            "a checkpoint of the Delta log cannot be read", path=store.describe(facts.path)
+        ) from cause
+
+
+def _paths(batch: pa.RecordBatch) -> Iterator[str]:
+    for kind in ("add", "remove"):
+        yield from map(unquote, _column(batch, kind))
+
+
+def _column(batch: pa.RecordBatch, kind: str) -> list[str]:
+    """Give the path of every action of a kind."""
+    if kind not in batch.schema.names:
+        return []
+    found: list[str] = pc.drop_null(pc.struct_field(batch.column(kind), "path")).to_pylist()
+    return found
+
+
+def _transactions(batch: pa.RecordBatch) -> dict[str, int]:
+    if "txn" not in batch.schema.names:
+        return {}
+    txn = batch.column("txn").filter(batch.column("txn").is_valid())
+    ours = txn.filter(pc.starts_with(pc.struct_field(txn, "appId"), OUR_TRANSACTIONS))
+    told = (pc.struct_field(ours, name).to_pylist() for name in ("appId", "version"))
+    return dict(zip(*told, strict=True))
+
+
+class _Ranges:
+    """An object of a store as a file that Arrow reads some columns of, not the whole."""
+
+    closed = False
+
+    def __init__(self, store: Reader, facts: ObjectFacts) -> None:
+        self._store = store
+        self._facts = facts
+        self._at = 0
+
+    def size(self) -> int:
+        return self._facts.size
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._facts.size)[whence]
+        return self._at
+
+    def read(self, count: int = -1) -> bytes:
+        left = self._facts.size - self._at
+        end = self._at + (left if count < 0 else min(count, left))
+        body = (
+            self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
+            if end > self._at
+            else b""
+        )
+        self._at = end
+        return body
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass

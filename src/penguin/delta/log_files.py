@@ -1,0 +1,317 @@
+"""What a Delta log says of files and of our transactions, as far back as it can be read.
+
+The library shows which files are in a table, not which ones were removed from it, and it looks
+one transaction up at a time. Here both are read at once: a checkpoint of the classic kind (one
+file, or several parts), then the versions after it. Where a table has checkpoints of another kind
+the versions alone are read, together with the files that the library names.
+
+Which removed files a checkpoint still names is no evidence of anything: that depends on how its
+writer read the table's retention, on what the retention was at that time, and on whether whoever
+removed a file said when. So what is sure is what the versions say that are there, and `since` says
+how far back that is.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+from urllib.parse import unquote
+
+from lakebed.errors import StoreUnavailable
+from lakebed.layout import (
+    DELTA_LOG,
+    SCAN_TRANSACTION,
+    file_id,
+    file_name,
+    log_version,
+    log_version_number,
+    stranger_transaction,
+)
+from lakebed.listing.watermark import named_at
+from lakebed.storage.store import ObjectFacts, Reader
+from penguin.delta.expiry import checkpoints
+from penguin.delta.file_names import naming
+from penguin.delta.log_file import LAST_MOMENT, Actions, read_checkpoint, read_version
+from penguin.model.commit import TableFacts
+
+CONCURRENT = 16
+AT_A_TIME = 100
+"""Versions that are read back before it is asked whether that is far enough."""
+CLOCKS_DIFFER = timedelta(hours=1)
+"""How far the clocks may be from one another: of writers, of whoever removes files, the store's."""
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+NEVER = datetime.max.replace(tzinfo=UTC)
+"""Since when removals are known where no version tells of any."""
+
+
+class Snapshot(Protocol):
+    """What is asked of an opened table."""
+
+    @property
+    def facts(self) -> TableFacts:
+        """Say what it is."""
+
+    @property
+    def id(self) -> str:
+        """Tell it from every other table, also from one that stood in its place before."""
+
+    @property
+    def version(self) -> int:
+        """Give its version."""
+
+    def paths(self) -> Iterable[str]:
+        """Name the files that are in it, as the log writes them."""
+
+    def transaction(self, app_id: str) -> int | None:
+        """Give the version of an app transaction."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """Everything that a log says up to one version: files that are or were in the table."""
+
+    table: str
+    """The id of the table."""
+    version: int
+    paths: set[str]
+    transactions: dict[str, int]
+    """Ours alone: those of strangers' files."""
+    since: datetime | None
+    """A file that is older than this may have been removed without a trace; None: no file may."""
+    first: int = 0
+    """The first of the versions that were read; all that follow it were read, too."""
+    told_since: datetime | None = None
+    """The same by what versions say of themselves; their times may be those of a copy."""
+    copied: bool = False
+    """Whether versions are younger than they say: then their times, and files', are of a copy."""
+    last: ObjectFacts | None = None
+    """The object of the version; None where it is not sure that it is the one that was read."""
+    complete: bool = True
+    """False where transactions must be looked up one by one."""
+    snapshot: Snapshot | None = field(default=None)
+    """Where they are looked up; None where all are known, for it may hold every file."""
+    deep: bool = False
+    """Whether no older versions are there to be read."""
+    _named: dict[str, str] | None = None
+    """The paths by their transactions, where somebody has asked."""
+
+    @property
+    def scan(self) -> int | None:
+        """Say how many commits hold files of other programs; None where there is none."""
+        return self.transaction(SCAN_TRANSACTION)
+
+    def transaction(self, app_id: str) -> int | None:
+        """Give the version of one of our transactions."""
+        if self.complete or self.snapshot is None:
+            return self.transactions.get(app_id)
+        return self.snapshot.transaction(app_id)
+
+    def namesake(self, path: str) -> str | None:
+        """Give another file that the log knows, and whose transaction has the same name."""
+        if path in self.paths:
+            return None
+        if self._named is None:
+            self._named = {stranger_transaction(known): known for known in self.paths}
+        return self._named.get(stranger_transaction(path))
+
+    def alike(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return, by its UUID, a file that the log knows for each of some others that have one."""
+        wanted = {name for path in paths if file_id(path) is not None and (name := file_name(path))}
+        if not wanted:
+            return {}
+        return {
+            name: known
+            for known in self.paths
+            if (name := file_name(known)) in wanted and file_id(known) is not None
+        }
+
+    def may_have_lost(self, path: str, modified: datetime) -> bool:
+        """Whether a file that is not known may have been in the table, and be forgotten."""
+        oldest = self.oldest(path, modified)
+        return self.since is not None and oldest < self.since
+
+    def oldest(self, path: str, modified: datetime) -> datetime:
+        """Return the earliest time that a file may be from.
+
+        A copied file has a new time in the store, and keeps the one in its name.
+        """
+        named = named_at(path)
+        if named is None:
+            return LONG_AGO if self.copied else modified
+        if not 0 <= named < LAST_MOMENT:
+            return modified
+        return min(modified, datetime.fromtimestamp(named / 1000, UTC))
+
+    def take(self, actions: Actions) -> None:
+        """Go on by one version."""
+        self.see(actions.paths)
+        self.transactions |= actions.transactions
+
+    def see(self, paths: frozenset[str]) -> None:
+        """Know of more files."""
+        self.paths |= paths
+        self._named = None
+
+    def reach_back(self, number: int, actions: Actions, modified: datetime) -> None:
+        """Know what a version says that is older than all that were read, and from when it is."""
+        self.see(actions.paths)
+        self.first = min(self.first, number)
+        reaches = modified + CLOCKS_DIFFER
+        self.copied = self.copied or (
+            actions.at is not None and modified > actions.at + CLOCKS_DIFFER
+        )
+        self.since = None if self.first == 0 else min(self.since or reaches, reaches)
+        told = min(modified, actions.at or modified) + CLOCKS_DIFFER
+        self.told_since = None if self.first == 0 else min(self.told_since or told, told)
+
+
+NOTHING = Known(table="", version=-1, paths=set(), transactions={}, since=None)
+"""What is known where there is no table yet. Nobody writes to it."""
+
+
+def read_log(
+    store: Reader,
+    table: Snapshot,
+    known: Known | None = None,
+) -> Known:
+    """Read what a log says up to a snapshot, going on from what is known where that is possible.
+
+    A table that was dropped and made anew, or a log from a backup, may have as many versions, or
+    more. So what is known is bound to the object of its version: where that is another, or may be,
+    the log is read anew.
+    """
+    if known is not None and _goes_on(store, table, known):
+        return known
+    return _read_anew(store, table)
+
+
+def _goes_on(store: Reader, table: Snapshot, known: Known) -> bool:
+    """Take the versions since, if they follow those that are known, and say whether they do."""
+    last = known.last
+    if known.table != table.id or known.version > table.version:
+        return False
+    if last is None or last.etag is None:
+        return False
+    following = _versions(store, range(known.version + 1, table.version + 1))
+    # In this order: what was there before the very same object was seen again follows it.
+    if following is None or store.head(log_version(known.version)) != last:
+        return False
+    for actions, facts in following:
+        known.take(actions)
+        known.last = facts
+    known.version = table.version
+    known.snapshot = None if known.complete else table
+    return True
+
+
+def _read_anew(store: Reader, table: Snapshot) -> Known:
+    before = store.head(log_version(table.version))
+    _, listed = store.level(DELTA_LOG)
+    versions = _numbered(listed, table.version)
+    first = _unbroken(versions, table.version)
+    classic = [one for one in checkpoints(listed) if first - 1 <= one.version <= table.version]
+    known = Known(
+        table=table.id,
+        version=table.version,
+        paths=set(),
+        transactions={},
+        since=NEVER,
+        told_since=NEVER,
+        first=table.version + 1,
+    )
+    if classic:
+        base = max(classic, key=lambda one: one.version)
+        for part in base.parts:
+            known.take(read_checkpoint(store, part))
+        first = base.version + 1
+    elif first > 0:
+        # Checkpoints of another kind: what they hold of the present is known to the library, and
+        # what was removed is known since the oldest version that is left.
+        known.see(frozenset(map(naming(store), map(unquote, table.paths()))))
+        known.complete, known.snapshot = False, table
+    if not _take_back(store, known, versions, first, transactions=True):
+        # Cleaned up between the listing and the reading: the next look finds the new state.
+        raise StoreUnavailable(
+            "versions of the Delta log vanished while they were read", path=store.uri
+        )
+    after = store.head(log_version(table.version))
+    known.last = before if before == after else None
+    return known
+
+
+def read_back(store: Reader, known: Known, to: datetime) -> None:
+    """Read older versions, too, until they reach back to a time, or as far as they are unbroken.
+
+    It costs a request for each, and is worth it only for a file that is older than what is known.
+    """
+    _, listed = store.level(DELTA_LOG)
+    versions = _numbered(listed, known.first - 1)
+    end = _unbroken(versions, known.first - 1)
+    there = True
+    while there and known.since is not None and known.since > to and known.first > end:
+        # False where somebody removes them at this moment.
+        there = _take_back(store, known, versions, max(end, known.first - AT_A_TIME))
+    known.deep = known.deep or not there or known.first == end
+
+
+def _take_back(
+    store: Reader,
+    known: Known,
+    versions: Mapping[int, ObjectFacts],
+    first: int,
+    *,
+    transactions: bool = False,
+) -> bool:
+    """Read the versions from one on up to those that are known; False where one is not there."""
+    numbers = range(first, known.first)
+    read = _versions(store, numbers)
+    if read is None:
+        return False
+    for number, (actions, facts) in zip(numbers, read, strict=True):
+        if transactions:
+            known.take(actions)
+        listed = versions.get(number, facts)
+        known.reach_back(number, actions, listed.modified)
+    return True
+
+
+def touched_since(store: Reader, version: int, last: int) -> frozenset[str] | None:
+    """Name the files that versions after one added or removed; None where one is gone."""
+    found = _versions(store, range(version + 1, last + 1))
+    if found is None:
+        return None
+    return frozenset(path for actions, _ in found for path in actions.paths)
+
+
+def _versions(store: Reader, numbers: Iterable[int]) -> list[tuple[Actions, ObjectFacts]] | None:
+    """Read versions, several at a time; None where one of them is not there."""
+    named = naming(store)
+
+    def read(number: int) -> tuple[Actions, ObjectFacts] | None:
+        found = store.fetch(log_version(number))
+        if found is None:
+            return None
+        body, facts = found
+        return read_version(body, store.describe(log_version(number)), named), facts
+
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="log") as pool:
+        found = list(pool.map(read, numbers))
+    there = [one for one in found if one is not None]
+    return there if len(there) == len(found) else None
+
+
+def _numbered(listed: Iterable[ObjectFacts], last: int) -> dict[int, ObjectFacts]:
+    return {
+        number: facts
+        for facts in listed
+        if (number := log_version_number(facts.path)) is not None and number <= last
+    }
+
+
+def _unbroken(versions: Mapping[int, ObjectFacts], last: int) -> int:
+    """Give the first version from which on all are there; one past the last where none is."""
+    first = last + 1
+    while first - 1 in versions:
+        first -= 1
+    return first

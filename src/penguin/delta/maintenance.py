@@ -1,0 +1,131 @@
+"""Upkeep of a Delta log: a checkpoint when one is due, and no versions beyond their time.
+
+Neither is part of a commit: what fails here is told, tried again later, and colours no commit. What
+may go is decided here, not by the library: it takes an interval that it cannot read for 30 days,
+and on a local disk it removes versions before the checkpoint that stands for them is on disk.
+"""
+
+import json
+from dataclasses import dataclass, field
+
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT
+from lakebed.storage.store import Reader, Store
+from lakebed.telemetry.events import Emit
+from penguin.delta.expiry import (
+    KEEPS_VERSIONS,
+    Expired,
+    checkpoints,
+    find_expired,
+    log_retention,
+    removes_expired,
+)
+from penguin.delta.log_file import is_whole
+from penguin.delta.on_disk import OnDisk
+from penguin.delta.table import Log, Table
+from penguin.events import (
+    CheckpointFailed,
+    CheckpointWritten,
+    LogCleanedUp,
+    LogCleanUpFailed,
+    LogKept,
+)
+from penguin.model.errors import TableUnreadable
+
+CLEAN_UP_SECS = 86_400.0
+"""Between two clean-ups of a table: each lists the whole log."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Upkeep:
+    """What a table's log needs beside its commits."""
+
+    table: str
+    checkpoint_interval: int
+    emit: Emit
+    clock: Clock
+    on_disk: OnDisk = field(default_factory=OnDisk)
+    _cleaned_up: float | None = None
+    _not_due: int | None = None
+    """The version at which no checkpoint was due: it is not asked for again."""
+
+    def see_to(self, log: Log, store: Store, version: int) -> None:
+        """Write a checkpoint of the last version if one is due, then remove what has expired."""
+        if version == self._not_due:
+            return
+        try:
+            if version - last_checkpoint(store) < self.checkpoint_interval:
+                self._not_due = version
+                return
+            table = log.open()
+            if table is None:
+                return
+            table.checkpoint()
+            # Readers begin with it, and fail where its note is on disk and it is not.
+            self._sync_checkpoint(store)
+        except LakeError as error:
+            self.emit(CheckpointFailed(table=self.table, version=version, error=str(error)))
+            return
+        self._not_due = version
+        self.emit(CheckpointWritten(table=self.table, version=table.version))
+        if removes_expired(table.facts.configuration) and self._is_time():
+            self._clean_up(table, store)
+
+    def _sync_checkpoint(self, store: Store) -> None:
+        version = last_checkpoint(store)
+        for one in checkpoints(store.level(DELTA_LOG)[1]) if store.local_root else ():
+            for part in one.parts if one.version == version else ():
+                store.sync(part.path)
+        if store.head(LAST_CHECKPOINT) is not None:
+            store.sync(LAST_CHECKPOINT)
+
+    def _is_time(self) -> bool:
+        now = self.clock.seconds()
+        return self._cleaned_up is None or now - self._cleaned_up >= CLEAN_UP_SECS
+
+    def _clean_up(self, table: Table, store: Store) -> None:
+        keep_for = log_retention(table.facts.configuration)
+        if keep_for is None:
+            self._cleaned_up = self.clock.seconds()
+            value = table.facts.configuration[KEEPS_VERSIONS]
+            self.emit(LogKept(table=self.table, name=KEEPS_VERSIONS, value=value))
+            return
+        try:
+            if table.has_other_checkpoints():
+                return
+            expired = find_expired(store.level(DELTA_LOG)[1], keep_for, self.clock.now())
+            self._remove(expired, table, store)
+        except LakeError as error:
+            self.emit(LogCleanUpFailed(table=self.table, error=str(error)))
+            return
+        self._cleaned_up = self.clock.seconds()
+        if expired.versions and expired.first is not None:
+            self.emit(LogCleanedUp(table=self.table, first=expired.first, removed=expired.versions))
+
+    def _remove(self, expired: Expired, table: Table, store: Store) -> None:
+        """Remove files of the log once all that stands for them can be read, and is on disk."""
+        if expired.base is None or not expired.files:
+            return
+        for part in expired.base.parts:
+            if not is_whole(store, part):
+                raise TableUnreadable(
+                    "the checkpoint that should stand for older versions cannot be read",
+                    path=store.describe(part.path),
+                )
+            store.sync(part.path)
+        self.on_disk.up_to(store, table.version)
+        for path in expired.files:
+            store.delete(path)
+
+
+def last_checkpoint(store: Reader) -> int:
+    """Return the version of the last checkpoint, -1 where there is none or its note is torn.
+
+    The note only helps readers to start; a new checkpoint mends it.
+    """
+    body = store.get(LAST_CHECKPOINT)
+    try:
+        return -1 if body is None else int(json.loads(body)["version"])
+    except (ValueError, KeyError, TypeError):
+        return -1

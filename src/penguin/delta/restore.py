@@ -1,0 +1,125 @@
+"""What a RESTORE took out of a table again: penguin's own commits since the restored version.
+
+RESTORE leaves the app transactions as they are, so nothing that it took out comes back by itself.
+Whether it should is the operator's to say; what it was the log says exactly, as long as it has the
+versions in between.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from lakebed.errors import LakeError, Whose
+from lakebed.layout import TablePath, log_version
+from lakebed.storage.store import Reader
+from penguin.delta.file_names import naming
+from penguin.model.commit import Add
+
+COMMIT = "commit"
+
+
+class NothingToReplay(LakeError):
+    """There is no RESTORE to make up for, or the log no longer says what it took out."""
+
+    code = "nothing_to_replay"
+    whose = Whose.USER
+
+
+class NoRestore(NothingToReplay):
+    """There is no table, or none that was ever restored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """A RESTORE, and the files of penguin's commits that it took out, by version."""
+
+    restored_by: int
+    """The version that is the RESTORE."""
+    restored_to: int
+    commits: tuple[tuple[int, tuple[Add, ...]], ...]
+
+    @property
+    def app_id(self) -> str:
+        """Name the app transaction that says how far it is made up for."""
+        return f"penguin/replay/{self.restored_by}"
+
+
+def find_undone(store: Reader, newest: int) -> Undone:
+    """Find the last RESTORE of a log and what it took out; whatever is unclear is an error."""
+    back: set[str] = set()
+    named = naming(store)
+    for version in range(newest, -1, -1):
+        actions = _read(store, version)
+        told = _commit_info(actions)
+        if told.get("operation") == "RESTORE":
+            return _undone(store, version, told, back)
+        back |= {named(add.path) for add in _adds(actions, version)}
+    raise NoRestore("the log has no RESTORE", table=store.uri)
+
+
+def _undone(store: Reader, restored_by: int, told: dict[str, Any], back: set[str]) -> Undone:
+    parameters = told.get("operationParameters")
+    wanted = parameters.get("version") if isinstance(parameters, dict) else None
+    if wanted is None or not str(wanted).isdigit():
+        raise NothingToReplay(
+            f"version {restored_by} is a RESTORE that does not say to which version",
+            table=store.uri,
+        )
+    commits = []
+    for version in range(int(wanted) + 1, restored_by):
+        actions = _read(store, version)
+        info = _commit_info(actions)
+        if any(_changes_rows(action) for action in actions):
+            raise NothingToReplay(
+                f"version {version} ({info.get('operation')}) changed rows that were in the table: "
+                "what the RESTORE took out cannot be put back as it was",
+                table=store.uri,
+            )
+        if _is_ours(info):
+            # What somebody has added since then was in the table again, whatever became of it.
+            lost = (add for add in _adds(actions, version) if add.path not in back)
+            commits.append((version, tuple(lost)))
+    return Undone(restored_by=restored_by, restored_to=int(wanted), commits=tuple(commits))
+
+
+def _read(store: Reader, version: int) -> list[dict[str, Any]]:
+    body = store.get(log_version(version))
+    if body is None:
+        raise NothingToReplay(
+            f"version {version} of the log is no longer there, so what was taken out is unknown",
+            table=store.uri,
+        )
+    return [json.loads(line) for line in body.splitlines() if line.strip()]
+
+
+def _commit_info(actions: list[dict[str, Any]]) -> dict[str, Any]:
+    return next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+
+
+def _changes_rows(action: dict[str, Any]) -> bool:
+    removed = action.get("remove")
+    return removed is not None and removed.get("dataChange", True)
+
+
+def _is_ours(info: dict[str, Any]) -> bool:
+    told = info.get("penguin")
+    return isinstance(told, dict) and told.get("step") == COMMIT
+
+
+def _adds(actions: list[dict[str, Any]], version: int) -> Iterator[Add]:
+    for action in actions:
+        if (file := action.get("add")) is not None:
+            stats = file.get("stats") or "{}"
+            yield Add(
+                # The protocol writes paths as parts of a URI.
+                path=TablePath(unquote(file["path"])),
+                size=file["size"],
+                rows=json.loads(stats).get("numRecords", 0),
+                partition_values=file.get("partitionValues") or {},
+                modification_time=file["modificationTime"],
+                stats=stats,
+                pipeline="",
+                sequence=version,
+            )

@@ -1,0 +1,1 @@
+"""Files of other programs: finding, judging and reading them."""

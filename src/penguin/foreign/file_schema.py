@@ -1,0 +1,172 @@
+"""The schema of a Parquet file that another program wrote, in Delta's types. Pure.
+
+A type is taken only where every reader of Delta reads it from such a file; anything else is a
+reason, by the column's name. What a file allows or forbids of nulls is held against the table's
+column: a required column is satisfied by a column that is required in the file, or that the
+footer's counts show to have no null.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebed.documents.data_file import ColumnStatistics
+from penguin.model.commit import DeltaField, DeltaSchema
+
+PLAIN: Mapping[pa.DataType, str] = {
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+}
+FORBIDDEN = " ,;{}()\n\t="
+"""Characters that no column of a Delta table may have in its name, without column mapping."""
+LEGACY_TIMESTAMP = "INT96"
+
+
+class Unfit(Exception):
+    """A type that a table cannot hold, for this reason."""
+
+
+def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]]:
+    """Give a file's columns in Delta's types, and every reason against those that have none."""
+    arrow = metadata.schema.to_arrow_schema()
+    fields, reasons = [], []
+    seen: set[str] = set()
+    leaf = 0
+    for one in arrow:
+        walk = _Walk(metadata, iter(range(leaf, metadata.num_columns)))
+        leaf += _leaves(one.type)
+        try:
+            if one.name in seen:
+                raise Unfit("the file has two columns of this name")
+            seen.add(one.name)
+            fields.append(walk.field(one))
+        except Unfit as reason:
+            reasons.append(f"{one.name}: {reason}")
+    return {"type": "struct", "fields": fields}, tuple(reasons)
+
+
+def as_the_table_sees_it(
+    schema: DeltaSchema,
+    statistics: Mapping[str, ColumnStatistics],
+    table: DeltaSchema | None,
+    partition_columns: tuple[str, ...],
+) -> DeltaSchema:
+    """Give the columns that a file brings: without partition columns, with nulls as they are.
+
+    Values of partition columns stand in the path, and readers do not look for them in the file.
+    """
+    known = {} if table is None else {one["name"]: one for one in table["fields"]}
+    return {
+        "type": "struct",
+        "fields": [
+            _nulls_proved(one, statistics) if one["name"] in known else _relaxed_field(one)
+            for one in schema["fields"]
+            if one["name"] not in partition_columns
+        ],
+    }
+
+
+def _nulls_proved(one: DeltaField, statistics: Mapping[str, ColumnStatistics]) -> DeltaField:
+    facts = statistics.get(one["name"])
+    proved = facts is not None and facts.null_count == 0
+    return {**one, "nullable": one["nullable"] and not proved}
+
+
+def _relaxed_field(one: DeltaField) -> DeltaField:
+    """Let a new column be null, whatever is in it: other files do not have it."""
+    return {**one, "nullable": True, "type": _relaxed(one["type"])}
+
+
+def _relaxed(kind: Any) -> Any:  # noqa: ANN401 - a Delta type is a name or an object
+    if isinstance(kind, str):
+        return kind
+    match kind["type"]:
+        case "struct":
+            return {**kind, "fields": [_relaxed_field(one) for one in kind["fields"]]}
+        case "array":
+            return {**kind, "elementType": _relaxed(kind["elementType"]), "containsNull": True}
+        case _:
+            value = _relaxed(kind["valueType"])
+            return {**kind, "valueType": value, "valueContainsNull": True}
+
+
+def _leaves(arrow: pa.DataType) -> int:
+    """Count the columns that a field has in the file."""
+    if not pa.types.is_nested(arrow):
+        return 1
+    return sum(_leaves(arrow.field(index).type) for index in range(arrow.num_fields))
+
+
+class _Walk:
+    """One walk through the columns of a file; its leaves come in the order of the footer's."""
+
+    def __init__(self, metadata: pq.FileMetaData, leaves: Iterator[int]) -> None:
+        self._metadata = metadata
+        self._leaves = leaves
+
+    def field(self, one: "pa.Field[Any]") -> DeltaField:
+        bad = sorted({char for char in one.name if char in FORBIDDEN})
+        kind = self.kind(one.type)
+        if bad or not one.name:
+            raise Unfit(f"a column's name must not hold {bad!r}" if bad else "it has no name")
+        return {"name": one.name, "type": kind, "nullable": one.nullable, "metadata": {}}
+
+    def kind(self, arrow: pa.DataType) -> Any:  # noqa: ANN401 - one answer for each kind
+        if pa.types.is_struct(arrow):
+            inner = [self._inside(arrow.field(index)) for index in range(arrow.num_fields)]
+            return {"type": "struct", "fields": inner}
+        if pa.types.is_map(arrow):
+            return {
+                "type": "map",
+                "keyType": self.kind(arrow.key_type),
+                "valueType": self.kind(arrow.item_type),
+                "valueContainsNull": arrow.item_field.nullable,
+            }
+        if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+            return {
+                "type": "array",
+                "elementType": self.kind(arrow.value_type),
+                "containsNull": arrow.value_field.nullable,
+            }
+        if pa.types.is_nested(arrow):
+            raise Unfit(f"type {arrow} cannot be held by a Delta table")
+        return self._leaf(arrow, self._metadata.schema.column(next(self._leaves)).physical_type)
+
+    def _inside(self, one: "pa.Field[Any]") -> DeltaField:
+        try:
+            return self.field(one)
+        except Unfit as reason:
+            raise Unfit(f"{one.name}: {reason}") from None
+
+    def _leaf(self, arrow: pa.DataType, physical: str) -> str:
+        if pa.types.is_dictionary(arrow):
+            arrow = arrow.value_type
+        if physical == LEGACY_TIMESTAMP:
+            return "timestamp"  # an instant, in UTC; it has no statistics
+        if pa.types.is_timestamp(arrow):
+            if arrow.unit not in ("ms", "us"):
+                raise Unfit(
+                    f"type {arrow}: Delta keeps microseconds, and readers do not agree on more; "
+                    "write the file with microseconds"
+                )
+            return "timestamp_ntz" if arrow.tz is None else "timestamp"
+        if pa.types.is_decimal(arrow) and arrow.precision <= 38:
+            return f"decimal({arrow.precision},{arrow.scale})"
+        found = PLAIN.get(arrow)
+        if found is None:
+            raise Unfit(f"type {arrow} cannot be held by a Delta table")
+        return found

@@ -1,0 +1,105 @@
+"""Parquet files of other programs in a table whose folders nobody searches. It looks only.
+
+Where a table is handed off by its journal or by metas, files that other programs put into its
+folders are not committed. Here they are counted, for whoever asks why they are not in the table.
+The look is bounded: it is made for a person who waits.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from lakebed.documents.entry import Handoff
+from lakebed.errors import LakeError
+from lakebed.layout import file_id, is_parquet
+from lakebed.listing.sort import Oddity
+from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.tolerant import objects
+from penguin.delta.log_files import NOTHING, read_log
+from penguin.delta.table import LogReader
+from penguin.foreign.footer import read_footer
+from penguin.foreign.rules import is_reserved, may_hold_data
+from penguin.model.errors import FileUnfit
+from penguin.model.foreign_file import PassedOver
+
+CONCURRENT = 16
+MOST_LISTED = 100_000
+"""Objects after which the look ends."""
+MOST_READ = 1_000
+"""Files that may be blizzard's own, and whose footers are read."""
+
+BY_JOURNAL = (
+    "this table is handed off by its journal, and only what blizzard journals is committed; "
+    "`blizzard handoff set direct` lets such files in, or give them a table of their own"
+)
+BY_METAS = (
+    "this table is handed off by metas, and a file of another program needs one in "
+    "_staging/pending; `blizzard handoff set direct` lets such files in without"
+)
+NOT_SEARCHED = "discovery says not to look for them; auto or watermark does"
+
+
+def why_ignored(handoff: Handoff, *, declared: bool) -> str:
+    """Return why files of other programs are passed over, and how they get in."""
+    if not declared:
+        return NOT_SEARCHED
+    return BY_METAS if handoff is Handoff.STAGING else BY_JOURNAL
+
+
+def ignored_files(store: Reader, named: frozenset[str], reason: str) -> PassedOver:
+    """Count the Parquet files that the log does not know, nothing names and blizzard did not write.
+
+    Files of a batch that is running, or of an attempt that died, carry blizzard's mark.
+    """
+    table = LogReader(store).look()
+    known = NOTHING if table is None else read_log(store, table)
+    listed = _Bounded(store)
+    unknown = {
+        facts.path: facts
+        for facts in listed
+        if is_parquet(facts.path)
+        and not is_reserved(facts.path)
+        and facts.path not in known.paths
+        and facts.path not in named
+    }
+    maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
+        ours = pool.map(lambda facts: _is_ours(store, facts), maybe_ours[:MOST_READ])
+        left_alone = {
+            facts.path for facts, mine in zip(maybe_ours[:MOST_READ], ours, strict=True) if mine
+        } | {facts.path for facts in maybe_ours[MOST_READ:]}
+    complete = listed.complete and len(maybe_ours) <= MOST_READ
+    return PassedOver.of({*listed.odd, *(unknown.keys() - left_alone)}, reason, complete=complete)
+
+
+class _Bounded:
+    """A listing that ends early where a table is very large."""
+
+    def __init__(self, store: Reader) -> None:
+        self._store = store
+        self.complete = True
+        self.odd: set[str] = set()
+        """Names that cannot be used, as they can be shown."""
+
+    def __iter__(self) -> Iterator[ObjectFacts]:
+        listed = objects(self._store, odd=self._tell, enters=_holds_data)
+        yield from islice(listed, MOST_LISTED)
+        self.complete = next(listed, None) is None
+
+    def _tell(self, name: str, _oddity: Oddity) -> None:
+        if may_hold_data(name):
+            self.odd.add(name)
+
+
+def _holds_data(folder: str) -> bool:
+    return not is_reserved(folder)
+
+
+def _is_ours(store: Reader, facts: ObjectFacts) -> bool:
+    """Whether blizzard wrote a file; one that cannot be read is not taken for its."""
+    try:
+        return read_footer(store, facts.path, size=facts.size, etag=facts.etag).ours
+    except FileUnfit:
+        return False
+    except LakeError:
+        return True  # It changed or went while it was looked at, or is not ours to read.

@@ -1,0 +1,242 @@
+"""Files of other programs join a commit, one by one. Pure.
+
+Each is held against the table as it is after the pipelines' entries and the files before it. One
+that does not fit is left out with its reason, and blocks nobody.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from lakebed.documents.data_file import FinishedFile
+from lakebed.layout import TablePath, why_unreadable
+from lakebed.listing.watermark import place
+from lakebed.partition import Template, check_value
+from lakebed.schema import Field
+from penguin.foreign.file_schema import as_the_table_sees_it
+from penguin.foreign.rules import REFUSED, UNFIT, name_taken, new_columns, partition_values
+from penguin.model.commit import (
+    Add,
+    Changes,
+    CommitPlan,
+    Decision,
+    DeltaSchema,
+    Evolves,
+    Fits,
+    Others,
+    Refused,
+    TableFacts,
+)
+from penguin.model.delta_types import FIELD_TYPES
+from penguin.model.foreign_file import LeftOut, Stranger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The decisions that are asked for, and what the configuration says."""
+
+    decide: Callable[[TableFacts, DeltaSchema], Decision]
+    new_table: Callable[[DeltaSchema, tuple[str, ...]], TableFacts]
+    statistics: Callable[[FinishedFile, frozenset[str], TableFacts], str]
+    template: Template | None
+    max_files: int
+    replacement: Callable[[TableFacts, DeltaSchema, tuple[str, ...]], Evolves | None] = (
+        lambda _table, _schema, _apart: None
+    )
+    """What a table becomes for a file that it cannot hold, if no row was ever written to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """The commit with the files that fit, and those that do not."""
+
+    commit: CommitPlan | None
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def join(
+    table: TableFacts | None,
+    commit: CommitPlan | None,
+    files: tuple[Stranger, ...],
+    scan: int | None,
+    terms: Terms,
+) -> Joined:
+    """Add files to a commit, or make one of them, up to as many files as a commit may hold."""
+    draft = _Draft(table, commit, terms)
+    for one in files:
+        if len(draft.adds) >= terms.max_files:
+            break
+        if one.found.path not in draft.adds:
+            draft.take(one)
+    return Joined(commit=draft.commit(commit, scan), left_out=tuple(draft.left_out))
+
+
+class _Unfit(Exception):
+    """A file cannot join, for this reason."""
+
+    def __init__(self, reason: str, code: str = UNFIT) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class _Draft:
+    """A commit in the making; a file is taken, or the draft stays as it was."""
+
+    def __init__(self, table: TableFacts | None, commit: CommitPlan | None, terms: Terms) -> None:
+        self.terms = terms
+        self.table = table if commit is None else commit.table
+        self.after = table if commit is None else commit.after
+        self.changes = Changes() if commit is None else commit.changes
+        self.adds = {} if commit is None else {str(add.path): add for add in commit.adds}
+        self.taken: list[Stranger] = []
+        self.names: dict[str, str] = {}
+        """The files that are taken, by their transactions."""
+        self.left_out: list[LeftOut] = []
+        self.replaces = commit is not None and commit.replaces
+
+    def take(self, one: Stranger) -> None:
+        transaction = one.found.transaction
+        if transaction in self.names:
+            self.left_out.append(name_taken(one.found, self.names[transaction]))
+            return
+        try:
+            self._take(one, Evolves(self.after, Changes()) if self.after else None)
+        except _Unfit as reason:
+            try:
+                self._take_first(one)
+            except _Unfit:
+                self._leave(one, reason.code, str(reason))
+
+    def _take_first(self, one: Stranger) -> None:
+        """Take a file that the table cannot hold; one that never had a row becomes the file's."""
+        if self.table is None or self.after is None or self.adds:
+            raise _Unfit("the table has rows, or is still to be made")
+        made = self._new_table(one)
+        found = self.terms.replacement(self.after, made.schema, made.partition_columns)
+        if found is None:
+            raise _Unfit("the table is not to be replaced")
+        self._take(one, found)
+        self.replaces = True
+
+    def _take(self, one: Stranger, start: Evolves | None) -> None:
+        """Take a file into the table as it is, or as it becomes before anything is added."""
+        unreadable = why_unreadable(one.found.path)
+        if unreadable is not None:
+            raise _Unfit(f"{unreadable}; give it another name, with %3A or %2A in a folder's")
+        table = self.table or self._new_table(one)
+        after = start.table if start is not None else table
+        apart = after.partition_columns
+        seen = as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
+        decision = self.terms.decide(after, seen)
+        match decision:
+            case Fits():
+                changes = Changes()
+            case Evolves(after, changes):
+                pass
+            case Refused(reasons):
+                raise _Unfit("; ".join(reasons), REFUSED)
+            case _:
+                assert_never(decision)
+        names = frozenset(field["name"] for field in one.schema["fields"])
+        try:
+            values = partition_values(one.found, apart, names)
+        except ValueError as reason:
+            raise _Unfit(str(reason)) from None
+        _check_values(values, after)
+        file = one.finished(values)
+        inside = frozenset(field["name"] for field in seen["fields"])
+        self.table, self.after = table, after
+        before = Changes() if start is None else start.changes
+        self.changes = self.changes.then(before).then(changes)
+        self.adds[file.filename] = _add(file, self.terms.statistics(file, inside, after))
+        self.taken.append(one)
+        self.names[one.found.transaction] = one.found.path
+
+    def _new_table(self, one: Stranger) -> TableFacts:
+        try:
+            schema, apart = new_columns(one.schema, one.found, self.terms.template)
+        except ValueError as reason:
+            raise _Unfit(str(reason)) from None
+        relaxed = as_the_table_sees_it(schema, {}, None, ())
+        return self.terms.new_table(relaxed, apart)
+
+    def _leave(self, one: Stranger, code: str, reason: str) -> None:
+        found = one.found
+        self.left_out.append(
+            LeftOut(
+                path=found.path,
+                code=code,
+                reason=reason,
+                asked_by=found.asked_by,
+                modified=found.modified,
+            )
+        )
+
+    def commit(self, before: CommitPlan | None, scan: int | None) -> CommitPlan | None:
+        if not self.taken or self.table is None or self.after is None:
+            return before
+        others = Others(
+            paths=tuple(one.found.path for one in self.taken),
+            scan=scan,
+            late=tuple(one.found.path for one in self.taken if one.found.late),
+            marks=_highest(one.found.path for one in self.taken),
+        )
+        adds = tuple(self.adds.values())
+        if before is None:
+            return CommitPlan(
+                table=self.table,
+                after=self.after,
+                changes=self.changes,
+                adds=adds,
+                others=others,
+                replaces=self.replaces,
+            )
+        return replace(
+            before,
+            after=self.after,
+            changes=self.changes,
+            adds=adds,
+            others=others,
+            replaces=self.replaces,
+        )
+
+
+def _check_values(values: Mapping[str, str | None], table: TableFacts) -> None:
+    """Refuse a partition value that its column cannot hold: committed, it bricks the table."""
+    fields = {field["name"]: field for field in table.schema["fields"]}
+    for name, value in values.items():
+        kind = fields[name]["type"] if name in fields else None
+        if not isinstance(kind, str) or kind not in FIELD_TYPES:
+            raise _Unfit(
+                f"partition column {name} has type {kind}, of which values cannot be checked"
+            )
+        column = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
+        try:
+            check_value(column, value)
+        except ValueError as reason:
+            raise _Unfit(f"its value of partition column {name}: {reason}") from None
+
+
+def _add(file: FinishedFile, stats: str) -> Add:
+    return Add(
+        path=file.filename,
+        size=file.size,
+        rows=file.record_count,
+        partition_values=dict(file.partition_values),
+        modification_time=file.modification_time,
+        stats=stats,
+        pipeline=NO_PIPELINE,
+        sequence=0,
+    )
+
+
+NO_PIPELINE = ""
+"""What stands for the pipeline of a file that none wrote."""
+
+
+def _highest(paths: Iterable[TablePath]) -> dict[str, str]:
+    marks: dict[str, str] = {}
+    for path in paths:
+        folder, name = place(path)
+        marks[folder] = max(name, marks.get(folder, name))
+    return marks

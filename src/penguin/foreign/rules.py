@@ -1,0 +1,331 @@
+"""Files that other programs wrote: which are new, which may go in. Pure.
+
+Each is committed once, by a transaction of its own, whoever asks for it and however often. What
+the log already knows of a path is never added again: not a file that somebody else committed, and
+not one that was removed since. Of what a log has forgotten nothing is guessed.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import unquote
+
+from lakebed.documents.pending_meta import Meta
+from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, stranger_transaction
+from lakebed.listing.lookback import Window
+from lakebed.listing.sort import CONTROL, Oddity
+from lakebed.partition import ESCAPED, Template, unescape
+from penguin.delta.log_files import LONG_AGO, NEVER, Known
+from penguin.foreign.file_schema import FORBIDDEN
+from penguin.model.commit import DeltaField, DeltaSchema
+from penguin.model.delta_types import struct_of, why_no_table
+from penguin.model.foreign_file import Candidate, LeftOut
+
+MISSING = "file_missing"
+UNFIT = "file_unfit"
+REFUSED = "schema_refused"
+TOO_OLD = "file_too_old"
+OF_BLIZZARD = "file_of_blizzard"
+TAKEN = "file_name_taken"
+DENIED = "store_denied"
+UNUSABLE = "name_unusable"
+
+WHY_UNUSABLE = {
+    Oddity.NAME: (
+        "its name is not UTF-8, or has a control character or a part that is empty, . or ..; "
+        "rename it"
+    ),
+    Oddity.LINK: (
+        "it is a link to a folder, or to a file that is here under its own name; links are not "
+        "followed"
+    ),
+    Oddity.UNREADABLE: "it may not be read (permission denied), and what is in it is not known",
+    Oddity.MARKER: "it marks a folder, and has no content",
+}
+
+
+def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
+    """Say why what a meta names cannot be a data file of this table; None if it can."""
+    segments = meta.filename.split("/")
+    odd = any(part in ("", ".", "..") for part in segments) or CONTROL.search(meta.filename)
+    if odd or is_hidden(segments[0]):
+        return f"filename {meta.filename!r} is not the name of a data file in this table"
+    stem = meta_path.rpartition("/")[2].removesuffix(META_SUFFIX)
+    if segments[-1].rpartition(".")[0] != stem:
+        # Two metas for one file would be two requests to commit it.
+        return f"filename {meta.filename!r} has another name than its meta"
+    if meta.size <= 0 or meta.record_count < 0:
+        return f"size {meta.size} and record_count {meta.record_count} cannot be"
+    return None
+
+
+def may_hold_data(name: str) -> bool:
+    """Whether a name that cannot be used is that of a data file, or of a folder of such."""
+    parts = (part for part in name.split("/") if part not in ("", ".", ".."))
+    return not any(map(is_hidden, parts)) and (name.endswith("/") or is_parquet(name))
+
+
+def unusable(name: str, oddity: Oddity) -> LeftOut:
+    """Say that a name cannot be used, and why; what lies there is not looked at."""
+    code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
+    return LeftOut(path=name, code=code, reason=WHY_UNUSABLE[oddity])
+
+
+def path_values(path: str) -> dict[str, str | None]:
+    """Read partition values from `key=value` folders; a ValueError says what cannot be read."""
+    values: dict[str, str | None] = {}
+    for segment in path.split("/")[:-1]:
+        key, equals, name = segment.partition("=")
+        if not equals:
+            continue
+        try:
+            column, value = unquote(key, errors="strict"), unescape(name)
+        except UnicodeDecodeError:
+            raise ValueError(f"its folder {segment} is no UTF-8") from None
+        if not column:
+            raise ValueError(f"its folder {segment} names no column")
+        if column in values:
+            raise ValueError(f"its folders name column {column} twice")
+        values[column] = value
+    return values
+
+
+def partition_values(
+    found: Candidate, columns: tuple[str, ...], inside: frozenset[str]
+) -> dict[str, str | None]:
+    """Give a file's value of each partition column; a ValueError says why there is none.
+
+    A meta says them, the folders of a scanned file say them; where both do, they agree. A folder
+    that is no partition column is no trouble if the file holds a column of that name `inside`.
+    """
+    told = path_values(found.path)
+    if found.claim is not None:
+        claimed = {key: value or None for key, value in found.claim.partition_values.items()}
+        for key in claimed.keys() & told.keys():
+            if claimed[key] != told[key]:
+                raise ValueError(
+                    f"its meta says {key}={claimed[key]}, and it lies in {key}={told[key]}"
+                )
+        told = {key: value for key, value in told.items() if key in columns} | claimed
+    lost = [key for key in told if key not in columns and key not in inside]
+    lacks = [key for key in columns if key not in told]
+    if lost or lacks:
+        raise ValueError(
+            f"it has partition values for {', '.join(told) or 'nothing'}, "
+            f"the table is partitioned by {', '.join(columns) or 'nothing'}"
+        )
+    return {key: told[key] for key in columns}
+
+
+def new_columns(
+    file: DeltaSchema, found: Candidate, template: Template | None
+) -> tuple[DeltaSchema, tuple[str, ...]]:
+    """Give the schema and the partition columns of a table that a file is the first of.
+
+    The columns come from the configured template, or else from the meta, or else from the
+    folders. One that neither the template nor the file gives a type is a string: nothing is
+    guessed from a value.
+    """
+    if template is not None:
+        names = template.keys
+        typed = {part.key: part.field.type.value for part in template.parts}
+    else:
+        told = found.claim.partition_values if found.claim is not None else path_values(found.path)
+        names, typed = tuple(told), {}
+        for name in names:
+            bad = sorted(set(name) & (ESCAPED | set(FORBIDDEN)))
+            if bad:
+                raise ValueError(f"partition column {name}: a column's name must not hold {bad!r}")
+    inside = {one["name"]: one for one in file["fields"]}
+    apart: list[DeltaField] = [
+        {
+            "name": name,
+            "type": typed.get(name) or (inside[name]["type"] if name in inside else "string"),
+            "nullable": True,
+            "metadata": {},
+        }
+        for name in names
+    ]
+    kept = [one for one in file["fields"] if one["name"] not in names]
+    schema = struct_of([*kept, *apart])
+    wrong = why_no_table(schema)
+    if wrong is not None:
+        raise ValueError(wrong)
+    return schema, names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorted:
+    """Candidates, by what the log says of them."""
+
+    new: tuple[Candidate, ...] = ()
+    settled: tuple[Candidate, ...] = ()
+    """Those that were committed, by whomever, or removed."""
+    forgotten: tuple[Candidate, ...] = ()
+    """Those that are older than what the log remembers: they may have been removed from it."""
+    taken: tuple[tuple[Candidate, str], ...] = ()
+    """Those whose UUID another file has, with that file, which was committed."""
+
+
+def sort_out(candidates: Iterable[Candidate], known: Known) -> Sorted:
+    """Hold candidates against the log.
+
+    A meta asks for its file by name, so its file is never too old. A scan only finds a file lying
+    there, and cannot tell one that is new from one that was removed so long ago that the log has
+    forgotten it.
+    """
+    new: list[Candidate] = []
+    settled: list[Candidate] = []
+    forgotten: list[Candidate] = []
+    taken: list[tuple[Candidate, str]] = []
+    unknown: list[Candidate] = []
+    for one in candidates:
+        if is_settled(one.path, known):
+            settled.append(one)
+        elif known.transaction(one.transaction) is not None:
+            taken.append((one, known.namesake(one.path) or ""))
+        else:
+            unknown.append(one)
+    alike = known.alike(one.path for one in unknown)
+    for one in unknown:
+        if (by := alike.get(file_name(one.path))) is not None:
+            taken.append((one, by))
+        elif one.claim is None and known.may_have_lost(one.path, one.modified):
+            forgotten.append(one)
+        else:
+            new.append(one)
+    return Sorted(
+        new=tuple(new),
+        settled=tuple(settled),
+        forgotten=tuple(forgotten),
+        taken=tuple(taken),
+    )
+
+
+def is_settled(path: str, known: Known) -> bool:
+    """Say whether a file was committed, by whomever, or removed.
+
+    The transaction says so where the log has forgotten the path; where the log knows another file
+    of that name, the transaction is that one's.
+    """
+    if path in known.paths:
+        return True
+    done = known.transaction(stranger_transaction(path)) is not None
+    return done and known.namesake(path) is None
+
+
+def name_taken(one: Candidate, by: str) -> LeftOut:
+    """Say that a file's UUID is that of another file: a UUID is committed once."""
+    return LeftOut(
+        path=one.path,
+        code=TAKEN,
+        reason=f"its UUID is that of {by}, and a UUID is committed once; give it another name",
+        asked_by=one.asked_by,
+        modified=one.modified,
+    )
+
+
+def too_old(one: Candidate, known: Known) -> LeftOut:
+    """Say that a file is older than what the log remembers."""
+    since, oldest = known.since, known.oldest(one.path, one.modified)
+    when = (
+        f"it is from {oldest:%Y-%m-%d %H:%M} UTC"
+        if oldest > LONG_AGO
+        else "the directory was copied, so its time says nothing"
+    )
+    reaches = (
+        "the log has no versions left that would tell of removed files"
+        if since is None or since == NEVER
+        else f"the versions of the log reach back to {since:%Y-%m-%d %H:%M} UTC only"
+    )
+    return LeftOut(
+        path=one.path,
+        code=TOO_OLD,
+        reason=f"{when}, and {reaches}: it may have been removed before; "
+        "a meta in _staging/pending commits it",
+        modified=one.modified,
+    )
+
+
+def same_file(one: Candidate, name: str) -> LeftOut:
+    """Say that a file has another name in the table, by a link."""
+    return LeftOut(
+        path=one.path,
+        code=TAKEN,
+        reason=f"it is {name} under another name, by a link, and a file is committed once",
+        asked_by=one.asked_by,
+        modified=one.modified,
+    )
+
+
+def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
+    """Give the times of files that are left out, and that a VACUUM must not take.
+
+    One that is too old for the log may be what OPTIMIZE left behind: that is VACUUM's to take.
+    """
+    for one in left_out:
+        if one.modified is not None and one.code != TOO_OLD:
+            yield one.modified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Horizon:
+    """Which folders a look leaves out: old ones, and never one newer than what is committed."""
+
+    first: Window | None = None
+    """The partition filter: what a first look does not reach stays out of sight."""
+    sweep: Window | None = None
+    """How far back a full comparison goes."""
+    cold: bool = True
+    """Whether nothing is committed yet."""
+    oldest: tuple[int, ...] | None = None
+    """The time of the oldest folder that holds, or held, files of the table."""
+    newest: tuple[int, ...] | None = None
+
+    @classmethod
+    def over(
+        cls, first: Window | None, sweep: Window | None, committed: Iterable[str]
+    ) -> "Horizon":
+        """Take the bounds from the paths that are, or were, in the table."""
+        folders = {path.rpartition("/")[0] for path in committed} if first or sweep else set()
+        return cls(
+            first=first,
+            sweep=sweep,
+            cold=not folders,
+            oldest=min(_times(first, folders), default=None),
+            newest=max(_times(sweep, folders), default=None),
+        )
+
+    @property
+    def depth(self) -> int:
+        """Say down to which depth folders can be left out."""
+        return max((len(one.segments) for one in (self.first, self.sweep) if one), default=0)
+
+    def shows(self, path: str, now: datetime, *, sweeping: bool) -> bool:
+        """Say whether a path, or what may be below a folder, is looked at."""
+        return not (
+            self._hides(self.first, path, now, self.oldest)
+            or (sweeping and self._hides(self.sweep, path, now, self.newest))
+        )
+
+    def _hides(
+        self, window: Window | None, path: str, now: datetime, known: tuple[int, ...] | None
+    ) -> bool:
+        if window is None or window.holds(path, now):
+            return False
+        if self.cold:
+            return True
+        at = window.time(path)
+        # Where times cannot be compared, it may be newer than what is committed.
+        return at is not None and known is not None and at < known[: len(at)]
+
+
+def _times(window: Window | None, folders: Iterable[str]) -> Iterator[tuple[int, ...]]:
+    for folder in folders if window is not None else ():
+        if window is not None and (at := window.time(folder)) is not None:
+            yield at
+
+
+def is_reserved(path: str) -> bool:
+    """Say whether a path lies in a folder, or has a name, that holds no data."""
+    return any(map(is_hidden, path.split("/")))

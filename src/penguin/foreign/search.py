@@ -1,0 +1,383 @@
+"""The search for files that other programs wrote: list, hold against the log, read footers.
+
+One search goes on over many steps. What it remembers makes the next step cheaper and nothing else:
+the log as far as it was read, a mark for each folder, what footers said. A new search starts with
+a sweep and comes to the same.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from lakebed.clock import Clock
+from lakebed.documents.pending_meta import Meta
+from lakebed.layout import TablePath, file_id, is_parquet, timed_id
+from lakebed.listing.glob import matcher
+from lakebed.listing.sort import Oddity
+from lakebed.listing.watermark import advance, is_late, place
+from lakebed.storage.store import Reader
+from penguin.delta.file_names import linked_folders, without_links
+from penguin.delta.log_files import NOTHING, Known, read_back, read_log
+from penguin.delta.table import LogReader, Snapshot
+from penguin.foreign.inspect import Ours, Verdict, candidate, leave_out, look_at, verdict_on
+from penguin.foreign.listing import Windows, poll, sweep
+from penguin.foreign.rules import (
+    DENIED,
+    MISSING,
+    Horizon,
+    Sorted,
+    is_reserved,
+    is_settled,
+    may_hold_data,
+    name_taken,
+    same_file,
+    sort_out,
+    too_old,
+    unusable,
+)
+from penguin.model.commit import TableFacts
+from penguin.model.foreign_file import Candidate, LeftOut, PassedOver, Stranger
+from penguin.model.settings import TableSettings
+
+CONCURRENT = 16
+NOT_TAKEN = (
+    "a scan takes files that are named {uuidv7}.parquet; set file_pattern, such as '*.parquet', "
+    "to take these as well"
+)
+TELL_EVERY = 500
+"""Files between two words on how far the look at them is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What one look at the folders showed."""
+
+    sweep: bool
+    files: int
+    """How many data files were listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The files of other programs, as one look saw them."""
+
+    files: tuple[Stranger, ...] = ()
+    """Those that may be committed, up to a commit's worth."""
+    more: int = 0
+    """How many wait beside those."""
+    left_out: tuple[LeftOut, ...] = ()
+    settled: tuple[str, ...] = ()
+    """Metas of files that are committed."""
+    ours: tuple[str, ...] = ()
+    """Files that blizzard wrote, and that no entry read so far names."""
+    scan: int | None = None
+    """How many commits of such files the log has; None before the first."""
+    fresh: frozenset[str] = frozenset()
+    """Files whose footers were read in this very look."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    listing: Listing | None = None
+    """None where nothing was listed."""
+    passed_over: PassedOver = field(default_factory=PassedOver)
+    """Parquet files that are not looked at, because of their names."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether there is nothing to do."""
+        return not (self.files or self.settled)
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """One table's search."""
+
+    settings: TableSettings
+    clock: Clock
+    looked: Callable[[int, int], None] = lambda _done, _files: None
+    """Is told how many of how many files have been looked into."""
+    marks: dict[str, str] = field(default_factory=dict)
+    _known: Known | None = None
+    _swept: datetime | None = None
+    _listing: Listing | None = None
+    _pool: dict[str, Candidate] = field(default_factory=dict)
+    """What was listed and is not settled."""
+    _passed: set[str] = field(default_factory=set)
+    """Parquet files whose names a look does not take, and that the log does not know."""
+    _odd: dict[str, LeftOut] = field(default_factory=dict)
+    """Names that cannot be used, as they can be shown."""
+    _unread: int = 0
+    """How many of those nobody has looked into yet, because a commit was full."""
+    _offered: bool = False
+    _verdicts: dict[str, tuple[Candidate, Verdict]] = field(default_factory=dict)
+    """What is known of files that are not settled; one that is replaced is read again."""
+    _fresh: list[TablePath] = field(default_factory=list)
+    _refused: dict[str, tuple[object, LeftOut]] = field(default_factory=dict)
+    """Files that the table could not hold, each with the shape that the table had."""
+
+    def scan(self, store: Reader, log: LogReader) -> None:
+        """List what may be new, unless an earlier look has left enough for the next commit.
+
+        After files were offered the log is asked first what became of them: that raises the marks,
+        and the next listing starts from there.
+        """
+        self._listing = None
+        offered, self._offered = self._offered, False
+        if self._unread or offered:
+            return
+        now = self.clock.now()
+        sweeping = self._sweep_is_due(now)
+        horizon = self._horizon(store, log)
+
+        def wanted(path: str) -> bool:
+            return horizon.shows(path, now, sweeping=sweeping)
+
+        odd: dict[str, LeftOut] = {}
+
+        def tell(name: str, oddity: Oddity) -> None:
+            if may_hold_data(name):
+                odd[name] = unusable(name, oddity)
+
+        listed = (
+            sweep(store, wanted, tell, depth=horizon.depth)
+            if sweeping
+            else poll(store, wanted, tell, self.marks, self._windows())
+        )
+        is_data = self._is_data()
+        seen: dict[str, Candidate] = {}
+        passed: set[str] = set()
+        for facts in listed:
+            if is_reserved(facts.path) or not wanted(facts.path):
+                continue
+            if is_data(facts.path):
+                seen[facts.path] = candidate(facts, late=is_late(facts.path, self.marks))
+            elif is_parquet(facts.path):
+                passed.add(facts.path)
+        self._pool = seen if sweeping else self._pool | seen
+        self._passed = passed if sweeping else self._passed | passed
+        self._odd = odd if sweeping else self._odd | odd
+        self._listing = Listing(sweep=sweeping, files=len(seen))
+        if sweeping:
+            self._swept = now
+
+    def drop(self) -> None:
+        """Forget what was listed: the directory turned out to be handed off in another way."""
+        self._pool, self._listing, self._swept = {}, None, None
+        self._unread, self._offered = 0, False
+        self._passed, self._odd = set(), {}
+
+    def find(
+        self,
+        store: Reader,
+        table: Snapshot | None,
+        asked: Mapping[str, Meta],
+        *,
+        named: frozenset[str] = frozenset(),
+    ) -> Found:
+        """Hold what is listed and what metas ask for against the log; read footers of new files.
+
+        Files that entries name are left to them.
+        """
+        known = self._read(store, table)
+        done = tuple(path for path, meta in asked.items() if is_settled(meta.filename, known))
+        waiting = {path: meta for path, meta in asked.items() if path not in set(done)}
+        claimed, missing = look_at(store, waiting)
+        self._passed = {
+            path
+            for path in self._passed
+            if path not in claimed and path not in named and not _is_known(path, known)
+        }
+        candidates = {
+            path: one for path, one in (self._pool | claimed).items() if path not in named
+        }
+        found = sort_out(candidates.values(), known)
+        while found.forgotten and not known.deep:
+            oldest = (known.oldest(one.path, one.modified) for one in found.forgotten)
+            read_back(store, known, min(oldest))
+            found = sort_out(candidates.values(), known)
+        found, linked = self._without_links(store, found, known)
+        shape = None if table is None else table.facts.shape()
+        judged = self._judge(store, found.new, shape)
+        self._go_on(found)
+        files = tuple(one for one in judged if isinstance(one, Stranger))
+        self._offered = bool(files)
+        return Found(
+            files=files,
+            more=self._unread,
+            left_out=(
+                *self._odd.values(),
+                *missing,
+                *(too_old(one, known) for one in found.forgotten),
+                *linked,
+                *(name_taken(one, by) for one, by in found.taken),
+                *(one for one in judged if isinstance(one, LeftOut)),
+            ),
+            settled=done,
+            ours=tuple(one.path for one in found.new if self._is_ours(one)),
+            scan=known.scan,
+            fresh=frozenset(self._fresh),
+            marks=dict(self.marks),
+            listing=self._listing,
+            passed_over=PassedOver.of(self._passed, NOT_TAKEN),
+        )
+
+    def _read(self, store: Reader, table: Snapshot | None) -> Known:
+        """Read the log; where it is another than before, nothing that was known counts."""
+        before, known = (
+            self._known,
+            NOTHING if table is None else read_log(store, table, self._known),
+        )
+        self._known = None if table is None else known
+        if before is not None and (known.table != before.table or _is_another(known, before)):
+            self._start_over()
+        return known
+
+    def _without_links(
+        self, store: Reader, found: Sorted, known: Known
+    ) -> tuple[Sorted, list[LeftOut]]:
+        """Take out what has another name in the table, by a link, and is known by that one.
+
+        A name with a UUID needs no look: it is known wherever it lies.
+        """
+        is_data = self._is_data()
+        plain = [one.path for one in found.new if file_id(one.path) is None]
+        links = linked_folders(store, known.paths) if plain else {}
+        names: dict[str, str] = {}
+        for path in plain:
+            real = without_links(store, path)
+            folder, name = place(real)
+            told = (f"{link}/{name}" for link in links.get(folder, ()))
+            known_as = next((other for other in told if other in known.paths), None)
+            if known_as is not None or (real != path and is_data(real)):
+                names[path] = known_as or real
+        linked = [same_file(one, names[one.path]) for one in found.new if one.path in names]
+        new = tuple(one for one in found.new if one.path not in names)
+        return replace(found, new=new), linked
+
+    def _start_over(self) -> None:
+        """Look at everything again: this is another log, and what the last one had is not in it.
+
+        The next look sweeps, as that of a new process does.
+        """
+        self._swept, self.marks = None, {}
+
+    def refuse(self, refused: Iterable[LeftOut], table: TableFacts | None) -> None:
+        """Remember files that the table cannot hold as it is: they must not block others."""
+        shape = None if table is None else table.shape()
+        self._refused |= {one.path: (shape, one) for one in refused}
+
+    def _judge(
+        self, store: Reader, new: tuple[Candidate, ...], shape: object
+    ) -> list[Stranger | LeftOut]:
+        """Say of each new file what it is, reading footers up to a commit's worth."""
+        limit = self.settings.max_files_per_commit
+        refused = [
+            told
+            for one in new
+            for then, told in [self._refused.get(one.path, (None, None))]
+            if told is not None and then == shape and self._is_read(one)
+        ]
+        blocked = {one.path for one in refused}
+        # What metas ask for comes first, then the files in the order of their names.
+        order = sorted(
+            (one for one in new if one.path not in blocked),
+            key=lambda one: (one.claim is None, one.path),
+        )
+        unread = [one for one in order if not self._is_read(one)]
+        verdicts = self._read_footers(store, unread[:limit])
+        self._fresh = [one.path for one in unread[:limit]]
+        denied: list[LeftOut] = []
+        for one, verdict in zip(unread, verdicts, strict=False):
+            if isinstance(verdict, LeftOut) and verdict.code == DENIED:
+                denied.append(verdict)  # It is allowed without a sign on the file, so asked again.
+            elif verdict is not None:
+                self._verdicts[one.path] = (one, verdict)
+        self._unread = max(0, len(unread) - limit)
+        known = (self._verdicts[one.path][1] for one in order if self._is_read(one))
+        judged = [one for one in known if not isinstance(one, Ours)]
+        good = [one for one in judged if isinstance(one, Stranger)]
+        self._unread += max(0, len(good) - limit)
+        left_out = (one for one in judged if isinstance(one, LeftOut))
+        return [*good[:limit], *refused, *denied, *left_out]
+
+    def _read_footers(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
+        """Read footers, several at a time, and say how far that is."""
+        verdicts: list[Verdict | None] = []
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
+            for verdict in pool.map(lambda one: verdict_on(store, one), files):
+                verdicts.append(verdict)
+                if len(verdicts) % TELL_EVERY == 0 or len(verdicts) == len(files):
+                    self.looked(len(verdicts), len(files))
+        return verdicts
+
+    def _is_read(self, one: Candidate) -> bool:
+        known = self._verdicts.get(one.path)
+        return known is not None and known[0].is_same(one)
+
+    def _is_ours(self, one: Candidate) -> bool:
+        return self._is_read(one) and isinstance(self._verdicts[one.path][1], Ours)
+
+    def _go_on(self, found: Sorted) -> None:
+        """Raise the marks over what is settled, and forget it."""
+        gone = {one.path for one in found.settled}
+        waiting = self._pool.keys() - gone
+        self.marks = advance(self.marks, gone & self._pool.keys(), waiting, self.clock.now())
+        self._pool = {path: one for path, one in self._pool.items() if path not in gone}
+        left = {one.path for one in (*found.new, *found.forgotten)}
+        self._verdicts = {path: told for path, told in self._verdicts.items() if path in left}
+        self._refused = {path: told for path, told in self._refused.items() if path in left}
+
+    def _sweep_is_due(self, now: datetime) -> bool:
+        """Sweep first, then in intervals, when the clock went back, or where names tell no time."""
+        if self._swept is None or not self.marks or self.settings.file_pattern is not None:
+            return True
+        return (
+            not timedelta() <= now - self._swept < timedelta(seconds=self.settings.sweep_interval)
+        )
+
+    def _windows(self) -> Windows:
+        late = timedelta(seconds=self.settings.late_window)
+        return Windows(late=late, quiet=max(late, timedelta(seconds=self.settings.sweep_interval)))
+
+    def _horizon(self, store: Reader, log: LogReader) -> Horizon:
+        first, back = self.settings.partition_filter, self.settings.sweep_horizon
+        if first is None and back is None:
+            return Horizon()
+        if self._known is None:
+            table = log.look()
+            self._known = None if table is None else read_log(store, table, None)
+        return Horizon.over(first, back, self._known.paths if self._known is not None else ())
+
+    def _is_data(self) -> Callable[[str], bool]:
+        pattern = self.settings.file_pattern
+        also = (lambda _path: False) if pattern is None else matcher(pattern)
+        return lambda path: timed_id(path) is not None or also(path)
+
+
+def _is_known(path: str, known: Known) -> bool:
+    """Whether the log has a file; transactions are asked only where that costs nothing."""
+    return path in known.paths or (known.complete and is_settled(path, known))
+
+
+def _is_another(known: Known, before: Known) -> bool:
+    """Whether the log was read anew because it is not the one of before, as far as that shows."""
+    return known is not before and known.last is not None and known.last.etag is not None
+
+
+def still_there(store: Reader, found: Found) -> tuple[tuple[Stranger, ...], tuple[LeftOut, ...]]:
+    """Look once more at files whose footers were read at an earlier look."""
+
+    def trouble(one: Stranger) -> str | None:
+        if one.found.path in found.fresh:
+            return None
+        facts = store.head(one.found.path)
+        if facts is None:
+            return "it was here and is gone"
+        same = (facts.size, facts.etag) == (one.found.size, one.found.etag)
+        return None if same else "it was replaced since it was looked at"
+
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="head") as pool:
+        answers = list(zip(found.files, pool.map(trouble, found.files), strict=True))
+    return (
+        tuple(one for one, why in answers if why is None),
+        tuple(leave_out(one.found, MISSING, why) for one, why in answers if why is not None),
+    )

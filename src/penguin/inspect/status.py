@@ -1,0 +1,185 @@
+"""How a table stands: what is committed, waits, is held, has stopped, and why. It looks only."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakebed.clock import Clock
+from lakebed.errors import LakeError
+from lakebed.storage.store import Reader
+from lakebed.telemetry.events import code_of
+from penguin.delta.versions import Commit, read_history
+from penguin.foreign.ignored import ignored_files
+from penguin.held import HeldFile
+from penguin.model.commit import Backlog, Stopped
+from penguin.model.errors import SchemaRefused
+from penguin.model.foreign_file import LeftOut, PassedOver
+from penguin.model.retention import Danger, instant
+from penguin.model.settings import TableSettings
+from penguin.pipeline import Explanation, explain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """An entry that keeps its pipeline from going on, or a pipeline whose journal does."""
+
+    pipeline: str
+    entry: int | None
+    """None where the trouble is not one entry's."""
+    code: str
+    reasons: tuple[str, ...]
+    since: str | None = None
+    """When the entry was journaled."""
+    files: int | None = None
+    rows: int | None = None
+    entries_behind: int | None = None
+    """How many entries wait behind it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStatus:
+    """One pipeline. Counts are None where its journal cannot be read."""
+
+    pipeline: str
+    committed_entry: int | None
+    pending_entries: int | None = None
+    pending_files: int | None = None
+    pending_rows: int | None = None
+    lag_secs: float | None = None
+    """The age of the oldest entry that is journaled and not committed; 0 where none is."""
+    stopped: Halt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OthersStatus:
+    """The files of other programs."""
+
+    pending_files: int = 0
+    pending_late: int = 0
+    """Those that a bare watermark would lose."""
+    left_out: tuple[LeftOut, ...] = ()
+    watermarks: Mapping[str, str] = field(default_factory=dict)
+    """The highest committed name of each folder, where files are found by a scan."""
+    passed_over: PassedOver = field(default_factory=PassedOver)
+    """Parquet files that nobody commits, because of their names or of how the table is handed off.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatus:
+    """One table; `version` is None before it is created."""
+
+    version: int | None
+    last_commit: Commit | None
+    pipelines: tuple[PipelineStatus, ...]
+    held: tuple[HeldFile, ...] = ()
+    """The files that are set aside."""
+    discarded: tuple[HeldFile, ...] = ()
+    """The files that were given up, and whose sources were not read again."""
+    others: OthersStatus = field(default_factory=OthersStatus)
+    danger: Danger | None = None
+    """Files have waited for so long that a VACUUM comes near."""
+
+    @property
+    def lag_secs(self) -> float:
+        """Give the age of the oldest entry of all pipelines that is not committed."""
+        return max((one.lag_secs or 0.0 for one in self.pipelines), default=0.0)
+
+
+def table_status(
+    settings: TableSettings, store: Reader, now: datetime, *, count_ignored: bool = True
+) -> TableStatus:
+    """Say how a table stands, by the same look and the same plan as the next step's.
+
+    To count files that nobody searches for takes a listing of all folders: it can be left out.
+    """
+    found = explain(settings, store, everything=True, clock=Clock(now.timestamp))
+    return TableStatus(
+        version=found.version,
+        last_commit=None if found.version is None else _last(store, found.version),
+        pipelines=tuple(sorted(_pipelines(found, now), key=lambda one: one.pipeline)),
+        held=found.held,
+        discarded=found.discarded,
+        others=_others(found, store if count_ignored else None),
+        danger=found.danger,
+    )
+
+
+def _others(found: Explanation, store: Reader | None) -> OthersStatus:
+    waiting = found.others.files
+    refused = {one.path for one in found.left_out}
+    fitting = [one.found for one in waiting if one.found.path not in refused]
+    return OthersStatus(
+        pending_files=len(fitting) + found.others.more,
+        pending_late=sum(one.late for one in fitting),
+        left_out=found.left_out,
+        watermarks=found.others.marks,
+        passed_over=(
+            found.others.passed_over
+            if found.ignored_for is None or store is None
+            else ignored_files(store, _named(found), found.ignored_for)
+        ),
+    )
+
+
+def _named(found: Explanation) -> frozenset[str]:
+    """Return the files that entries which wait name, that are held, or that metas ask for."""
+    waiting = (ready.entry for backlog in found.backlogs for ready in backlog.entries)
+    return frozenset(
+        (
+            *(file.filename for entry in waiting for file in entry.files),
+            *(one.meta.filename for one in found.held),
+            *(one.found.path for one in found.others.files),
+            *(one.path for one in found.left_out),
+        )
+    )
+
+
+def _pipelines(found: Explanation, now: datetime) -> Iterator[PipelineStatus]:
+    stopped = {one.pipeline: one for one in found.planned.stopped}
+    for backlog in found.backlogs:
+        files = [file for ready in backlog.entries for file in ready.entry.files]
+        yield PipelineStatus(
+            pipeline=backlog.pipeline,
+            committed_entry=backlog.position.sequence,
+            pending_entries=len(backlog.entries),
+            pending_files=len(files),
+            pending_rows=sum(file.record_count for file in files),
+            lag_secs=_age(backlog.entries[0].entry.created, now) if backlog.entries else 0.0,
+            stopped=_halt(stopped.pop(backlog.pipeline, None), backlog),
+        )
+    for one in stopped.values():
+        # What of it is committed is not certain, or it would not be stopped without a backlog.
+        yield PipelineStatus(
+            pipeline=one.pipeline, committed_entry=None, stopped=_halt(one, backlog=None)
+        )
+
+
+def _halt(stopped: Stopped | None, backlog: Backlog | None) -> Halt | None:
+    if stopped is None:
+        return None
+    entries = backlog.entries if backlog else ()
+    at = next((one.entry for one in entries if one.entry.sequence == stopped.sequence), None)
+    return Halt(
+        pipeline=stopped.pipeline,
+        entry=stopped.sequence,
+        code=code_of(stopped.error),
+        reasons=_reasons(stopped.error),
+        since=at.created if at else None,
+        files=len(at.files) if at else None,
+        rows=sum(file.record_count for file in at.files) if at else None,
+        entries_behind=(sum(one.entry.sequence > at.sequence for one in entries) if at else None),
+    )
+
+
+def _reasons(error: LakeError) -> tuple[str, ...]:
+    return error.reasons if isinstance(error, SchemaRefused) else (str(error),)
+
+
+def _age(created: str, now: datetime) -> float | None:
+    at = instant(created)
+    return None if at is None else max(0.0, (now - at).total_seconds())
+
+
+def _last(store: Reader, version: int) -> Commit | None:
+    return next(iter(read_history(store, version, 1)), None)

@@ -1,0 +1,147 @@
+"""Types and fields as the Delta protocol writes them: taken apart, compared, named. Pure."""
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+from lakebed.schema import DELTA, FieldType
+from penguin.model.commit import DeltaField, DeltaSchema
+
+DeltaType = Any
+"""A Delta type: a name, or an object for a struct, an array or a map."""
+DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+ADDABLE = frozenset(
+    {
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "timestamp",
+        "date",
+        "binary",
+    }
+)
+"""Plain types that a change of the schema alone can bring into a table."""
+
+
+def kind_of(kind: DeltaType) -> str:
+    """Return `struct`, `array` or `map`, or `plain` for a type that is a name."""
+    return "plain" if isinstance(kind, str) else str(kind["type"])
+
+
+def by_name(struct: DeltaSchema) -> dict[str, DeltaField]:
+    """Return the fields of a struct by their names."""
+    return {one["name"]: one for one in struct["fields"]}
+
+
+def struct_of(fields: Any) -> DeltaSchema:  # noqa: ANN401 - any iterable of fields
+    """Return a struct of these fields, apart from what they were taken from."""
+    return {"type": "struct", "fields": deepcopy(list(fields))}
+
+
+def why_no_table(schema: DeltaSchema) -> str | None:
+    """Return why no table can be created with these columns; None if one can."""
+    if not schema["fields"]:
+        return "it has no columns"
+    seen: dict[str, str] = {}
+    for one in schema["fields"]:
+        twin = seen.setdefault(one["name"].casefold(), one["name"])
+        if twin != one["name"]:
+            return f"columns {twin} and {one['name']} differ only in case"
+    return None
+
+
+def inner_structs(kind: DeltaType) -> Iterator[DeltaSchema]:
+    """Return the structs of a type that are in no other struct: itself, or those in it."""
+    match kind_of(kind):
+        case "struct":
+            yield kind
+        case "array":
+            yield from inner_structs(kind["elementType"])
+        case "map":
+            yield from inner_structs(kind["keyType"])
+            yield from inner_structs(kind["valueType"])
+
+
+def clean(kind: DeltaType) -> DeltaType:
+    """Write a type in the one way that compares: no metadata of fields, no spaces in decimals."""
+    match kind_of(kind):
+        case "struct":
+            return struct_of(
+                {**one, "type": clean(one["type"]), "metadata": {}} for one in kind["fields"]
+            )
+        case "array":
+            return {**kind, "elementType": clean(kind["elementType"])}
+        case "map":
+            key, value = clean(kind["keyType"]), clean(kind["valueType"])
+            return {**kind, "keyType": key, "valueType": value}
+    return kind.replace(" ", "") if DECIMAL.fullmatch(kind) else kind
+
+
+def same_fields(table: DeltaType, file: DeltaType) -> bool:
+    """Whether all structs in two types have fields of the same names, in any order."""
+    match kind_of(table), kind_of(file):
+        case "struct", "struct":
+            ours, theirs = by_name(table), by_name(file)
+            return ours.keys() == theirs.keys() and all(
+                same_fields(one["type"], theirs[name]["type"]) for name, one in ours.items()
+            )
+        case "array", "array":
+            return same_fields(table["elementType"], file["elementType"])
+        case "map", "map":
+            return same_fields(table["valueType"], file["valueType"])
+    return True  # Whether one type reads the other is decided elsewhere.
+
+
+def type_name(kind: DeltaType) -> str:
+    """Return a type as a person writes it."""
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "struct":
+        inner = ", ".join(f"{one['name']}: {type_name(one['type'])}" for one in kind["fields"])
+        return f"struct<{inner}>"
+    if kind["type"] == "array":
+        return f"array<{type_name(kind['elementType'])}>"
+    return f"map<{type_name(kind['keyType'])}, {type_name(kind['valueType'])}>"
+
+
+def reasons_against_adding(new: DeltaField, shown: str) -> Iterator[str]:
+    """Yield why a field cannot be added to a table that has rows; nothing where it can."""
+    kind = type_name(new["type"])
+    if not new["nullable"]:
+        yield (
+            f"{shown}: the table does not have it, the files have type {kind} and require it; "
+            "a new column must be nullable: the rows already there have no value for it"
+        )
+    yield from reasons_against_type(new["type"], shown)
+
+
+def reasons_against_type(kind: DeltaType, shown: str) -> Iterator[str]:
+    """Yield why a type cannot be brought into a table by a change of its schema alone."""
+    match kind_of(kind):
+        case "struct":
+            twins: dict[str, str] = {}
+            for one in kind["fields"]:
+                inner = f"{shown}.{one['name']}"
+                if twins.setdefault(one["name"].casefold(), one["name"]) != one["name"]:
+                    yield f"{inner}: differs from another field only in case"
+                yield from reasons_against_adding(one, inner)
+        case "array":
+            yield from reasons_against_type(kind["elementType"], f"{shown}[]")
+        case "map":
+            yield from reasons_against_type(kind["keyType"], f"{shown}[key]")
+            yield from reasons_against_type(kind["valueType"], f"{shown}[]")
+        case _ if kind not in ADDABLE and DECIMAL.fullmatch(kind) is None:
+            yield f"{shown}: a column of type {kind} cannot be added to a table"
+
+
+FIELD_TYPES = {
+    delta: kind
+    for kind, delta in DELTA.items()
+    if kind is not FieldType.JSON  # a string, as far as Delta is told
+}

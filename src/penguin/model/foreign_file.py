@@ -1,0 +1,98 @@
+"""The values of files that other programs wrote, from where they are found to the commit."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.pending_meta import Meta
+from lakebed.layout import TablePath, stranger_transaction
+from penguin.model.commit import DeltaSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A file that another program put into the table directory, and that no entry names."""
+
+    path: TablePath
+    size: int
+    etag: str | None
+    modified: datetime
+    claim: Meta | None = None
+    """What its meta says of it; None where it was found by a scan."""
+    asked_by: str | None = None
+    """The path of that meta."""
+    late: bool = False
+    """Whether a bare watermark would have lost it."""
+
+    @property
+    def transaction(self) -> str:
+        """Name the app transaction that says it was committed."""
+        return stranger_transaction(self.path)
+
+    def is_same(self, other: "Candidate") -> bool:
+        """Say whether two looks saw the same content under the same claim."""
+        mine = (self.size, self.etag, self.modified, self.claim)
+        return mine == (other.size, other.etag, other.modified, other.claim)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """A whole Parquet file of another program, with what its footer says of it."""
+
+    found: Candidate
+    rows: int
+    schema: DeltaSchema
+    """All columns of the file, those that are partition columns of the table included."""
+    statistics: Mapping[str, ColumnStatistics]
+
+    def finished(self, values: Mapping[str, str | None]) -> FinishedFile:
+        """Give the file as a data file of the table, in its partition."""
+        claim = self.found.claim
+        return FinishedFile(
+            filename=self.found.path,
+            size=self.found.size,
+            record_count=self.rows,
+            partition_values=values,
+            source_file=claim.source_file if claim is not None else None,
+            unit=self.found.path,
+            statistics=self.statistics,
+            modification_time=round(self.found.modified.timestamp() * 1000),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A file of another program that is not committed, and why. It is looked at again."""
+
+    path: str
+    code: str
+    reason: str
+    asked_by: str | None = None
+    modified: datetime | None = field(default=None, compare=False)
+    """When the file was last modified, which is what VACUUM goes by; None where there is none."""
+
+
+FEW_NAMED = 10
+"""How many files that are passed over are named; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedOver:
+    """Parquet files in the table's folders that nobody commits: how many, some of them, and why."""
+
+    files: int = 0
+    some: tuple[str, ...] = ()
+    reason: str = ""
+    """Why they are passed over, and how they get in."""
+    complete: bool = True
+    """False where there may be more: the look at them is bounded."""
+
+    @classmethod
+    def of(cls, paths: Iterable[str], reason: str, *, complete: bool = True) -> "PassedOver":
+        """Count files, and name the first ones."""
+        ordered = sorted(paths)
+        if not ordered:
+            return cls(complete=complete)
+        some = tuple(ordered[:FEW_NAMED])
+        return cls(files=len(ordered), some=some, reason=reason, complete=complete)

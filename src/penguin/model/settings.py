@@ -1,0 +1,71 @@
+"""What a run of penguin is told: plain values, built from YAML by `penguin.config.load`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lakebed.listing.lookback import Window
+from lakebed.storage.options import StorageOptions
+
+
+class Evolution(StrEnum):
+    """What a file whose schema is not the table's may change."""
+
+    STRICT = "strict"
+    MERGE = "merge"
+    OVERWRITE = "overwrite"
+
+
+class DiscoverBy(StrEnum):
+    """How new files are found; AUTO obeys what the table directory says of itself."""
+
+    AUTO = "auto"
+    JOURNAL = "journal"
+    STAGING = "staging"
+    WATERMARK = "watermark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSettings:
+    """One table, and how files are committed to it."""
+
+    name: str
+    table_uri: str
+    storage_options: StorageOptions = field(default_factory=StorageOptions)
+    poll_interval: float = 10.0
+    """Seconds between two looks at the table directory."""
+    checkpoint_interval: int = 10
+    """Commits between two Delta checkpoints."""
+    evolution: Evolution = Evolution.MERGE
+    discovery: DiscoverBy = DiscoverBy.AUTO
+    max_files_per_commit: int = 10_000
+    """Entries share a commit up to this many files; one entry is never split."""
+    partition_columns: tuple[str, ...] | None = None
+    """What the configuration says of the partition columns; None where it says nothing."""
+    partition_template: str | None = None
+    """The `prefix_template` of `partition_by`, of which a new table's column types are taken."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Delta table properties."""
+    partition_filter: Window | None = None
+    """Which folders a first look reaches back to."""
+    late_window: float = 3600.0
+    """How many seconds of names below a folder's mark are listed at every poll."""
+    sweep_interval: float = 3600.0
+    """Seconds between two full comparisons."""
+    sweep_horizon: Window | None = None
+    """How far back a full comparison goes; None for all the way."""
+    file_pattern: str | None = None
+    """Which files a scan takes beside `{uuidv7}.parquet`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PenguinSettings:
+    """Everything one penguin process does."""
+
+    tables: tuple[TableSettings, ...]
+    metrics_address: str | None = None
+    """Where metrics are served; None where they are not."""
+    metrics_key: str = "metrics.address"
+    """The key that says where, or that would say otherwise."""
+    warnings: tuple[str, ...] = ()
+    """One line for each key that is present and not acted on yet."""

@@ -1,0 +1,1 @@
+"""An operator's orders: release, discard, replay, forget."""

@@ -1,0 +1,211 @@
+"""What an operator orders of files that are held: they go in, or are given up for good.
+
+Each order is one commit, made as every other: what the log says at that moment decides, and doing
+it again changes nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lakebed.clock import Clock
+from lakebed.errors import LakeError, Whose
+from lakebed.layout import held_meta
+from lakebed.storage.store import Store
+from penguin.backlog.journals import survey
+from penguin.backlog.pending_metas import delete_metas
+from penguin.backlog.redo_conflicts import (
+    Contested,
+    FileRewritten,
+    contested,
+    given_up,
+    why_not_taken_out,
+)
+from penguin.committer import Committer, Superseded
+from penguin.delta.table import Log, Table
+from penguin.delta.unused import is_unused
+from penguin.held import Aside, HeldFile, keep_in_mind, read_held, releasable, sort_out
+from penguin.model.commit import Changes, CommitPlan, Fate
+from penguin.model.errors import CommitFailed
+from penguin.model.settings import TableSettings
+from penguin.plan.draft import draft_commit
+
+LOOKS = 5
+"""How often the table may change between the look and the commit."""
+
+
+class NotHeld(LakeError):
+    """A name was given that no held file has."""
+
+    code = "not_held"
+    whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What became of the files that an order named."""
+
+    version: int | None = None
+    """The version that has it; None where nothing was committed."""
+    done: tuple[HeldFile, ...] = ()
+    left: tuple[HeldFile, ...] = ()
+    """Those that stay held."""
+    taken_out: tuple[Contested, ...] = ()
+    """Those that were in the table, and are given up."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """Why some of those that stay must, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Carries out orders on one table."""
+
+    settings: TableSettings
+    store: Store
+    clock: Clock
+    pause: Callable[[float], object]
+    open_log: Callable[[Store], Log] = field(default=Log)
+
+    def held(self) -> frozenset[str]:
+        """Name the files that are held now."""
+        metas = read_held(self.store)
+        table = self.open_log(self.store).open()
+        aside = Aside() if table is None else sort_out(metas, table.transaction)
+        return frozenset(one.name for one in aside.held)
+
+    def release(self, names: frozenset[str] | None) -> Settlement:
+        """Commit held files, all or those that are named, as far as the table can hold them.
+
+        With a file the others of its work unit go in: they stand or fall together.
+        """
+        why: dict[str, str] = {}
+
+        def plan(table: Table, held: tuple[HeldFile, ...]) -> CommitPlan | None:
+            chosen = _choose(held, names)
+            why.clear()
+            why.update(given_up(self.store, chosen, table.transaction))
+            units = releasable(self.store, tuple(one for one in chosen if one.name not in why))
+            return draft_commit(
+                self.settings,
+                table.facts,
+                (),
+                self.store,
+                units,
+                asked=True,
+                unused=lambda: is_unused(self.store, table.version),
+            ).commit
+
+        plan_made, version, held = self._settle(plan)
+        chosen = _choose(held, names)
+        done = frozenset(plan_made.released) if plan_made else frozenset()
+        return Settlement(
+            version=version,
+            done=tuple(one for one in chosen if one.name in done),
+            left=tuple(one for one in chosen if one.name not in done),
+            why=why,
+        )
+
+    def contested(self) -> tuple[Contested, ...]:
+        """Give the files that are in the table, and whose sources an entry reads again."""
+        table = self.open_log(self.store).open()
+        return () if table is None else self._contested(table)
+
+    def discard(self, names: frozenset[str], *, rows_deleted: bool = False) -> Settlement:
+        """Give files up for good: they never will be in the table. The log says so.
+
+        One that is contested is taken out of the table by the same commit. Where it cannot be,
+        because it was rewritten, somebody must have deleted its rows.
+        """
+        out: list[Contested] = []
+
+        def plan(table: Table, held: tuple[HeldFile, ...]) -> CommitPlan | None:
+            known = {one.name for one in held}
+            there = self._contested(table) if names - known else ()
+            disputed = {one.name: one for one in there if one.name in names}
+            _check_known(names, known | disputed.keys())
+            removes = []
+            for one in disputed.values():
+                trouble = why_not_taken_out(one, table)
+                if trouble is None:
+                    removes.append(one.file)
+                elif not rows_deleted:
+                    raise FileRewritten(
+                        f"{one.name} cannot be taken out: {trouble}. Delete its rows from the "
+                        "table, then say --rows-deleted",
+                        file=one.file.filename,
+                        table=self.settings.table_uri,
+                    )
+            out[:] = disputed.values()
+            marks: dict[str, Fate | None] = dict.fromkeys(names & known, Fate.HELD)
+            return CommitPlan(
+                table=table.facts,
+                after=table.facts,
+                changes=Changes(),
+                adds=(),
+                discarded=marks | {one.name: one.fate for one in disputed.values()},
+                removes=tuple(removes),
+            )
+
+        _, version, held = self._settle(plan, before=self._note_discarded)
+        return Settlement(
+            version=version,
+            done=tuple(one for one in held if one.name in names),
+            taken_out=tuple(out),
+        )
+
+    def _note_discarded(self, plan: CommitPlan, held: tuple[HeldFile, ...]) -> None:
+        """Keep in mind what is given up, so that its rows can be told of and read again."""
+        keep_in_mind(self.store, tuple(one for one in held if one.name in plan.discarded))
+
+    def _contested(self, table: Table) -> tuple[Contested, ...]:
+        pipelines = survey(self.store, self.settings.discovery).receipts
+        return contested(self.store, pipelines, table.transaction)
+
+    def _settle(
+        self,
+        plan_of: Callable[[Table, tuple[HeldFile, ...]], CommitPlan | None],
+        before: Callable[[CommitPlan, tuple[HeldFile, ...]], None] = lambda _plan, _held: None,
+    ) -> tuple[CommitPlan | None, int | None, tuple[HeldFile, ...]]:
+        """Plan and commit; give the plan, the version that has it, and what was held before."""
+        committer = Committer(
+            log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
+        )
+        for _ in range(LOOKS):
+            metas = read_held(self.store)
+            table = self.open_log(self.store).open()
+            aside = Aside() if table is None else sort_out(metas, table.transaction)
+            plan = None if table is None else plan_of(table, aside.held)
+            delete_metas(self.store, aside.stale)
+            if plan is None:
+                return None, None, aside.held
+            before(plan, aside.held)
+            outcome = committer.carry_out(plan)
+            if isinstance(outcome, Superseded):
+                continue
+            settled = {*plan.released, *plan.discarded}
+            delete_metas(self.store, tuple(held_meta(name) for name in settled))
+            return plan, outcome.version, aside.held
+        raise CommitFailed(
+            f"the table changed {LOOKS} times while it was looked at; try again",
+            table=self.settings.table_uri,
+        )
+
+
+def _choose(held: tuple[HeldFile, ...], names: frozenset[str] | None) -> tuple[HeldFile, ...]:
+    """Pick the held files that are named, with those that were written together with them."""
+    if names is None:
+        return held
+    _check_known(names, {one.name for one in held})
+    wanted = {_unit(one) for one in held if one.name in names}
+    return tuple(one for one in held if _unit(one) in wanted)
+
+
+def _check_known(names: frozenset[str], known: set[str]) -> None:
+    if unknown := names - known:
+        raise NotHeld(
+            f"{', '.join(sorted(unknown))}: no such file is held; `penguin held` shows which are"
+        )
+
+
+def _unit(held: HeldFile) -> tuple[object, ...]:
+    meta = held.meta
+    return meta.pipeline, meta.journal, meta.entry, meta.unit

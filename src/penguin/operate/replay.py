@@ -1,0 +1,308 @@
+"""What an operator orders where the log no longer has what was committed to it.
+
+A log that was put back from a backup, or a dropped table, is behind the receipts. A RESTORE
+takes out what was committed after some version. In both cases the rows can be committed again, or
+be left out for good; which of them is wanted nobody but the operator can say.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from lakebed.clock import Clock
+from lakebed.documents.entry import Receipt, digest_number, encode
+from lakebed.documents.pending_meta import EntryName, entry_named_by
+from lakebed.errors import JournalLost, LakeError, Whose
+from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
+from lakebed.layout import receipt as receipt_path
+from lakebed.storage.store import Store
+from penguin.backlog.journals import survey
+from penguin.committer import Committer, Superseded, missing_files
+from penguin.delta.log_files import read_log
+from penguin.delta.restore import NoRestore, NothingToReplay, Undone, find_undone
+from penguin.delta.table import Log, Table
+from penguin.held import read_entry, read_held, set_aside
+from penguin.model.commit import (
+    Add,
+    Advance,
+    Changes,
+    CommitPlan,
+    Evolves,
+    Fate,
+    Fits,
+    Hold,
+    HoldCode,
+    Mark,
+    Position,
+    ReadyEntry,
+    Refused,
+    held_mark,
+)
+from penguin.model.errors import CommitFailed, JournalBroken, SchemaRefused
+from penguin.model.settings import Evolution, TableSettings
+from penguin.operate.survival import Survival, look_into
+from penguin.plan import evolution
+from penguin.plan.draft import new_table
+
+
+class RowsUncertain(LakeError):
+    """Nobody but a person who looks can say whether rows are in the table."""
+
+    code = "rows_uncertain"
+    whose = Whose.USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setback:
+    """A pipeline whose entries were committed to a log that no longer knows of them."""
+
+    position: Position
+    """Where the log says it stands."""
+    receipt: Receipt
+    """What was committed last."""
+    survival: Survival = field(default_factory=Survival)
+    """What of the entries in between the log has all the same."""
+
+    @property
+    def first(self) -> int:
+        """Return the first of the entries that the log has no transaction of."""
+        return (self.position.sequence or 0) + 1
+
+    @property
+    def first_lost(self) -> int:
+        """Return the first of the entries whose files are gone from the log, too."""
+        return max(self.first, (self.survival.up_to or 0) + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """Settles what the log of one table has lost."""
+
+    settings: TableSettings
+    store: Store
+    clock: Clock
+    pause: Callable[[float], object]
+    open_log: Callable[[Store], Log] = field(default=Log)
+
+    def setbacks(self) -> tuple[Setback, ...]:
+        """Give the pipelines whose receipt is ahead of the log; one that is torn is an error."""
+        table = self.open_log(self.store).open()
+        found = survey(self.store, self.settings.discovery)
+        for unreadable in found.stopped:
+            raise unreadable.error
+        behind = []
+        for pipeline, receipt in found.receipts.items():
+            if receipt is None:
+                continue
+            position = Position.read(
+                pipeline, receipt.journal, _no_log if table is None else table.transaction
+            )
+            if receipt.sequence > (position.sequence or 0):
+                found_of = self._survival(position, receipt, table)
+                behind.append(Setback(position=position, receipt=receipt, survival=found_of))
+        return tuple(behind)
+
+    def _survival(self, position: Position, receipt: Receipt, table: Table | None) -> Survival:
+        if table is None:
+            return Survival()
+        names = (
+            EntryName(position.pipeline, receipt.journal, sequence)
+            for sequence in range((position.sequence or 0) + 1, receipt.sequence + 1)
+        )
+        entries = (read_entry(self.store, name) for name in names)
+        there = tuple(ready for ready in entries if ready is not None)
+        return look_into(self.store, table, there)
+
+    def replay_lost(self, setback: Setback, *, rows_missing: bool = False) -> None:
+        """Let the entries that the log has lost be committed again: the next poll does.
+
+        Of those whose files the log still knows the transactions are written anew, and no row is
+        added. Where the log cannot tell, `rows_missing` says that somebody has looked.
+        """
+        position, doubtful = setback.position, setback.survival.doubtful
+        if doubtful is not None and not rows_missing:
+            raise RowsUncertain(
+                f"the log has no versions left that would tell whether the files of entries "
+                f"{doubtful[0]} to {doubtful[1]} were committed: their rows may be in the table. "
+                "Look for them; then say --rows-missing to commit the entries again, or `penguin "
+                "forget` to go on without",
+                pipeline=position.pipeline,
+            )
+        if setback.survival.up_to is not None:
+            self._settle(setback, setback.survival.up_to)
+            return
+        # With entry 0 the receipt still says that this journal is wanted, and no earlier one.
+        committed = self._entry(position.pipeline, position.journal, position.sequence or 0)
+        if position.sequence is not None and digest_number(committed.digest) != position.digest:
+            raise JournalBroken(
+                f"entry {position.sequence} is not the one that is committed: its digest is "
+                "another; put the journal back from a backup",
+                pipeline=position.pipeline,
+                path=committed.path,
+            )
+        self.store.replace(receipt_path(position.pipeline), encode(committed.receipt()))
+
+    def unlisted(self) -> tuple[Hold, ...]:
+        """Give the files that are held and of which no meta says so: the log lost their release."""
+        table = self.open_log(self.store).open()
+        if table is None:
+            return ()
+        known = read_log(self.store, table)
+        names = [
+            app_id.removeprefix(HELD_TRANSACTIONS)
+            for app_id, fate in known.transactions.items()
+            if app_id.startswith(HELD_TRANSACTIONS) and fate == Fate.HELD
+        ]
+        lost = {name for name in names if self.store.head(held_meta(name)) is None}
+        return tuple(self._holds(lost, table)) if lost else ()
+
+    def _holds(self, names: set[str], table: Table) -> Iterator[Hold]:
+        """Find files in the journals, by their names."""
+        for pipeline, receipt in survey(self.store, self.settings.discovery).receipts.items():
+            journal = "" if receipt is None else receipt.journal
+            position = Position.read(pipeline, journal, table.transaction)
+            for sequence in range(1, (position.sequence or 0) + 1):
+                for file in self._entry(pipeline, journal, sequence).entry.files:
+                    if file_name(file.filename) in names:
+                        yield Hold(
+                            file=file,
+                            entry=EntryName(pipeline, journal, sequence),
+                            code=HoldCode.DOCUMENT_UNREADABLE,
+                            reasons=("the log has lost what became of it",),
+                        )
+
+    def list_again(self, holds: tuple[Hold, ...]) -> None:
+        """Write the metas of held files anew: the next poll looks at them as at all others."""
+        set_aside(self.store, holds, self.clock.now())
+
+    def forget_lost(self, setback: Setback) -> int:
+        """Go on after the entries that the log has lost, without their rows; give the version."""
+        position, receipt = setback.position, setback.receipt
+        last = self._entry(position.pipeline, receipt.journal, receipt.sequence)
+        if last.digest != receipt.digest:
+            raise JournalBroken(
+                f"entry {receipt.sequence} is not the one that the receipt names; "
+                "put the journal back from a backup",
+                pipeline=position.pipeline,
+                path=last.path,
+            )
+        return self._settle(setback, receipt.sequence)
+
+    def _settle(self, setback: Setback, sequence: int) -> int:
+        """Write into the log that entries up to one are settled, add nothing; give the version.
+
+        What is held of entries that the log remembers stays held: its marks are lost with the
+        transactions, and a note without a mark would be taken for one that means nothing.
+        """
+        position, kept = setback.position, setback.survival.up_to
+        last = self._entry(position.pipeline, setback.receipt.journal, sequence)
+        table = self.open_log(self.store).open()
+        facts = new_table(last.entry, self.settings) if table is None else table.facts
+        note = {}
+        if kept is not None:
+            note["remembered"] = {position.pipeline: [setback.first, kept]}
+        if sequence >= setback.first_lost:
+            note["forgotten"] = {position.pipeline: [setback.first_lost, sequence]}
+        plan = CommitPlan(
+            table=facts,
+            after=facts,
+            changes=Changes(),
+            adds=(),
+            advances=(Advance(before=position, entries=(last,)),),
+            moved=() if table is None or kept is None else self._marks(table, last, kept),
+            note=note,
+        )
+        outcome = self._committer().carry_out(plan)
+        if isinstance(outcome, Superseded):
+            raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
+        return outcome.version
+
+    def _marks(self, table: Table, last: ReadyEntry, kept: int) -> tuple[Mark, ...]:
+        """Return the marks that files held of a journal's entries should have, and have not."""
+        known = read_log(self.store, table)
+        position = last.position()
+        names = [
+            file_name(meta.filename)
+            for meta in read_held(self.store).values()
+            if (of := entry_named_by(meta)) is not None
+            and (of.pipeline, of.journal) == (position.pipeline, position.journal)
+            and of.sequence <= kept
+            and meta.filename not in known.paths
+        ]
+        return tuple(
+            held_mark(name, None, Fate.HELD)
+            for name in names
+            if table.transaction(held_transaction(name)) is None
+        )
+
+    def undone(self) -> tuple[Undone, tuple[Add, ...]]:
+        """Say what the last RESTORE took out and is not back yet."""
+        table = self._table()
+        undone = find_undone(self.store, table.version)
+        since = table.transaction(undone.app_id) or undone.restored_to
+        adds = [add for version, files in undone.commits if version > since for add in files]
+        return undone, tuple(adds)
+
+    def replay_undone(self) -> int | None:
+        """Add again what the last RESTORE took out of penguin's commits, once."""
+        table = self._table()
+        undone, adds = self.undone()
+        if not adds:
+            return None
+        before = table.transaction(undone.app_id)
+        decision = evolution.decide(
+            Evolution.MERGE,
+            table.facts,
+            self.open_log(self.store).schema_at(undone.restored_by - 1),
+            table.facts.partition_columns,
+        )
+        match decision:
+            case Refused(reasons):
+                raise SchemaRefused(undone.restored_by, reasons, table=self.store.uri)
+            case Evolves(after, changes):
+                pass
+            case Fits():
+                after, changes = table.facts, Changes()
+        plan = CommitPlan(
+            table=table.facts,
+            after=after,
+            changes=changes,
+            adds=adds,
+            moved=(Mark(app_id=undone.app_id, before=before, after=undone.commits[-1][0]),),
+            note={"replayed": {"restore": undone.restored_by}},
+        )
+        gone = missing_files(self.store, plan).gone
+        if gone:
+            path, why = min(gone.items())
+            raise NothingToReplay(
+                f"{len(gone)} of {len(adds)} files cannot be put back, {path} among them: {why}",
+                table=self.store.uri,
+            )
+        outcome = self._committer().carry_out(plan)
+        if isinstance(outcome, Superseded):
+            raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
+        return outcome.version
+
+    def _table(self) -> Table:
+        table = self.open_log(self.store).open()
+        if table is None:
+            raise NoRestore("there is no Delta table here", table=self.store.uri)
+        return table
+
+    def _committer(self) -> Committer:
+        return Committer(
+            log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
+        )
+
+    def _entry(self, pipeline: str, journal: str, sequence: int) -> ReadyEntry:
+        ready = read_entry(self.store, EntryName(pipeline, journal, sequence))
+        if ready is None:
+            raise JournalLost(
+                f"entry {sequence} of journal {journal} is not there or cannot be read; put the "
+                "journal back from a backup",
+                pipeline=pipeline,
+            )
+        return ready
+
+
+def _no_log(_app_id: str) -> int | None:
+    return None

@@ -1,0 +1,74 @@
+"""What a log still knows of entries whose transactions it does not have.
+
+A log that was rolled back has lost transactions and files alike. One whose transactions somebody
+has dropped (another engine does, where `delta.setTransactionRetentionDuration` was set for a while)
+still has the files: to commit such an entry again doubles its rows, at the latest when OPTIMIZE has
+rewritten them. Entries are committed in order. So with the last one that the log knows a file of it
+has had all before.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lakebed.documents.data_file import FinishedFile
+from lakebed.layout import file_name, held_transaction
+from lakebed.listing.watermark import named_at
+from lakebed.storage.store import Reader
+from penguin.delta.log_file import LAST_MOMENT
+from penguin.delta.log_files import LONG_AGO, Known, Snapshot, read_back, read_log
+from penguin.model.commit import ReadyEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survival:
+    """How much of some entries a log has not lost."""
+
+    up_to: int | None = None
+    """The last entry of which the log names a file; None where it names none."""
+    doubtful: tuple[int, int] | None = None
+    """The first and the last entry after that of which the log may have forgotten the files."""
+
+
+def survival(
+    entries: Iterable[ReadyEntry],
+    knows: Callable[[FinishedFile], bool],
+    would_know: Callable[[FinishedFile], bool],
+) -> Survival:
+    """Say what of entries has survived: by the files that a log knows, or would know. Pure."""
+    up_to: int | None = None
+    doubtful: list[int] = []
+    for ready in entries:
+        sequence = ready.entry.sequence
+        if any(map(knows, ready.entry.files)):
+            up_to, doubtful = sequence, []
+        elif not all(map(would_know, ready.entry.files)):
+            doubtful.append(sequence)
+    return Survival(up_to=up_to, doubtful=(min(doubtful), max(doubtful)) if doubtful else None)
+
+
+def look_into(store: Reader, table: Snapshot, entries: tuple[ReadyEntry, ...]) -> Survival:
+    """Hold entries against all that a log can still tell of their files."""
+    known = read_log(store, table)
+    named = [written_at(file) for ready in entries for file in ready.entry.files]
+    if named:
+        read_back(store, known, min(named))
+    return survival(
+        entries,
+        lambda file: _knows(known, file),
+        lambda file: known.told_since is None or written_at(file) >= known.told_since,
+    )
+
+
+def written_at(file: FinishedFile) -> datetime:
+    """Return when a file was begun, by the clock of the program that wrote it."""
+    named = named_at(file.filename)
+    at = file.modification_time if named is None else named
+    return datetime.fromtimestamp(at / 1000, UTC) if 0 <= at < LAST_MOMENT else LONG_AGO
+
+
+def _knows(known: Known, file: FinishedFile) -> bool:
+    return (
+        file.filename in known.paths
+        or known.transaction(held_transaction(file_name(file.filename))) is not None
+    )

@@ -1,0 +1,1 @@
+"""What a commit does: adds, transactions, schema changes, statistics."""

@@ -1,0 +1,376 @@
+"""Waiting entries of several pipelines, and files that were set aside → one commit. Pure.
+
+An entry is settled whole, in one commit. Files of it that the table cannot hold, or that are gone,
+are set aside by that commit, each with a mark of its own; the rest is added, and the pipeline goes
+on. An entry that is itself not as it must be stops its pipeline at that place, by name; its earlier
+entries and the other pipelines go on.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.documents.pending_meta import EntryName
+from lakebed.errors import LakeError
+from lakebed.layout import DELTA_LOG, OURS, STAGING, file_name, why_unreadable
+from lakebed.partition import check_value
+from lakebed.schema import Field
+from penguin.model.commit import (
+    Add,
+    Advance,
+    Backlog,
+    Changes,
+    CommitPlan,
+    Decision,
+    Evolves,
+    Fate,
+    Fits,
+    Hold,
+    HoldCode,
+    Planned,
+    ReadyEntry,
+    Refused,
+    Releasable,
+    Stopped,
+    TableFacts,
+    Waiting,
+)
+from penguin.model.delta_types import FIELD_TYPES, why_no_table
+from penguin.model.errors import EntryInvalid, FileReleased, SchemaRefused
+
+RESERVED_FOLDERS = (DELTA_LOG, OURS, STAGING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The decisions that a plan asks for."""
+
+    decide: Callable[[TableFacts, Entry], Decision]
+    new_table: Callable[[Entry], TableFacts]
+    statistics: Callable[[FinishedFile, Entry, TableFacts], str]
+    partition_columns: tuple[str, ...] | None
+    """What the configuration says of them; None where it says nothing."""
+    max_files: int
+    fate: Callable[[str], int | None] = lambda _name: None
+    """What the log says of a held file."""
+    may_release: Callable[[Decision], bool] = lambda decision: not isinstance(decision, Refused)
+    """Whether a file that was set aside goes in, as the table now decides on it."""
+    replacement: Callable[[TableFacts, Entry], Evolves | None] = lambda _table, _entry: None
+    """What a table becomes for an entry that it refuses, if no row was ever written to it."""
+
+
+def plan_commit(
+    table: TableFacts | None,
+    backlogs: tuple[Backlog, ...],
+    rules: Rules,
+    *,
+    releasable: tuple[Releasable, ...] = (),
+    lacking: Mapping[str, str] | None = None,
+) -> Planned:
+    """Put as much into one commit as it may hold: entries in turn, then files that were set aside.
+
+    `lacking` says of files that are not there, or not as they were written, what is wrong.
+    """
+    draft = _Draft(rules, table, lacking or {})
+    stopped: dict[str, Stopped] = {}
+    later: set[str] = set()
+    for backlog, ready in _in_turn(backlogs):
+        if backlog.pipeline in stopped or backlog.pipeline in later:
+            continue
+        if draft.is_full_for(ready):
+            break
+        if draft.settles_what(ready):
+            later.add(backlog.pipeline)
+            continue
+        try:
+            draft.take(ready)
+        except LakeError as error:
+            stopped[backlog.pipeline] = Stopped(
+                pipeline=backlog.pipeline, error=error, sequence=ready.entry.sequence
+            )
+    for held in releasable:
+        draft.release(held)
+    return Planned(commit=draft.commit(backlogs), stopped=tuple(stopped.values()))
+
+
+def _in_turn(backlogs: tuple[Backlog, ...]) -> Iterator[tuple[Backlog, ReadyEntry]]:
+    """Give the first entry of each pipeline, then the second, so that none starves another."""
+    longest = max((len(backlog.entries) for backlog in backlogs), default=0)
+    for place in range(longest):
+        for backlog in backlogs:
+            if place < len(backlog.entries):
+                yield backlog, backlog.entries[place]
+
+
+class _Draft:
+    """A commit in the making; an entry is taken whole, or the draft stays as it was."""
+
+    def __init__(self, rules: Rules, table: TableFacts | None, lacking: Mapping[str, str]) -> None:
+        self.rules = rules
+        self.table = table
+        self.after = table
+        self.lacking = lacking
+        self.changes = Changes()
+        self.adds: dict[str, Add] = {}
+        self.holds: list[Hold] = []
+        self.released: list[str] = []
+        self.discarded: dict[str, Fate | None] = {}
+        self.taken: dict[str, list[ReadyEntry]] = {}
+        self.replaces = False
+
+    def is_full_for(self, ready: ReadyEntry) -> bool:
+        files = len(self.adds) + len(self.holds) + len(ready.entry.files)
+        return bool(self.taken) and files > self.rules.max_files
+
+    def settles_what(self, ready: ReadyEntry) -> bool:
+        """Say whether an entry gives up files of this very commit: it comes with the next one.
+
+        What becomes of them the log has yet to say. It is so only where a log has lost what it had.
+        """
+        here = {hold.name for hold in self.holds} | {file_name(path) for path in self.adds}
+        return not here.isdisjoint(ready.entry.redone)
+
+    def take(self, ready: ReadyEntry) -> None:
+        entry = ready.entry
+        _check_configured_partitions(self.rules.partition_columns, ready)
+        table = self.table or self._new_table(ready)
+        after = self.after or table
+        _check_books(ready)
+        _check_names(ready, self.adds)
+        given_up = _given_up(ready, self.rules.fate)
+        decision = self.rules.decide(after, entry)
+        replacement = self._replacement(decision, after, entry)
+        if replacement is not None:
+            decision = replacement
+            table = replacement.table if table.version is None else table
+        match decision:
+            case Fits():
+                changes = Changes()
+            case Evolves(after, changes):
+                pass
+            case Refused(reasons):
+                if self.table is None:
+                    # Without a table there is no log to write down that they are held.
+                    raise SchemaRefused(entry.sequence, reasons, path=ready.path)
+                self.holds += _hold(ready, entry.files, HoldCode.SCHEMA_REFUSED, reasons)
+                self.discarded |= given_up
+                self.taken.setdefault(entry.pipeline, []).append(ready)
+                return
+            case _:
+                assert_never(decision)
+        columns = _partition_fields(after, ready)
+        lacking = [file for file in entry.files if file.filename in self.lacking]
+        units = {file.unit for file in lacking}
+        adds: dict[str, Add] = {}
+        for file in entry.files:
+            _check_file(file, columns, ready)
+            if file.unit not in units:
+                stats = self.rules.statistics(file, entry, after)
+                adds[file.filename] = Add.of(file, ready, stats)
+        self.table, self.after = table, after
+        self.changes = self.changes.then(changes)
+        self.replaces = self.replaces or replacement is not None
+        self.adds |= adds
+        self.discarded |= given_up
+        # What one unit wrote stands or falls together: its sources are read again as a whole.
+        told = tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
+        broken = tuple(file for file in entry.files if file.unit in units)
+        self.holds += _hold(ready, broken, HoldCode.FILE_MISSING, told)
+        self.taken.setdefault(entry.pipeline, []).append(ready)
+
+    def _new_table(self, ready: ReadyEntry) -> TableFacts:
+        wrong = why_no_table(ready.entry.table_schema)
+        if wrong is not None:
+            raise SchemaRefused(ready.entry.sequence, (wrong,), path=ready.path)
+        return self.rules.new_table(ready.entry)
+
+    def _replacement(self, decision: Decision, after: TableFacts, entry: Entry) -> Evolves | None:
+        """Return what the table becomes instead, where it refuses an entry and holds no row yet."""
+        if not isinstance(decision, Refused) or self.adds or not entry.files:
+            return None
+        if after.version is None:
+            made = self.rules.new_table(entry)  # An entry without files would have made another.
+            is_better = not isinstance(self.rules.decide(made, entry), Refused)
+            return Evolves(made, Changes()) if is_better else None
+        return self.rules.replacement(after, entry)
+
+    def release(self, held: Releasable) -> None:
+        """Take what was set aside of a unit, if the table can hold it now and all of it is there.
+
+        Of a unit that lost a file nothing goes in: its sources are to be read again.
+        """
+        if self.table is None or self.after is None:
+            return
+        names = [file.filename for file in held.files]
+        unfit = self.lacking.keys() | self.adds.keys()
+        if any(name in unfit or file_name(name) in self.discarded for name in names):
+            return
+        if self.adds and len(self.adds) + len(names) > self.rules.max_files:
+            return
+        decision = self.rules.decide(self.after, held.ready.entry)
+        replacement = self._replacement(decision, self.after, held.ready.entry)
+        decision = replacement or decision
+        if not replacement and not self.rules.may_release(decision):
+            return
+        after = decision.table if isinstance(decision, Evolves) else self.after
+        try:
+            columns = _partition_fields(after, held.ready)
+            for file in held.files:
+                _check_file(file, columns, held.ready)
+        except LakeError:
+            return
+        if isinstance(decision, Evolves):
+            self.after = after
+            self.changes = self.changes.then(decision.changes)
+            self.replaces = self.replaces or replacement is not None
+        for file in held.files:
+            stats = self.rules.statistics(file, held.ready.entry, after)
+            self.adds[file.filename] = Add.of(file, held.ready, stats)
+            self.released.append(file_name(file.filename))
+
+    def commit(self, backlogs: tuple[Backlog, ...]) -> CommitPlan | None:
+        if not (self.taken or self.released) or self.table is None or self.after is None:
+            return None
+        return CommitPlan(
+            table=self.table,
+            after=self.after,
+            changes=self.changes,
+            adds=tuple(self.adds.values()),
+            holds=tuple(self.holds),
+            released=tuple(self.released),
+            discarded=dict(self.discarded),
+            replaces=self.replaces,
+            advances=tuple(
+                Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
+                for backlog in backlogs
+                if backlog.pipeline in self.taken
+            ),
+        )
+
+
+def _check_configured_partitions(configured: tuple[str, ...] | None, ready: ReadyEntry) -> None:
+    if configured is not None and configured != ready.entry.partition_columns:
+        why = (
+            f"partition_by names {', '.join(configured) or 'nothing'}, the files are "
+            f"partitioned by {', '.join(ready.entry.partition_columns) or 'nothing'}"
+        )
+        raise SchemaRefused(
+            ready.entry.sequence,
+            (why,),
+            path=ready.path,
+        )
+
+
+def _check_books(ready: ReadyEntry) -> None:
+    """Refuse an entry whose files hold other rows than its source files gave."""
+    for source in ready.entry.sources:
+        told = source.blank + source.quarantined + source.rows
+        if (source.rows if source.failure else source.lines - told) != 0:
+            raise EntryInvalid(
+                f"the books of entry {ready.entry.sequence} do not balance: {source.key} has "
+                f"{source.lines} lines, of them {source.blank} blank, {source.quarantined} "
+                f"quarantined and {source.rows} rows" + (", and failed" if source.failure else ""),
+                path=ready.path,
+            )
+    given = sum(source.rows for source in ready.entry.sources)
+    held = sum(file.record_count for file in ready.entry.files)
+    if given != held:
+        raise EntryInvalid(
+            f"the books of entry {ready.entry.sequence} do not balance: its source files gave "
+            f"{given} rows, its files hold {held}",
+            path=ready.path,
+        )
+
+
+def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
+    """Refuse an entry that names what is no data file, or a file twice."""
+    seen: set[str] = set()
+    for file in ready.entry.files:
+        segments = file.filename.split("/")
+        if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
+            raise _invalid(ready, "this is not the name of a data file", file)
+        unreadable = why_unreadable(file.filename)
+        if unreadable is not None:
+            raise _invalid(ready, unreadable, file)
+        if file.filename in seen or file.filename in others:
+            raise _invalid(ready, "this file is named twice", file)
+        seen.add(file.filename)
+
+
+def _given_up(ready: ReadyEntry, fate: Callable[[str], int | None]) -> dict[str, Fate | None]:
+    """Name the held files that an entry gives up, because their sources are read again.
+
+    One that was released meanwhile is in the table; its rows would come a second time.
+    """
+    fates = {name: fate(name) for name in ready.entry.redone}
+    for name, found in fates.items():
+        if found not in (Fate.HELD, Fate.GONE):
+            raise FileReleased(
+                f"entry {ready.entry.sequence} reads the sources of {name} again, and that file is "
+                f"not held: its rows may be in the table; `penguin discard {name} --yes` takes the "
+                "file out again, and the entry goes on",
+                path=ready.path,
+            )
+    return {name: Fate.HELD for name, found in fates.items() if found == Fate.HELD}
+
+
+def _hold(
+    ready: ReadyEntry, files: tuple[FinishedFile, ...], code: HoldCode, reasons: tuple[str, ...]
+) -> list[Hold]:
+    entry = ready.entry
+    name = EntryName(entry.pipeline, entry.journal, entry.sequence)
+    return [
+        Hold(file=file, entry=name, code=code, reasons=reasons, outbox=ready.outbox(file))
+        for file in files
+    ]
+
+
+def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
+    if file.size <= 0 or file.record_count < 0:
+        raise _invalid(ready, f"{file.size} bytes and {file.record_count} rows cannot be", file)
+    if set(file.partition_values) != set(columns):
+        raise _invalid(
+            ready,
+            f"it has partition values for {', '.join(file.partition_values) or 'nothing'}, "
+            f"the table is partitioned by {', '.join(columns) or 'nothing'}",
+            file,
+        )
+    for name, value in file.partition_values.items():
+        try:
+            # Delta takes an empty string for null.
+            check_value(columns[name], value or None)
+        except ValueError as reason:
+            raise _invalid(ready, f"its value of partition column {name}: {reason}", file) from None
+
+
+def _partition_fields(table: TableFacts, ready: ReadyEntry) -> dict[str, Field]:
+    fields = {field["name"]: field for field in table.schema["fields"]}
+    found = {}
+    for name in table.partition_columns:
+        kind = fields[name]["type"] if name in fields else None
+        if not isinstance(kind, str) or kind not in FIELD_TYPES:
+            why = f"partition column {name} has type {kind}, of which values cannot be checked"
+            raise SchemaRefused(ready.entry.sequence, (why,), path=ready.path)
+        found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
+    return found
+
+
+def _invalid(ready: ReadyEntry, why: str, file: FinishedFile) -> EntryInvalid:
+    return EntryInvalid(
+        f"entry {ready.entry.sequence} must not be committed: {why}",
+        file=file.filename,
+        path=ready.path,
+    )
+
+
+def without(
+    backlogs: tuple[Backlog, ...], stopped: tuple[Stopped | Waiting, ...]
+) -> tuple[Backlog, ...]:
+    """Leave out the entries that cannot be committed, and what comes after them."""
+    places = {one.pipeline: one.sequence for one in stopped}
+    return tuple(
+        backlog if backlog.pipeline not in places else backlog.before(places[backlog.pipeline] or 0)
+        for backlog in backlogs
+    )

@@ -1,0 +1,365 @@
+"""Table schema, entry schema and mode → a decision. Pure.
+
+The table's schema is the contract, and every file that is in the table stays readable by every
+reader, whatever comes later. So a type changes only where all readers read the files of before as
+the new one, everything new is nullable, and a column that `overwrite` takes out of the schema is
+remembered in a table property: its files still hold it, so it may come back only as a type that
+reads them.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from penguin.model.commit import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
+from penguin.model.commit import TableFacts as Table
+from penguin.model.delta_types import (
+    DECIMAL,
+    DeltaType,
+    by_name,
+    clean,
+    kind_of,
+    reasons_against_adding,
+    reasons_against_type,
+    same_fields,
+    struct_of,
+    type_name,
+    why_no_table,
+)
+from penguin.model.settings import Evolution
+
+DROPPED_PROPERTY = "penguin.droppedColumns"
+"""The table property that holds what files have and the schema does not show, as a schema."""
+
+READ_AS: dict[str, frozenset[str]] = {
+    "long": frozenset({"integer", "short", "byte"}),
+    "integer": frozenset({"short", "byte"}),
+    "short": frozenset({"byte"}),
+    "double": frozenset({"float"}),
+}
+"""For a table's type, the types of files that every reader reads as it."""
+
+
+def decide(
+    mode: Evolution, table: Table, entry: DeltaSchema, entry_partitions: tuple[str, ...]
+) -> Decision:
+    """Say whether a table can hold files of an entry's schema, and what it needs for that."""
+    hidden = _dropped(table)
+    if hidden is None:
+        return Refused((f"the table property {DROPPED_PROPERTY} cannot be read",))
+    walk = _Walk(mode, frozenset(table.partition_columns))
+    schema, hidden = walk.struct(table.schema, hidden, entry, inside="")
+    reasons = (*_partition_reasons(table.partition_columns, entry_partitions), *walk.reasons)
+    if reasons:
+        return Refused(reasons)
+    after = replace(table, schema=schema, configuration=_remembering(table, hidden))
+    if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
+        return Fits()
+    return Evolves(after, walk.changes())
+
+
+def replaced(
+    table: Table, schema: DeltaSchema, partition_columns: tuple[str, ...]
+) -> Evolves | None:
+    """Return the table with another schema: only for one that never had a row, so none is lost.
+
+    None where a change of the schema alone does not make it such a table: some types need more.
+    """
+    against = (reasons_against_type(one["type"], one["name"]) for one in schema["fields"])
+    if why_no_table(schema) is not None or any(True for reasons in against for _ in reasons):
+        return None
+    before, now = by_name(table.schema), by_name(schema)
+    after = replace(
+        table,
+        schema=schema,
+        partition_columns=partition_columns,
+        configuration=_remembering(table, struct_of(())),
+    )
+    return Evolves(
+        after,
+        Changes(
+            added=tuple(name for name in now if now[name] != before.get(name)),
+            dropped=tuple(name for name in before if before[name] != now.get(name)),
+        ),
+    )
+
+
+def _partition_reasons(table: tuple[str, ...], entry: tuple[str, ...]) -> Iterator[str]:
+    if table != entry:
+        yield (
+            f"the table is partitioned by {_listing(table)}, the files by {_listing(entry)}; "
+            "both must be the same columns in the same order"
+        )
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One walk through both schemas: the schema that holds both, or every reason against it."""
+
+    mode: Evolution
+    partitions: frozenset[str]
+    reasons: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    widened: list[str] = field(default_factory=list)
+
+    def changes(self) -> Changes:
+        return Changes(tuple(self.added), tuple(self.dropped), tuple(self.widened))
+
+    def struct(
+        self, table: DeltaSchema, hidden: DeltaSchema | None, entry: DeltaSchema, *, inside: str
+    ) -> tuple[DeltaSchema, DeltaSchema]:
+        """Give the struct that holds both, and what files hold beside it.
+
+        Fields keep the table's order; new ones come last. Values of partition columns stand in
+        paths: such a column is never missing, never dropped, and its nulls are judged one by one.
+        """
+        ours = by_name(table)
+        ghosts = by_name(hidden) if hidden else {}
+        theirs = by_name(entry)
+        self._check_case([*ours, *ghosts], entry, inside)
+        kept, gone = [], dict(ghosts)
+        for name, mine in ours.items():
+            partition = not inside and name in self.partitions
+            if name in theirs:
+                known, ghost = self._field(
+                    mine, ghosts.get(name), theirs[name], inside + name, partition=partition
+                )
+                kept.append(known)
+                gone.pop(name, None)
+                if ghost is not None:
+                    gone[name] = ghost
+            elif inside and self.mode is Evolution.OVERWRITE:
+                kept.append(self._stays(mine, inside + name))
+            elif partition or self._may_lack(mine, inside + name):
+                kept.append(mine)
+            else:
+                gone[name] = _hide(mine, ghosts.get(name))
+        for name, new in theirs.items():
+            if name in ours:
+                continue
+            made, ghost = self._new(new, ghosts.get(name), inside + name)
+            kept.append(made)
+            gone.pop(name, None)
+            if ghost is not None:
+                gone[name] = ghost
+        return struct_of(kept), struct_of(gone.values())
+
+    def _check_case(self, known: list[str], entry: DeltaSchema, inside: str) -> None:
+        """Refuse names that differ only in case: half of the readers take them for one."""
+        seen = {name.casefold(): name for name in known}
+        for one in entry["fields"]:
+            twin = seen.setdefault(one["name"].casefold(), one["name"])
+            if twin != one["name"]:
+                self.reasons.append(
+                    f"{inside}{one['name']}: differs from {inside}{twin} only in case"
+                )
+
+    def _stays(self, mine: DeltaField, shown: str) -> DeltaField:
+        """Return a field of a struct that the files lack: it is never dropped, it is null there.
+
+        deltalake cannot scan a struct of which a file has none of the fields, and which fields
+        each file of before has is not known.
+        """
+        if not mine["nullable"]:
+            self.widened.append(shown)
+        return {**mine, "nullable": True}
+
+    def _may_lack(self, mine: DeltaField, shown: str) -> bool:
+        """Say whether a column that the files do not have stays in the table."""
+        kind = type_name(mine["type"])
+        match self.mode:
+            case Evolution.OVERWRITE:
+                self.dropped.append(shown)
+                return False
+            case Evolution.STRICT:
+                self.reasons.append(
+                    f"{shown}: the table has type {kind}, the files do not have it, "
+                    "and strict accepts no difference"
+                )
+            case Evolution.MERGE if not mine["nullable"]:
+                self.reasons.append(
+                    f"{shown}: the table has type {kind} and requires it, the files do not have it"
+                )
+        return True
+
+    def _field(
+        self,
+        mine: DeltaField,
+        ghost: DeltaField | None,
+        theirs: DeltaField,
+        shown: str,
+        *,
+        partition: bool,
+    ) -> tuple[DeltaField, DeltaField | None]:
+        kind, hidden = self.kind(
+            mine["type"], ghost and ghost["type"], theirs["type"], shown, fixed=partition
+        )
+        nullable = mine["nullable"]
+        if theirs["nullable"] and not nullable and not partition:
+            nullable = self._may_relax(
+                shown,
+                f"{shown}: type {type_name(theirs['type'])} may be null in the files, "
+                f"the table requires it",
+            )
+        return {**mine, "type": kind, "nullable": nullable}, _ghost(mine["name"], hidden)
+
+    def _may_relax(self, shown: str, reason: str) -> bool:
+        if self.mode is Evolution.OVERWRITE:
+            self.widened.append(shown)
+            return True
+        self.reasons.append(reason)
+        return False
+
+    def _new(
+        self, theirs: DeltaField, ghost: DeltaField | None, shown: str
+    ) -> tuple[DeltaField, DeltaField | None]:
+        """Add a field: nullable, whatever is in it, and able to read what files hold of it."""
+        name, kind = theirs["name"], theirs["type"]
+        hidden: DeltaType = None
+        if self.mode is Evolution.STRICT:
+            self.reasons.append(
+                f"{shown}: the table does not have it, the files have type {type_name(kind)}, "
+                "and strict accepts no difference"
+            )
+        else:
+            self.reasons += reasons_against_adding(theirs, shown)
+        if ghost is not None:
+            again = _Walk(Evolution.OVERWRITE, frozenset())
+            kind, hidden = again.kind(ghost["type"], None, kind, shown, fixed=False)
+            self.reasons += [f"{reason} (it was dropped before)" for reason in again.reasons]
+        self.added.append(shown)
+        made = {"name": name, "type": clean(kind), "nullable": True, "metadata": {}}
+        return made, _ghost(name, hidden)
+
+    def kind(
+        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *, fixed: bool
+    ) -> tuple[DeltaType, DeltaType]:
+        """Give the type that reads files of both, and what files hold beside it."""
+        match kind_of(table), kind_of(entry):
+            case "struct", "struct":
+                kind, rest = self.struct(table, hidden, entry, inside=f"{shown}.")
+                return kind, rest if rest["fields"] else None
+            case "array", "array":
+                return self._inside(table, hidden, entry, shown, "elementType", "containsNull")
+            case "map", "map" if clean(table["keyType"]) == clean(entry["keyType"]):
+                return self._map(table, hidden, entry, shown)
+        if self._reads(table, entry):
+            return table, None
+        if self.mode is Evolution.OVERWRITE and not fixed and reads(entry, table):
+            self.widened.append(shown)
+            return clean(entry), None
+        self.reasons.append(
+            f"{shown}: the table has type {type_name(table)}, "
+            f"the files have type {type_name(entry)}"
+        )
+        return table, None
+
+    def _map(
+        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str
+    ) -> tuple[DeltaType, DeltaType]:
+        """Go on with the values of two maps: structs in them have the same fields, or none is read.
+
+        deltalake fails on other fields, or gives the values of one for those of another.
+        """
+        if same_fields(table["valueType"], entry["valueType"]):
+            return self._inside(table, hidden, entry, shown, "valueType", "valueContainsNull")
+        self.reasons.append(
+            f"{shown}: the table has type {type_name(table)}, the files have type "
+            f"{type_name(entry)}; structs inside a map must have the same fields in every file, "
+            "because deltalake does not match them by name"
+        )
+        return table, None
+
+    def _inside(
+        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *keys: str
+    ) -> tuple[DeltaType, DeltaType]:
+        """Go on with the elements of two lists, or the values of two maps."""
+        inner, nullable = keys
+        kind, rest = self.kind(
+            table[inner], hidden and hidden[inner], entry[inner], f"{shown}[]", fixed=False
+        )
+        may = table[nullable]
+        if entry[nullable] and not may:
+            may = self._may_relax(
+                shown,
+                f"{shown}: type {type_name(entry)} may hold nulls in the files, "
+                "the table allows none",
+            )
+        after = {**table, inner: kind, nullable: may}
+        return after, None if rest is None else {**table, inner: rest}
+
+    def _reads(self, table: DeltaType, entry: DeltaType) -> bool:
+        same = clean(table) == clean(entry)
+        return same or (self.mode is not Evolution.STRICT and reads(table, entry))
+
+
+def reads(table: DeltaType, file: DeltaType) -> bool:
+    """Say whether every reader reads a file's plain type as the table's."""
+    if not isinstance(table, str) or not isinstance(file, str):
+        return False
+    ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(file)
+    if ours and theirs:
+        return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
+    return table == file or file in READ_AS.get(table, ())
+
+
+def _dropped(table: Table) -> DeltaSchema | None:
+    """Read what the table remembers of dropped columns; None where it cannot be read."""
+    text = table.configuration.get(DROPPED_PROPERTY)
+    if text is None:
+        return struct_of(())
+    try:
+        found = json.loads(text)
+        by_name(found)
+    except (ValueError, TypeError, KeyError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _remembering(table: Table, hidden: DeltaSchema) -> dict[str, str]:
+    others = {name: text for name, text in table.configuration.items() if name != DROPPED_PROPERTY}
+    if not hidden["fields"]:
+        return others
+    text = json.dumps(hidden, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return {**others, DROPPED_PROPERTY: text}
+
+
+def _hide(mine: DeltaField, ghost: DeltaField | None) -> DeltaField:
+    """Remember a field that the schema no longer shows, with what was hidden in it before."""
+    kind = clean(mine["type"])
+    return {
+        "name": mine["name"],
+        "type": kind if ghost is None else _united(kind, ghost["type"]),
+        "nullable": True,
+        "metadata": {},
+    }
+
+
+def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
+    """Put the hidden fields of a nested type back beside the shown ones."""
+    match kind_of(shown):
+        case "struct":
+            both = {**by_name(shown)}
+            for name, one in by_name(hidden).items():
+                mine = both.get(name)
+                both[name] = (
+                    one if mine is None else {**mine, "type": _united(mine["type"], one["type"])}
+                )
+            return struct_of(both.values())
+        case "array":
+            inner = _united(shown["elementType"], hidden["elementType"])
+            return {**shown, "elementType": inner}
+        case "map":
+            return {**shown, "valueType": _united(shown["valueType"], hidden["valueType"])}
+    return shown
+
+
+def _ghost(name: str, hidden: DeltaType) -> DeltaField | None:
+    if hidden is None:
+        return None
+    return {"name": name, "type": clean(hidden), "nullable": True, "metadata": {}}
+
+
+def _listing(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if names else "nothing"
