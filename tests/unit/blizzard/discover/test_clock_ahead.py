@@ -30,7 +30,7 @@ from tests.support.builders import (
     source_settings,
 )
 from tests.support.writers import claim
-from tests.unit.blizzard.test_discovery import look, taken
+from tests.unit.blizzard.discover.test_filter import look, taken
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)

@@ -17,7 +17,7 @@ from blizzard.worker.parquet import RollingWriter, batch_cost
 from lakebed.partition import Template
 from lakebed.schema import Field, FieldType, Schema
 from tests.support.builders import Hands
-from tests.unit.blizzard.test_writer import open_files
+from tests.unit.blizzard.worker.test_parquet import open_files
 
 DECLARED = Schema(
     (

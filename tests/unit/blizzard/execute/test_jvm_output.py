@@ -13,7 +13,7 @@ from blizzard.execute.spark.session import QUIET, did_not_start
 from blizzard.service import SPARK_SAID
 from lakebed.errors import ConfigInvalid
 from lakebed.telemetry.events import Level
-from tests.unit.blizzard.test_settings_are_obeyed import written
+from tests.unit.blizzard.config.test_settings_are_obeyed import written
 
 NOISE, WARNING, ERROR = Severity.NOISE, Severity.WARNING, Severity.ERROR
 

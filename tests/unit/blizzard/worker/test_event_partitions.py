@@ -25,7 +25,7 @@ from lakebed.telemetry.measures import Count
 from tests.support import builders
 from tests.support.builders import Bench, listed, ndjson, pipeline_settings, put, unit
 from tests.support.stores import RefusesUploads
-from tests.unit.blizzard.test_worker import BAD, With
+from tests.unit.blizzard.worker.test_unit import BAD, With
 
 DECLARED = Schema(
     (
@@ -278,7 +278,7 @@ print(json.dumps({
 def measured(folder: Path, partitions: int) -> dict[str, int]:
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(folder), str(partitions)],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         capture_output=True,
         text=True,
         check=True,

@@ -113,7 +113,7 @@ def test_a_spark_that_died_is_started_again_by_the_next_batch(tmp_path: Path) ->
     ended = subprocess.run(
         [sys.executable, "-c", RUN_WITHOUT_THE_JVM, str(tmp_path)],
         check=False,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
     )

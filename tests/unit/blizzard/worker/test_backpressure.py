@@ -55,7 +55,7 @@ print(json.dumps(told))
 def stalled_run(folder: Path, count: int) -> dict[str, int]:
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(folder), str(count)],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         capture_output=True,
         text=True,
         check=True,
