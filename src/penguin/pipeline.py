@@ -14,13 +14,13 @@ from lakebed.storage.create_only import probe
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader, Store, local_path
 from lakebed.telemetry.events import Emit
-from penguin.announcer import Crier
-from penguin.backlog.look import Sight, look
+from penguin.announcer import Announcer
+from penguin.backlog.look import TableView, look
 from penguin.backlog.pending_metas import Pending, delete_metas
 from penguin.backlog.redo_conflicts import discarded, given_up
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
-from penguin.delta.log_cache import Memory
-from penguin.delta.maintenance import Upkeep
+from penguin.delta.log_cache import LogCache
+from penguin.delta.maintenance import Maintenance
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, LogReader, Snapshot
 from penguin.delta.unused import is_unused
@@ -35,7 +35,7 @@ from penguin.events import (
 )
 from penguin.foreign.ignored import why_ignored
 from penguin.foreign.listing import unnamed
-from penguin.foreign.search import Found, Search
+from penguin.foreign.search import ForeignFiles, Search
 from penguin.held import HeldFile, releasable
 from penguin.model.commit import (
     Backlog,
@@ -48,7 +48,7 @@ from penguin.model.commit import (
 )
 from penguin.model.errors import CommitFailed
 from penguin.model.foreign_file import LeftOut
-from penguin.model.overtaken import Overtaken
+from penguin.model.repeated_conflicts import RepeatedConflicts
 from penguin.model.retention import Danger
 from penguin.model.settings import TableSettings
 from penguin.plan.draft import draft_commit, join_others
@@ -77,7 +77,7 @@ class Explanation:
     """The files that are set aside now."""
     discarded: tuple[HeldFile, ...] = ()
     """The files that were given up, and whose sources were not read again."""
-    others: Found = field(default_factory=Found)
+    others: ForeignFiles = field(default_factory=ForeignFiles)
     """What was found of other programs' files."""
     left_out: tuple[LeftOut, ...] = ()
     """Those of them that are not committed."""
@@ -139,39 +139,37 @@ def explain(
     bound = sys.maxsize if everything else settings.max_files_per_commit
     clock = clock or Clock()
     search = Search(settings=settings, clock=clock)
-    sight = look(
+    view = look(
         replace(settings, max_files_per_commit=bound), store, LogReader(store), search=search
     )
-    facts = None if sight.table is None else sight.table.facts
+    facts = None if view.table is None else view.table.facts
     planned = draft_commit(
         settings,
         facts,
-        sight.backlogs,
+        view.backlogs,
         store,
-        _may_go_in(store, sight, sight.aside.held),
-        transactions=sight.transactions,
+        _may_go_in(store, view, view.held_files.held),
+        transactions=view.transactions,
         unused=_unused(store, facts),
     )
     joined = join_others(
-        settings, facts, planned.commit, sight.others, store, unused=_unused(store, facts)
+        settings, facts, planned.commit, view.others, store, unused=_unused(store, facts)
     )
-    left_out = (*sight.others.left_out, *joined.left_out)
+    left_out = (*view.others.left_out, *joined.left_out)
     return Explanation(
-        version=None if sight.table is None else sight.table.version,
+        version=None if view.table is None else view.table.version,
         planned=Planned(
             commit=joined.commit,
-            stopped=(*sight.stopped, *planned.stopped),
-            waiting=(*sight.waiting, *planned.waiting),
+            stopped=(*view.stopped, *planned.stopped),
+            waiting=(*view.waiting, *planned.waiting),
         ),
-        backlogs=sight.backlogs,
-        held=sight.aside.held,
-        discarded=discarded(store, sight.transactions) if everything else (),
-        others=sight.others,
+        backlogs=view.backlogs,
+        held=view.held_files.held,
+        discarded=discarded(store, view.transactions) if everything else (),
+        others=view.others,
         left_out=left_out,
-        danger=sight.danger(left_out, clock.now()),
-        ignored_for=(
-            None if sight.searched else why_ignored(sight.handoff, declared=sight.declared)
-        ),
+        danger=view.danger(left_out, clock.now()),
+        ignored_for=(None if view.searched else why_ignored(view.handoff, declared=view.declared)),
     )
 
 
@@ -183,12 +181,12 @@ class TableRun:
     emit: Emit
     clock: Clock
     open_store: Callable[[], Store | None]
-    open_log: Callable[[Store, Memory], Log] = Log
+    open_log: Callable[[Store, LogCache], Log] = Log
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
     held: tuple[HeldFile, ...] = ()
     """The files that the last look found set aside."""
-    _memory: Memory = field(default_factory=Memory)
+    _log_cache: LogCache = field(default_factory=LogCache)
     _metas: Documents[Pending] = field(default_factory=Documents)
     _held: Documents[HeldMeta] = field(default_factory=Documents)
     _protocol: int | None = None
@@ -196,16 +194,16 @@ class TableRun:
     """The table's shape, and the held files that were tried by it: their names, since when held."""
     _probed: bool = False
     _search: Search | None = None
-    _overtaken: Overtaken = field(default_factory=Overtaken)
+    _conflicts: RepeatedConflicts = field(default_factory=RepeatedConflicts)
     _on_disk: OnDisk = field(default_factory=OnDisk)
     _unnamed: bool = False
     """Whether files of blizzard's that nobody names have been told of."""
-    _crier: Crier = field(init=False)
-    _upkeep: Upkeep = field(init=False)
+    _announcer: Announcer = field(init=False)
+    _maintenance: Maintenance = field(init=False)
 
     def __post_init__(self) -> None:
-        self._crier = Crier(table=self.settings.name, emit=self.emit, clock=self.clock)
-        self._upkeep = Upkeep(
+        self._announcer = Announcer(table=self.settings.name, emit=self.emit, clock=self.clock)
+        self._maintenance = Maintenance(
             table=self.settings.name,
             checkpoint_interval=self.settings.checkpoint_interval,
             emit=self.emit,
@@ -216,12 +214,12 @@ class TableRun:
     @property
     def stopped(self) -> Mapping[str, Stopped]:
         """Give the pipelines that cannot go on."""
-        return self._crier.stopped
+        return self._announcer.stopped
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
         """Give the entries that are not handed off yet."""
-        return self._crier.waiting
+        return self._announcer.waiting
 
     def step(self) -> bool:
         """Make the next commit, if there is one, and say whether there was work.
@@ -233,11 +231,11 @@ class TableRun:
         if store is None:
             self._wait()
             return False
-        log = self.open_log(store, self._memory)
+        log = self.open_log(store, self._log_cache)
         search = self._search = self._search or Search(
-            settings=self.settings, clock=self.clock, looked=self._crier.looked
+            settings=self.settings, clock=self.clock, looked=self._announcer.looked
         )
-        sight = look(
+        view = look(
             self.settings,
             store,
             log,
@@ -246,62 +244,62 @@ class TableRun:
             known_protocol=self._protocol,
             search=search,
         )
-        self.held = sight.aside.held
-        self._protocol = sight.protocol
-        self._crier.strays(sight.strays)
-        self._crier.bounds(self.settings, sight)
-        self._name_unnamed(store, sight)
-        self._crier.backlog(sight)
-        if not sight.backlogs and not sight.stopped and sight.others.is_empty:
-            self._crier.left_out(sight.others.left_out)
-            self._crier.watch(sight, sight.others.left_out)
+        self.held = view.held_files.held
+        self._protocol = view.protocol
+        self._announcer.strays(view.strays)
+        self._announcer.bounds(self.settings, view)
+        self._name_unnamed(store, view)
+        self._announcer.backlog(view)
+        if not view.backlogs and not view.stopped and view.others.is_empty:
+            self._announcer.left_out(view.others.left_out)
+            self._announcer.watch(view, view.others.left_out)
             self._wait()
             return False
-        table = sight.table
-        self._tidy(store, sight)
+        table = view.table
+        self._tidy(store, view)
         if table is not None:
             self.totals.version = table.version
-        untried = _may_go_in(store, sight, self._untried(sight))
+        untried = _may_go_in(store, view, self._untried(view))
         facts = None if table is None else table.facts
         planned = draft_commit(
             self.settings,
             facts,
-            sight.backlogs,
+            view.backlogs,
             store,
             untried,
-            transactions=sight.transactions,
+            transactions=view.transactions,
             unused=_unused(store, facts),
-            looked=self._crier.looked,
+            looked=self._announcer.looked,
         )
-        self._crier.halts((*sight.stopped, *planned.stopped))
-        self._crier.waits((*sight.waiting, *planned.waiting))
+        self._announcer.halts((*view.stopped, *planned.stopped))
+        self._announcer.waits((*view.waiting, *planned.waiting))
         joined = join_others(
-            self.settings, facts, planned.commit, sight.others, store, unused=_unused(store, facts)
+            self.settings, facts, planned.commit, view.others, store, unused=_unused(store, facts)
         )
         search.refuse(joined.left_out, facts)
-        left_out = (*sight.others.left_out, *joined.left_out)
-        self._crier.left_out(left_out)
+        left_out = (*view.others.left_out, *joined.left_out)
+        self._announcer.left_out(left_out)
         if _is_unsettled(planned.commit, untried, self.settings.max_files_per_commit):
             self._judged = (None, frozenset())
         if joined.commit is not None:
             self._probe(store, table)
         worked = joined.commit is not None and self._commit(joined.commit, log, store, table)
         # Files that do not fit have used up a commit's worth of reading: others come next.
-        worked = worked or bool(joined.left_out and sight.others.more)
+        worked = worked or bool(joined.left_out and view.others.more)
         if self.totals.version is not None:
-            self._upkeep.see_to(log, store, self.totals.version)
+            self._maintenance.see_to(log, store, self.totals.version)
         if not worked:
-            self._crier.watch(sight, left_out)
+            self._announcer.watch(view, left_out)
             for stopped in self.stopped.values():
                 if stopped.error.retryable:
                     raise stopped.error
         return worked
 
-    def _untried(self, sight: Sight) -> tuple[HeldFile, ...]:
+    def _untried(self, view: TableView) -> tuple[HeldFile, ...]:
         """Give the held files that are worth a look: new ones, or all where the table changed."""
-        shape = None if sight.table is None else sight.table.facts.shape()
+        shape = None if view.table is None else view.table.facts.shape()
         known_shape, tried = self._judged
-        held = {(one.name, one.meta.held_at): one for one in sight.aside.held}
+        held = {(one.name, one.meta.held_at): one for one in view.held_files.held}
         self._judged = (shape, frozenset(held))
         return tuple(one for key, one in held.items() if shape != known_shape or key not in tried)
 
@@ -313,29 +311,29 @@ class TableRun:
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
 
-    def _name_unnamed(self, store: Store, sight: Sight) -> None:
+    def _name_unnamed(self, store: Store, view: TableView) -> None:
         """Tell of files of blizzard's that no entry names, once: a dead attempt left them."""
-        if self._unnamed or not sight.others.ours or sight.stopped:
+        if self._unnamed or not view.others.ours or view.stopped:
             return
         self._unnamed = True
-        left = sorted(unnamed(store, sight.others.ours))
+        left = sorted(unnamed(store, view.others.ours))
         if left:
             self.emit(
                 FilesUnnamed(table=self.settings.name, files=len(left), some=tuple(left[:FEW]))
             )
 
-    def _tidy(self, store: Store, sight: Sight) -> None:
+    def _tidy(self, store: Store, view: TableView) -> None:
         """Make up for what a crash right after a commit left: receipts unwritten, metas in place.
 
         The log is put on disk first. Whoever made that commit may have died before he did, or may
         never do it, and after a power cut nothing else would tell of the files.
         """
-        done = (*sight.settled, *sight.aside.stale, *sight.others.settled)
-        overdue = [one for one in sight.backlogs if one.overdue_receipt is not None]
-        if sight.table is not None and (done or overdue):
-            self._on_disk.up_to(store, sight.table.version)
+        done = (*view.settled, *view.held_files.stale, *view.others.settled)
+        overdue = [one for one in view.backlogs if one.overdue_receipt is not None]
+        if view.table is not None and (done or overdue):
+            self._on_disk.up_to(store, view.table.version)
         for backlog in overdue:
-            if backlog.overdue_receipt is not None and sight.table is not None:
+            if backlog.overdue_receipt is not None and view.table is not None:
                 store.replace(receipt(backlog.pipeline), encode(backlog.overdue_receipt))
         delete_metas(store, done)
 
@@ -372,7 +370,7 @@ class TableRun:
                         discarded=len(plan.discarded),
                     )
                 )
-                self._crier.held(plan)
+                self._announcer.held(plan)
                 if plan.others is not None and plan.others.late:
                     late = plan.others.late
                     self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
@@ -385,16 +383,16 @@ class TableRun:
                 return True
             case _:
                 assert_never(outcome)
-        self._overtaken = Overtaken()
+        self._conflicts = RepeatedConflicts()
         return True
 
     def _look_afresh(self, version: int | None) -> None:
         """See that a plan which was overtaken is not made again in the same way, without an end."""
-        self._overtaken = self._overtaken.again(version)
-        if self._overtaken.calls_for_a_fresh_look:
-            self._search, self._memory = None, Memory()
-        if self._overtaken.is_hopeless:
-            self._overtaken = Overtaken()
+        self._conflicts = self._conflicts.again(version)
+        if self._conflicts.calls_for_a_fresh_look:
+            self._search, self._log_cache = None, LogCache()
+        if self._conflicts.is_hopeless:
+            self._conflicts = RepeatedConflicts()
             raise CommitFailed(
                 "the table is not as it was read a moment ago, again and again",
                 table=self.settings.table_uri,
@@ -407,9 +405,11 @@ def _unused(store: Reader, facts: TableFacts | None) -> Callable[[], bool]:
     return lambda: facts is not None and is_unused(store, facts.version or 0)
 
 
-def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:
+def _may_go_in(
+    store: Reader, view: TableView, held: tuple[HeldFile, ...]
+) -> tuple[Releasable, ...]:
     """Find the entries of held files, but those that an entry which waits gives up."""
-    lost = given_up(store, held, sight.transactions)
+    lost = given_up(store, held, view.transactions)
     return releasable(store, tuple(one for one in held if one.name not in lost))
 
 

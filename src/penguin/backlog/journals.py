@@ -32,7 +32,7 @@ from lakebed.layout import (
     receipt,
 )
 from lakebed.storage.store import Reader
-from penguin.backlog.entry_cache import Recent
+from penguin.backlog.entry_cache import EntryCache
 from penguin.model.commit import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.model.errors import JournalBroken, LogRolledBack
 from penguin.model.settings import DiscoverBy
@@ -47,7 +47,7 @@ HANDOFF_OF = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class TablePipelines:
     """The pipelines of a table directory and their receipts, read before the log."""
 
     receipts: Mapping[str, Receipt | None]
@@ -60,16 +60,16 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discovery:
+class JournalBacklogs:
     """What waits, and what cannot go on."""
 
     backlogs: tuple[Backlog, ...]
     stopped: tuple[Stopped, ...]
 
 
-def survey(
+def read_pipelines(
     store: Reader, wish: DiscoverBy = DiscoverBy.AUTO, *, known_protocol: int | None = None
-) -> Survey:
+) -> TablePipelines:
     """List the pipelines, then read the protocol, then the receipts."""
     names = [name for name in pipelines(store.folders(OURS)) if PIPELINE_NAME.fullmatch(name)]
     number, said = read_protocol(store, known_protocol)
@@ -81,7 +81,7 @@ def survey(
             receipts[name] = _read_receipt(store, name)
         except LakeError as error:
             stopped.append(Stopped(pipeline=name, error=error))
-    return Survey(
+    return TablePipelines(
         receipts=receipts,
         handoff=handoff,
         declared=said is not None,
@@ -129,8 +129,8 @@ def read_protocol(
 
 
 def read_journals(
-    store: Reader, found: Survey, transactions: Transactions, *, max_files: int
-) -> Discovery:
+    store: Reader, found: TablePipelines, transactions: Transactions, *, max_files: int
+) -> JournalBacklogs:
     """Read what each pipeline's journal holds past the log, up to a commit's worth of files."""
     backlogs = []
     stopped = list(found.stopped)
@@ -143,10 +143,10 @@ def read_journals(
             continue
         if backlog is not None:
             backlogs.append(backlog)
-    return Discovery(backlogs=tuple(backlogs), stopped=tuple(stopped))
+    return JournalBacklogs(backlogs=tuple(backlogs), stopped=tuple(stopped))
 
 
-_RECENT = Recent()
+_ENTRIES = EntryCache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class _Journal:
         if body is None:
             return None
         where = self.store.describe(path)
-        entry, fingerprint = _RECENT.entry(body, where)
+        entry, fingerprint = _ENTRIES.entry(body, where)
         self._check_place(entry, sequence, where)
         return ReadyEntry(entry=entry, digest=fingerprint, path=where)
 

@@ -8,20 +8,20 @@ from lakebed.documents.entry import Handoff
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader
-from penguin.backlog.journals import Survey, read_journals, survey
+from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.backlog.pending_metas import (
     Metas,
     Pending,
     asked_for,
-    hear,
+    handed_off,
     read_metas,
     settled,
     strays,
 )
 from penguin.delta.table import LogReader, Snapshot
 from penguin.foreign.rules import wait_since
-from penguin.foreign.search import Found, Search
-from penguin.held import Aside, read_held, sort_out
+from penguin.foreign.search import ForeignFiles, Search
+from penguin.held import HeldFiles, read_held, sort_out
 from penguin.model.commit import Backlog, Stopped, Transactions, Waiting
 from penguin.model.foreign_file import LeftOut
 from penguin.model.retention import Danger, danger, instant
@@ -29,7 +29,7 @@ from penguin.model.settings import DiscoverBy, TableSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class TableView:
     """What one look at a table directory shows."""
 
     handoff: Handoff
@@ -44,9 +44,9 @@ class Sight:
     """Metas whose entries are committed."""
     strays: Mapping[str, str] = field(default_factory=dict)
     """Metas that are left alone, each with the reason."""
-    aside: Aside = field(default_factory=Aside)
+    held_files: HeldFiles = field(default_factory=HeldFiles)
     """Files that are held."""
-    others: Found = field(default_factory=Found)
+    others: ForeignFiles = field(default_factory=ForeignFiles)
     """Files that other programs wrote."""
     declared: bool = True
     """Whether blizzard has said how it hands files off."""
@@ -74,7 +74,7 @@ class Sight:
                 yield at
         for told in (
             *(one.since for one in self.waiting),
-            *(one.meta.held_at for one in self.aside.held),
+            *(one.meta.held_at for one in self.held_files.held),
         ):
             if told is not None and (at := instant(told)) is not None:
                 yield at
@@ -89,18 +89,18 @@ def look(
     known_held: Documents[HeldMeta] | None = None,
     known_protocol: int | None = None,
     search: Search | None = None,
-) -> Sight:
+) -> TableView:
     """Read receipts, then the folders and the metas, then the log, then the journals.
 
     Metas are read where they are heard, and at the first look: an earlier hand-off may have left
     some whose entries are committed.
     """
-    found = survey(store, settings.discovery, known_protocol=known_protocol)
+    found = read_pipelines(store, settings.discovery, known_protocol=known_protocol)
     if search is not None and _is_scanned(found, settings):
         search.scan(store, log)
         if not found.declared:
             # The listing came first: what blizzard wrote before it, it has declared by now.
-            found = survey(store, settings.discovery)
+            found = read_pipelines(store, settings.discovery)
             if not _is_scanned(found, settings):
                 search.drop()
     staged = found.handoff is Handoff.STAGING
@@ -109,7 +109,7 @@ def look(
     metas = read_metas(store, pending) if staged or hears_others or not pending.asked else {}
     if not found.receipts and not found.stopped and not hears_others:
         left = strays(metas, (), (), hears_others=False)
-        return Sight(
+        return TableView(
             handoff=found.handoff,
             protocol=found.protocol,
             metas=metas,
@@ -124,7 +124,7 @@ def look(
     done = settled(metas, transactions)
     gone = set(done)
     metas = {path: meta for path, meta in metas.items() if path not in gone}
-    sight = Sight(
+    view = TableView(
         handoff=found.handoff,
         protocol=found.protocol,
         table=table,
@@ -133,26 +133,26 @@ def look(
         metas=metas,
         settled=done,
         strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
-        aside=sort_out(held_metas, transactions),
+        held_files=sort_out(held_metas, transactions),
         declared=found.declared,
         searched=search is not None and _is_scanned(found, settings),
     )
     if search is not None and hears_others:
         entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)
         named = frozenset(file.filename for entry in entries for file in entry.files)
-        sight = replace(sight, others=search.find(store, table, asked_for(metas), named=named))
+        view = replace(view, others=search.find(store, table, asked_for(metas), named=named))
     if not staged:
-        return sight
-    heard = hear(store, metas, waiting.backlogs)
+        return view
+    ready = handed_off(store, metas, waiting.backlogs)
     return replace(
-        sight,
-        backlogs=heard.backlogs,
-        stopped=(*waiting.stopped, *heard.stopped),
-        waiting=heard.waiting,
+        view,
+        backlogs=ready.backlogs,
+        stopped=(*waiting.stopped, *ready.stopped),
+        waiting=ready.waiting,
     )
 
 
-def _is_scanned(found: Survey, settings: TableSettings) -> bool:
+def _is_scanned(found: TablePipelines, settings: TableSettings) -> bool:
     """Say whether files are found by looking into the folders: so it is declared, or nothing is."""
     undeclared = not found.declared and settings.discovery is DiscoverBy.AUTO
     return found.handoff is Handoff.DIRECT or undeclared

@@ -201,7 +201,7 @@ def test_health_and_metrics_tell_of_it_until_the_file_is_in(table):
         seconds=table.hands.seconds,
     ) as emit:
         penguin = table.penguin()
-        penguin.run.emit = penguin.run._crier.emit = emit
+        penguin.run.emit = penguin.run._announcer.emit = emit
         penguin.drain()
         status, document = pages.health()
         (told,) = document["tables"]["events"]["stopped"].values()
