@@ -54,11 +54,11 @@ class Announcer:
         self.emit(
             BacklogSeen(
                 table=self.table,
-                version=None if view.table is None else view.table.version,
+                version=view.version,
                 entries=len(waiting),
                 files=sum(len(entry.files) for entry in waiting),
                 oldest=min(journaled, default=None),
-                held=Counter(one.meta.code for one in view.held_files.held),
+                held=Counter(file.meta.code for file in view.held),
             )
         )
         others = view.others

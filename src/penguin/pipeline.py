@@ -1,9 +1,8 @@
-"""One table's step: discover, plan, commit, upkeep. `explain` stops after the plan."""
+"""One table's step: look, propose, commit, maintain. `explain` stops after the proposal."""
 
-import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from lakebed.clock import Clock
@@ -17,13 +16,11 @@ from lakebed.telemetry.events import Emit
 from penguin.announcer import Announcer
 from penguin.backlog.look import TableView, look
 from penguin.backlog.pending_metas import Pending, delete_metas
-from penguin.backlog.redo_conflicts import discarded, given_up
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.log_cache import LogCache
 from penguin.delta.maintenance import Maintenance
 from penguin.delta.on_disk import OnDisk
-from penguin.delta.table import Log, LogReader, Snapshot
-from penguin.delta.unused import is_unused
+from penguin.delta.table import Log, Snapshot
 from penguin.events import (
     FEW,
     CommittedByOther,
@@ -33,25 +30,18 @@ from penguin.events import (
     PlanSuperseded,
     TableWaiting,
 )
-from penguin.foreign.ignored import why_ignored
 from penguin.foreign.listing import unnamed
-from penguin.foreign.search import ForeignFiles, Search
-from penguin.held import HeldFile, releasable
+from penguin.foreign.search import Search
+from penguin.held import HeldFile
 from penguin.model.commit import (
-    Backlog,
     CommitPlan,
-    Planned,
-    Releasable,
     Stopped,
-    TableFacts,
     Waiting,
 )
 from penguin.model.errors import CommitFailed
-from penguin.model.foreign_file import LeftOut
 from penguin.model.repeated_conflicts import RepeatedConflicts
-from penguin.model.retention import Danger
 from penguin.model.settings import TableSettings
-from penguin.plan.draft import draft_commit, join_others
+from penguin.proposal import propose
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,28 +55,6 @@ class Totals:
     rows: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """What the next commit would do, or why it would not."""
-
-    version: int | None
-    planned: Planned
-    backlogs: tuple[Backlog, ...] = ()
-    """All that was read of the journals, also what the next commit leaves for later."""
-    held: tuple[HeldFile, ...] = ()
-    """The files that are set aside now."""
-    discarded: tuple[HeldFile, ...] = ()
-    """The files that were given up, and whose sources were not read again."""
-    others: ForeignFiles = field(default_factory=ForeignFiles)
-    """What was found of other programs' files."""
-    left_out: tuple[LeftOut, ...] = ()
-    """Those of them that are not committed."""
-    danger: Danger | None = None
-    """Files have waited for so long that a VACUUM comes near."""
-    ignored_for: str | None = None
-    """Why files of other programs are not searched for; None where they are."""
-
-
 def commit_table(
     settings: TableSettings,
     store: Store,
@@ -95,7 +63,7 @@ def commit_table(
     *,
     pipeline: str | None = None,
 ) -> int:
-    """Commit everything that waits for one table, and give the number of commits.
+    """Commit everything that waits for one table, and return how many commits that took.
 
     A pipeline that cannot go on is raised after the others are done: the one that is named, or
     any where none is.
@@ -123,54 +91,6 @@ def open_store(settings: TableSettings) -> Store | None:
 def open_reader(settings: TableSettings) -> Reader | None:
     """Open a table's directory to look only."""
     return Reader(settings.table_uri, settings.storage_options) if _is_there(settings) else None
-
-
-def explain(
-    settings: TableSettings,
-    store: Reader,
-    *,
-    everything: bool = False,
-    clock: Clock | None = None,
-) -> Explanation:
-    """Say what the next commit would do. What it is handed cannot write.
-
-    With `everything` the journals are read to their ends, not only up to a commit's worth.
-    """
-    bound = sys.maxsize if everything else settings.max_files_per_commit
-    clock = clock or Clock()
-    search = Search(settings=settings, clock=clock)
-    view = look(
-        replace(settings, max_files_per_commit=bound), store, LogReader(store), search=search
-    )
-    facts = None if view.table is None else view.table.facts
-    planned = draft_commit(
-        settings,
-        facts,
-        view.backlogs,
-        store,
-        _may_go_in(store, view, view.held_files.held),
-        transactions=view.transactions,
-        unused=_unused(store, facts),
-    )
-    joined = join_others(
-        settings, facts, planned.commit, view.others, store, unused=_unused(store, facts)
-    )
-    left_out = (*view.others.left_out, *joined.left_out)
-    return Explanation(
-        version=None if view.table is None else view.table.version,
-        planned=Planned(
-            commit=joined.commit,
-            stopped=(*view.stopped, *planned.stopped),
-            waiting=(*view.waiting, *planned.waiting),
-        ),
-        backlogs=view.backlogs,
-        held=view.held_files.held,
-        discarded=discarded(store, view.transactions) if everything else (),
-        others=view.others,
-        left_out=left_out,
-        danger=view.danger(left_out, clock.now()),
-        ignored_for=(None if view.searched else why_ignored(view.handoff, declared=view.declared)),
-    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -213,16 +133,16 @@ class TableRun:
 
     @property
     def stopped(self) -> Mapping[str, Stopped]:
-        """Give the pipelines that cannot go on."""
+        """Return the pipelines that cannot go on."""
         return self._announcer.stopped
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
-        """Give the entries that are not handed off yet."""
+        """Return the entries that are not handed off yet."""
         return self._announcer.waiting
 
     def step(self) -> bool:
-        """Make the next commit, if there is one, and say whether there was work.
+        """Make the next commit, if there is one, and return whether there was work.
 
         A pipeline that cannot go on is named and left; the others are committed. An error of it
         that time may mend is raised once there is nothing else to do.
@@ -244,68 +164,59 @@ class TableRun:
             known_protocol=self._protocol,
             search=search,
         )
-        self.held = view.held_files.held
+        self.held = view.held
         self._protocol = view.protocol
         self._announcer.strays(view.strays)
         self._announcer.bounds(self.settings, view)
         self._name_unnamed(store, view)
         self._announcer.backlog(view)
-        if not view.backlogs and not view.stopped and view.others.is_empty:
+        if view.is_idle:
             self._announcer.left_out(view.others.left_out)
             self._announcer.watch(view, view.others.left_out)
             self._wait()
             return False
-        table = view.table
         self._tidy(store, view)
-        if table is not None:
-            self.totals.version = table.version
-        untried = _may_go_in(store, view, self._untried(view))
-        facts = None if table is None else table.facts
-        planned = draft_commit(
+        if view.version is not None:
+            self.totals.version = view.version
+        proposal = propose(
             self.settings,
-            facts,
-            view.backlogs,
             store,
-            untried,
-            transactions=view.transactions,
-            unused=_unused(store, facts),
+            view,
+            retry=self._untried(view),
             looked=self._announcer.looked,
         )
-        self._announcer.halts((*view.stopped, *planned.stopped))
-        self._announcer.waits((*view.waiting, *planned.waiting))
-        joined = join_others(
-            self.settings, facts, planned.commit, view.others, store, unused=_unused(store, facts)
-        )
-        search.refuse(joined.left_out, facts)
-        left_out = (*view.others.left_out, *joined.left_out)
-        self._announcer.left_out(left_out)
-        if _is_unsettled(planned.commit, untried, self.settings.max_files_per_commit):
+        self._announcer.halts(proposal.stopped)
+        self._announcer.waits(proposal.waiting)
+        search.refuse(proposal.unfit, view.facts)
+        self._announcer.left_out(proposal.left_out)
+        if proposal.is_unsettled(self.settings.max_files_per_commit):
             self._judged = (None, frozenset())
-        if joined.commit is not None:
-            self._probe(store, table)
-        worked = joined.commit is not None and self._commit(joined.commit, log, store, table)
+        worked = False
+        if proposal.commit is not None:
+            self._probe(store, view.version)
+            worked = self._commit(proposal.commit, log, store, view.table)
         # Files that do not fit have used up a commit's worth of reading: others come next.
-        worked = worked or bool(joined.left_out and view.others.more)
+        worked = worked or bool(proposal.unfit and view.others.more)
         if self.totals.version is not None:
             self._maintenance.see_to(log, store, self.totals.version)
         if not worked:
-            self._announcer.watch(view, left_out)
+            self._announcer.watch(view, proposal.left_out)
             for stopped in self.stopped.values():
                 if stopped.error.retryable:
                     raise stopped.error
         return worked
 
     def _untried(self, view: TableView) -> tuple[HeldFile, ...]:
-        """Give the held files that are worth a look: new ones, or all where the table changed."""
-        shape = None if view.table is None else view.table.facts.shape()
+        """Return the held files that are worth a look: new ones, or all where the table changed."""
+        shape = None if view.facts is None else view.facts.shape()
         known_shape, tried = self._judged
-        held = {(one.name, one.meta.held_at): one for one in view.held_files.held}
+        held = {(file.name, file.meta.held_at): file for file in view.held}
         self._judged = (shape, frozenset(held))
-        return tuple(one for key, one in held.items() if shape != known_shape or key not in tried)
+        return tuple(file for key, file in held.items() if shape != known_shape or key not in tried)
 
-    def _probe(self, store: Store, table: Snapshot | None) -> None:
+    def _probe(self, store: Store, version: int | None) -> None:
         """Before the first commit see that the store refuses to write a version twice."""
-        last = [] if table is None else [log_version(table.version)]
+        last = [] if version is None else [log_version(version)]
         self._probed = self._probed or any(probe(store, path) for path in (*last, protocol(1)))
 
     def _wait(self) -> None:
@@ -329,12 +240,15 @@ class TableRun:
         never do it, and after a power cut nothing else would tell of the files.
         """
         done = (*view.settled, *view.held_files.stale, *view.others.settled)
-        overdue = [one for one in view.backlogs if one.overdue_receipt is not None]
-        if view.table is not None and (done or overdue):
-            self._on_disk.up_to(store, view.table.version)
-        for backlog in overdue:
-            if backlog.overdue_receipt is not None and view.table is not None:
-                store.replace(receipt(backlog.pipeline), encode(backlog.overdue_receipt))
+        overdue = [
+            (backlog.pipeline, backlog.overdue_receipt)
+            for backlog in view.backlogs
+            if backlog.overdue_receipt is not None
+        ]
+        if view.version is not None and (done or overdue):
+            self._on_disk.up_to(store, view.version)
+            for pipeline, overdue_receipt in overdue:
+                store.replace(receipt(pipeline), encode(overdue_receipt))
         delete_metas(store, done)
 
     def _commit(
@@ -398,27 +312,6 @@ class TableRun:
                 table=self.settings.table_uri,
                 version=version,
             )
-
-
-def _unused(store: Reader, facts: TableFacts | None) -> Callable[[], bool]:
-    """Return how to ask whether a table never had a row; the log is read when it is asked."""
-    return lambda: facts is not None and is_unused(store, facts.version or 0)
-
-
-def _may_go_in(
-    store: Reader, view: TableView, held: tuple[HeldFile, ...]
-) -> tuple[Releasable, ...]:
-    """Find the entries of held files, but those that an entry which waits gives up."""
-    lost = given_up(store, held, view.transactions)
-    return releasable(store, tuple(one for one in held if one.name not in lost))
-
-
-def _is_unsettled(commit: CommitPlan | None, tried: tuple[Releasable, ...], max_files: int) -> bool:
-    """Say whether held files must be tried again: a commit may fail, or be too full for some."""
-    return commit is not None and (
-        bool(commit.released)
-        or any(len(commit.adds) + len(unit.files) > max_files for unit in tried)
-    )
 
 
 def _is_there(settings: TableSettings) -> bool:

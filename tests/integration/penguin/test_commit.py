@@ -24,8 +24,9 @@ from penguin.events import (
     EntriesCommitted,
     FilesLookedAt,
 )
+from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
-from penguin.pipeline import commit_table, explain
+from penguin.pipeline import commit_table
 from tests.support.tables import EVENTS, Penguin, TableDirectory, next_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -398,9 +399,9 @@ def test_a_dry_run_writes_nothing_and_is_handed_nothing_that_could(table):
     table.journal().batch(rows_of(1, 2))
     before = sorted(table.root.rglob("*"))
     found = explain(table.settings(), Reader(str(table.root), StorageOptions()))
-    assert found.version is None
-    assert found.planned.commit is not None
-    assert found.planned.commit.rows == 2
+    assert found.view.version is None
+    assert found.proposal.commit is not None
+    assert found.proposal.commit.rows == 2
     assert sorted(table.root.rglob("*")) == before
 
 

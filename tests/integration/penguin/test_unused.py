@@ -94,7 +94,7 @@ def test_held_files_of_a_table_without_rows_go_in_at_the_next_start(table):
     correct(journal).batch(rows_of(1))
     frozen = Penguin(table)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penguin.pipeline.is_unused", lambda *_arguments: False)
+        patch.setattr("penguin.proposal.is_unused", lambda *_arguments: False)
         frozen.drain()
     assert len(frozen.held) == 1
     Penguin(table).drain()
