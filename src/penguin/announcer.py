@@ -10,18 +10,17 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.pending_meta import EntryName
 from lakebed.telemetry.events import Emit, code_of
 from penguin.backlog.look import TableView
-from penguin.events import (
-    BacklogSeen,
-    EntryNotHandedOff,
-    FilesHeld,
+from penguin.events.backlog import BacklogSeen, EntryNotHandedOff, FilesLookedAt, MetasLeftAlone
+from penguin.events.commits import FilesHeld
+from penguin.events.foreign_files import (
     FilesLeftOut,
-    FilesLookedAt,
     FilesPassedOver,
+    FilterBoundsOthersOnly,
+    OthersSeen,
+)
+from penguin.events.health import (
     FilesWaitNoLonger,
     FilesWaitTooLong,
-    FilterBoundsOthersOnly,
-    MetasLeftAlone,
-    OthersSeen,
     PipelineMended,
     PipelineStopped,
 )

@@ -21,15 +21,10 @@ from penguin.delta.log_cache import LogCache
 from penguin.delta.maintenance import Maintenance
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Snapshot
-from penguin.events import (
-    FEW,
-    CommittedByOther,
-    EntriesCommitted,
-    FilesUnnamed,
-    LateFilesCommitted,
-    PlanSuperseded,
-    TableWaiting,
-)
+from penguin.events.backlog import FilesUnnamed, TableWaiting
+from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded
+from penguin.events.foreign_files import LateFilesCommitted
+from penguin.events.paths import FEW
 from penguin.foreign.listing import unnamed
 from penguin.foreign.search import Search
 from penguin.held import HeldFile

@@ -24,7 +24,7 @@ from penguin.delta.expiry import (
 from penguin.delta.log_file import is_whole
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
-from penguin.events import (
+from penguin.events.maintenance import (
     CheckpointFailed,
     CheckpointWritten,
     LogCleanedUp,

@@ -18,12 +18,8 @@ from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.delta import preview
 from penguin.delta.table import Log, Table, pipeline_known
-from penguin.events import (
-    BacklogSeen,
-    CommittedByOther,
-    EntriesCommitted,
-    FilesLookedAt,
-)
+from penguin.events.backlog import BacklogSeen, FilesLookedAt
+from penguin.events.commits import CommittedByOther, EntriesCommitted
 from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
 from penguin.pipeline import commit_table

@@ -15,7 +15,8 @@ from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.server import observed
 from penguin.cli.app import app
 from penguin.delta.table import Table
-from penguin.events import FilesLeftOut, FilesWaitNoLonger, FilesWaitTooLong
+from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.health import FilesWaitNoLonger, FilesWaitTooLong
 from penguin.metrics import METRICS
 from penguin.model.errors import CommitFailed
 from penguin.model.retention import RETENTION_PROPERTY

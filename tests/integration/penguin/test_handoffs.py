@@ -11,7 +11,8 @@ from lakebed.layout import data_file, journal_entry, outbox, pending_meta, proto
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Reader
 from penguin.delta.table import Table
-from penguin.events import EntryNotHandedOff, FilesUnnamed, FilterBoundsOthersOnly, MetasLeftAlone
+from penguin.events.backlog import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
+from penguin.events.foreign_files import FilterBoundsOthersOnly
 from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import DiscoverBy

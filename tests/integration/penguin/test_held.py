@@ -18,7 +18,7 @@ from lakebed.storage.store import Store
 from penguin.cli.app import app
 from penguin.committer import NOT_MOVED
 from penguin.delta.table import Log
-from penguin.events import FilesWaitTooLong
+from penguin.events.health import FilesWaitTooLong
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import Evolution
 from penguin.operate.release import HeldFileOperations, NotHeld

@@ -23,7 +23,8 @@ from lakebed.storage.store import Store
 from penguin.committer import Committer
 from penguin.delta import log_files
 from penguin.delta.table import Table
-from penguin.events import FilesLeftOut, PlanSuperseded
+from penguin.events.commits import PlanSuperseded
+from penguin.events.foreign_files import FilesLeftOut
 from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
 from tests.support.foreign import DAY, Directory, Visitor

@@ -12,7 +12,7 @@ from lakebed.schema import Field as Column
 from lakebed.schema import FieldType, Schema
 from penguin.delta.table import Log
 from penguin.delta.unused import is_unused
-from penguin.events import FilesLeftOut
+from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.settings import Evolution
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of

@@ -16,7 +16,7 @@ from lakebed.telemetry.events import Event
 from penguin.delta import maintenance
 from penguin.delta.expiry import find_expired
 from penguin.delta.table import Log, Table
-from penguin.events import (
+from penguin.events.maintenance import (
     CheckpointFailed,
     CheckpointWritten,
     LogCleanedUp,
