@@ -20,7 +20,8 @@ from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.log_cache import LogCache
 from penguin.delta.maintenance import Maintenance
 from penguin.delta.on_disk import OnDisk
-from penguin.delta.table import Log, Snapshot
+from penguin.delta.snapshot import Snapshot
+from penguin.delta.table import Log
 from penguin.events.backlog import FilesUnnamed, TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded
 from penguin.events.foreign_files import LateFilesCommitted

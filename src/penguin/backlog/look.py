@@ -18,7 +18,7 @@ from penguin.backlog.pending_metas import (
     settled,
     strays,
 )
-from penguin.delta.table import LogReader, Snapshot
+from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.rules import wait_since
 from penguin.foreign.search import ForeignFiles, Search
 from penguin.held import HeldFile, HeldFiles, read_held, sort_out

@@ -23,7 +23,7 @@ from lakebed.layout import (
     journal_transaction,
 )
 from lakebed.storage.store import Reader
-from penguin.delta.table import Snapshot
+from penguin.delta.snapshot import Snapshot
 from penguin.held import HeldFile, read_held
 from penguin.model.commit import HeldState, Transactions
 

@@ -17,7 +17,8 @@ from lakebed.telemetry.events import Level
 from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.delta import preview
-from penguin.delta.table import Log, Table, pipeline_known
+from penguin.delta.snapshot import pipeline_known
+from penguin.delta.table import Log, Table
 from penguin.events.backlog import BacklogSeen, FilesLookedAt
 from penguin.events.commits import CommittedByOther, EntriesCommitted
 from penguin.inspect.explain import explain
