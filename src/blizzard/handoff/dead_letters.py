@@ -15,7 +15,6 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.journal.state import read_entries
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
@@ -23,6 +22,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord, Stage
 from lakebed.errors import DocumentUnreadable, LakeError, ObjectMissing, StoreUnavailable
+from lakebed.journal import JournalReader
 from lakebed.retry import Backoff
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Reader, Store
@@ -245,7 +245,7 @@ def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> Qu
     """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write."""
     sink = sink_location(settings)
     try:
-        entries = [entry for entry, _body in read_entries(open_reader(sink), settings.name)]
+        entries = list(JournalReader(open_reader(sink), settings.name).entries())
     except ObjectMissing:
         entries = []  # The table's folder does not exist yet.
     return read(
