@@ -9,19 +9,18 @@ from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.pending_meta import EntryName
 from lakebed.telemetry.events import Emit, code_of
-from penguin.backlog.look import Sight
-from penguin.events import (
-    BacklogSeen,
-    EntryNotHandedOff,
-    FilesHeld,
+from penguin.backlog.look import TableView
+from penguin.events.backlog import BacklogSeen, EntryNotHandedOff, FilesLookedAt, MetasLeftAlone
+from penguin.events.commits import FilesHeld
+from penguin.events.foreign_files import (
     FilesLeftOut,
-    FilesLookedAt,
     FilesPassedOver,
+    FilterBoundsOthersOnly,
+    OthersSeen,
+)
+from penguin.events.health import (
     FilesWaitNoLonger,
     FilesWaitTooLong,
-    FilterBoundsOthersOnly,
-    MetasLeftAlone,
-    OthersSeen,
     PipelineMended,
     PipelineStopped,
 )
@@ -31,7 +30,7 @@ from penguin.model.settings import TableSettings
 
 
 @dataclass(slots=True, kw_only=True)
-class Crier:
+class Announcer:
     """Remembers what was told of one table."""
 
     table: str
@@ -47,21 +46,21 @@ class Crier:
     _told_bounds: bool = False
     _alarmed: bool = False
 
-    def backlog(self, sight: Sight) -> None:
+    def backlog(self, view: TableView) -> None:
         """Say how much waits, and since when."""
-        waiting = [ready.entry for backlog in sight.backlogs for ready in backlog.entries]
+        waiting = [ready.entry for backlog in view.backlogs for ready in backlog.entries]
         journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
         self.emit(
             BacklogSeen(
                 table=self.table,
-                version=None if sight.table is None else sight.table.version,
+                version=view.version,
                 entries=len(waiting),
                 files=sum(len(entry.files) for entry in waiting),
                 oldest=min(journaled, default=None),
-                held=Counter(one.meta.code for one in sight.aside.held),
+                held=Counter(file.meta.code for file in view.held),
             )
         )
-        others = sight.others
+        others = view.others
         self.emit(
             OthersSeen(
                 table=self.table,
@@ -86,17 +85,17 @@ class Crier:
             )
         self._told_passed_over = now
 
-    def bounds(self, settings: TableSettings, sight: Sight) -> None:
+    def bounds(self, settings: TableSettings, view: TableView) -> None:
         """Say once that a filter of folders leaves out nothing that a journal names."""
         given = {
             "partition_filter": settings.partition_filter is not None,
             "sweep_horizon": settings.sweep_horizon is not None,
-            "file_pattern": settings.file_pattern is not None and not sight.searched,
+            "file_pattern": settings.file_pattern is not None and not view.searched,
         }
         keys = tuple(name for name, is_set in given.items() if is_set)
-        if keys and sight.declared and not self._told_bounds:
+        if keys and view.declared and not self._told_bounds:
             self._told_bounds = True
-            self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=sight.searched))
+            self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=view.searched))
 
     def looked(self, done: int, files: int) -> None:
         """Say how far the look at the next commit's files is."""
@@ -173,9 +172,9 @@ class Crier:
                 )
             )
 
-    def watch(self, sight: Sight, left_out: tuple[LeftOut, ...]) -> None:
+    def watch(self, view: TableView, left_out: tuple[LeftOut, ...]) -> None:
         """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
-        found = sight.danger(left_out, self.clock.now())
+        found = view.danger(left_out, self.clock.now())
         if found is not None and not self._alarmed:
             self.emit(
                 FilesWaitTooLong(
@@ -186,7 +185,7 @@ class Crier:
                 )
             )
         # What waits behind a pipeline that stopped is not in sight.
-        unseen = self._alarmed and bool(sight.stopped)
+        unseen = self._alarmed and bool(view.stopped)
         if found is None and self._alarmed and not unseen:
             self.emit(FilesWaitNoLonger(table=self.table))
         self._alarmed = found is not None or unseen

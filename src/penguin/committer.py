@@ -112,7 +112,7 @@ Outcome = Committed | AlreadyCommitted | Superseded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lacking:
+class MissingFiles:
     """The files of a plan that are not there, or not as they were written."""
 
     gone: Mapping[str, str] = field(default_factory=dict)
@@ -125,7 +125,7 @@ def missing_files(
     store: Reader,
     plan: CommitPlan,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
-) -> Lacking:
+) -> MissingFiles:
     """Look at every file of a plan. What an entry that is not moved yet lacks may still come.
 
     An entry whose files are set aside is waited for, too: blizzard moves nothing of one that is
@@ -152,7 +152,7 @@ def missing_files(
     for one, why in waited_for:
         if why == NOT_MOVED:
             unmoved[one.pipeline] = min(one.sequence, unmoved.get(one.pipeline, one.sequence))
-    return Lacking(
+    return MissingFiles(
         gone={
             str(add.path): why
             for add, why in found

@@ -33,7 +33,7 @@ from lakebed.layout import (
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader, Store
 from lakebed.storage.tolerant import objects
-from penguin.model.commit import Fate, Hold, HoldCode, ReadyEntry, Releasable, Transactions
+from penguin.model.commit import HeldState, Hold, HoldCode, ReadyEntry, Releasable, Transactions
 
 CONCURRENT = 16
 
@@ -55,7 +55,7 @@ class HeldFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
+class HeldFiles:
     """The files that are held, and the metas that mean nothing any more."""
 
     held: tuple[HeldFile, ...] = ()
@@ -129,20 +129,20 @@ def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:
     )
 
 
-def sort_out(metas: HeldMetas, transactions: Transactions) -> Aside:
+def sort_out(metas: HeldMetas, transactions: Transactions) -> HeldFiles:
     """Say by the marks in the log what each meta means. Pure."""
     held: list[HeldFile] = []
     stale: list[str] = []
     for path, meta in sorted(metas.items()):
         match transactions(held_transaction(file_name(meta.filename))):
-            case Fate.HELD:
+            case HeldState.HELD:
                 held.append(HeldFile(meta=meta, path=path))
             case None:
                 if _is_settled(meta, transactions):
                     stale.append(path)
             case _:
                 stale.append(path)
-    return Aside(held=tuple(held), stale=tuple(stale))
+    return HeldFiles(held=tuple(held), stale=tuple(stale))
 
 
 def _is_settled(meta: HeldMeta, transactions: Transactions) -> bool:

@@ -1,9 +1,8 @@
-"""One table's step: discover, plan, commit, upkeep. `explain` stops after the plan."""
+"""One table's step: look, propose, commit, maintain. `explain` stops after the proposal."""
 
-import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from lakebed.clock import Clock
@@ -14,44 +13,30 @@ from lakebed.storage.create_only import probe
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader, Store, local_path
 from lakebed.telemetry.events import Emit
-from penguin.announcer import Crier
-from penguin.backlog.look import Sight, look
+from penguin.announcer import Announcer
+from penguin.backlog.look import TableView, look
 from penguin.backlog.pending_metas import Pending, delete_metas
-from penguin.backlog.redo_conflicts import discarded, given_up
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
-from penguin.delta.log_cache import Memory
-from penguin.delta.maintenance import Upkeep
+from penguin.delta.log_cache import LogCache
+from penguin.delta.maintenance import Maintenance
 from penguin.delta.on_disk import OnDisk
-from penguin.delta.table import Log, LogReader, Snapshot
-from penguin.delta.unused import is_unused
-from penguin.events import (
-    FEW,
-    CommittedByOther,
-    EntriesCommitted,
-    FilesUnnamed,
-    LateFilesCommitted,
-    PlanSuperseded,
-    TableWaiting,
-)
-from penguin.foreign.ignored import why_ignored
+from penguin.delta.table import Log, Snapshot
+from penguin.events.backlog import FilesUnnamed, TableWaiting
+from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded
+from penguin.events.foreign_files import LateFilesCommitted
+from penguin.events.paths import FEW
 from penguin.foreign.listing import unnamed
-from penguin.foreign.search import Found, Search
-from penguin.held import HeldFile, releasable
+from penguin.foreign.search import Search
+from penguin.held import HeldFile
 from penguin.model.commit import (
-    Backlog,
     CommitPlan,
-    Planned,
-    Releasable,
     Stopped,
-    TableFacts,
     Waiting,
 )
 from penguin.model.errors import CommitFailed
-from penguin.model.foreign_file import LeftOut
-from penguin.model.overtaken import Overtaken
-from penguin.model.retention import Danger
+from penguin.model.repeated_conflicts import RepeatedConflicts
 from penguin.model.settings import TableSettings
-from penguin.plan.draft import draft_commit, join_others
+from penguin.proposal import propose
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,28 +50,6 @@ class Totals:
     rows: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """What the next commit would do, or why it would not."""
-
-    version: int | None
-    planned: Planned
-    backlogs: tuple[Backlog, ...] = ()
-    """All that was read of the journals, also what the next commit leaves for later."""
-    held: tuple[HeldFile, ...] = ()
-    """The files that are set aside now."""
-    discarded: tuple[HeldFile, ...] = ()
-    """The files that were given up, and whose sources were not read again."""
-    others: Found = field(default_factory=Found)
-    """What was found of other programs' files."""
-    left_out: tuple[LeftOut, ...] = ()
-    """Those of them that are not committed."""
-    danger: Danger | None = None
-    """Files have waited for so long that a VACUUM comes near."""
-    ignored_for: str | None = None
-    """Why files of other programs are not searched for; None where they are."""
-
-
 def commit_table(
     settings: TableSettings,
     store: Store,
@@ -95,7 +58,7 @@ def commit_table(
     *,
     pipeline: str | None = None,
 ) -> int:
-    """Commit everything that waits for one table, and give the number of commits.
+    """Commit everything that waits for one table, and return how many commits that took.
 
     A pipeline that cannot go on is raised after the others are done: the one that is named, or
     any where none is.
@@ -125,56 +88,6 @@ def open_reader(settings: TableSettings) -> Reader | None:
     return Reader(settings.table_uri, settings.storage_options) if _is_there(settings) else None
 
 
-def explain(
-    settings: TableSettings,
-    store: Reader,
-    *,
-    everything: bool = False,
-    clock: Clock | None = None,
-) -> Explanation:
-    """Say what the next commit would do. What it is handed cannot write.
-
-    With `everything` the journals are read to their ends, not only up to a commit's worth.
-    """
-    bound = sys.maxsize if everything else settings.max_files_per_commit
-    clock = clock or Clock()
-    search = Search(settings=settings, clock=clock)
-    sight = look(
-        replace(settings, max_files_per_commit=bound), store, LogReader(store), search=search
-    )
-    facts = None if sight.table is None else sight.table.facts
-    planned = draft_commit(
-        settings,
-        facts,
-        sight.backlogs,
-        store,
-        _may_go_in(store, sight, sight.aside.held),
-        transactions=sight.transactions,
-        unused=_unused(store, facts),
-    )
-    joined = join_others(
-        settings, facts, planned.commit, sight.others, store, unused=_unused(store, facts)
-    )
-    left_out = (*sight.others.left_out, *joined.left_out)
-    return Explanation(
-        version=None if sight.table is None else sight.table.version,
-        planned=Planned(
-            commit=joined.commit,
-            stopped=(*sight.stopped, *planned.stopped),
-            waiting=(*sight.waiting, *planned.waiting),
-        ),
-        backlogs=sight.backlogs,
-        held=sight.aside.held,
-        discarded=discarded(store, sight.transactions) if everything else (),
-        others=sight.others,
-        left_out=left_out,
-        danger=sight.danger(left_out, clock.now()),
-        ignored_for=(
-            None if sight.searched else why_ignored(sight.handoff, declared=sight.declared)
-        ),
-    )
-
-
 @dataclass(slots=True, kw_only=True)
 class TableRun:
     """One table over many steps: its totals, and the pipelines that are stopped."""
@@ -183,12 +96,12 @@ class TableRun:
     emit: Emit
     clock: Clock
     open_store: Callable[[], Store | None]
-    open_log: Callable[[Store, Memory], Log] = Log
+    open_log: Callable[[Store, LogCache], Log] = Log
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
     held: tuple[HeldFile, ...] = ()
     """The files that the last look found set aside."""
-    _memory: Memory = field(default_factory=Memory)
+    _log_cache: LogCache = field(default_factory=LogCache)
     _metas: Documents[Pending] = field(default_factory=Documents)
     _held: Documents[HeldMeta] = field(default_factory=Documents)
     _protocol: int | None = None
@@ -196,16 +109,16 @@ class TableRun:
     """The table's shape, and the held files that were tried by it: their names, since when held."""
     _probed: bool = False
     _search: Search | None = None
-    _overtaken: Overtaken = field(default_factory=Overtaken)
+    _conflicts: RepeatedConflicts = field(default_factory=RepeatedConflicts)
     _on_disk: OnDisk = field(default_factory=OnDisk)
     _unnamed: bool = False
     """Whether files of blizzard's that nobody names have been told of."""
-    _crier: Crier = field(init=False)
-    _upkeep: Upkeep = field(init=False)
+    _announcer: Announcer = field(init=False)
+    _maintenance: Maintenance = field(init=False)
 
     def __post_init__(self) -> None:
-        self._crier = Crier(table=self.settings.name, emit=self.emit, clock=self.clock)
-        self._upkeep = Upkeep(
+        self._announcer = Announcer(table=self.settings.name, emit=self.emit, clock=self.clock)
+        self._maintenance = Maintenance(
             table=self.settings.name,
             checkpoint_interval=self.settings.checkpoint_interval,
             emit=self.emit,
@@ -215,16 +128,16 @@ class TableRun:
 
     @property
     def stopped(self) -> Mapping[str, Stopped]:
-        """Give the pipelines that cannot go on."""
-        return self._crier.stopped
+        """Return the pipelines that cannot go on."""
+        return self._announcer.stopped
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
-        """Give the entries that are not handed off yet."""
-        return self._crier.waiting
+        """Return the entries that are not handed off yet."""
+        return self._announcer.waiting
 
     def step(self) -> bool:
-        """Make the next commit, if there is one, and say whether there was work.
+        """Make the next commit, if there is one, and return whether there was work.
 
         A pipeline that cannot go on is named and left; the others are committed. An error of it
         that time may mend is raised once there is nothing else to do.
@@ -233,11 +146,11 @@ class TableRun:
         if store is None:
             self._wait()
             return False
-        log = self.open_log(store, self._memory)
+        log = self.open_log(store, self._log_cache)
         search = self._search = self._search or Search(
-            settings=self.settings, clock=self.clock, looked=self._crier.looked
+            settings=self.settings, clock=self.clock, looked=self._announcer.looked
         )
-        sight = look(
+        view = look(
             self.settings,
             store,
             log,
@@ -246,97 +159,91 @@ class TableRun:
             known_protocol=self._protocol,
             search=search,
         )
-        self.held = sight.aside.held
-        self._protocol = sight.protocol
-        self._crier.strays(sight.strays)
-        self._crier.bounds(self.settings, sight)
-        self._name_unnamed(store, sight)
-        self._crier.backlog(sight)
-        if not sight.backlogs and not sight.stopped and sight.others.is_empty:
-            self._crier.left_out(sight.others.left_out)
-            self._crier.watch(sight, sight.others.left_out)
+        self.held = view.held
+        self._protocol = view.protocol
+        self._announcer.strays(view.strays)
+        self._announcer.bounds(self.settings, view)
+        self._name_unnamed(store, view)
+        self._announcer.backlog(view)
+        if view.is_idle:
+            self._announcer.left_out(view.others.left_out)
+            self._announcer.watch(view, view.others.left_out)
             self._wait()
             return False
-        table = sight.table
-        self._tidy(store, sight)
-        if table is not None:
-            self.totals.version = table.version
-        untried = _may_go_in(store, sight, self._untried(sight))
-        facts = None if table is None else table.facts
-        planned = draft_commit(
+        self._tidy(store, view)
+        if view.version is not None:
+            self.totals.version = view.version
+        proposal = propose(
             self.settings,
-            facts,
-            sight.backlogs,
             store,
-            untried,
-            transactions=sight.transactions,
-            unused=_unused(store, facts),
-            looked=self._crier.looked,
+            view,
+            retry=self._untried(view),
+            looked=self._announcer.looked,
         )
-        self._crier.halts((*sight.stopped, *planned.stopped))
-        self._crier.waits((*sight.waiting, *planned.waiting))
-        joined = join_others(
-            self.settings, facts, planned.commit, sight.others, store, unused=_unused(store, facts)
-        )
-        search.refuse(joined.left_out, facts)
-        left_out = (*sight.others.left_out, *joined.left_out)
-        self._crier.left_out(left_out)
-        if _is_unsettled(planned.commit, untried, self.settings.max_files_per_commit):
+        self._announcer.halts(proposal.stopped)
+        self._announcer.waits(proposal.waiting)
+        search.refuse(proposal.unfit, view.facts)
+        self._announcer.left_out(proposal.left_out)
+        if proposal.is_unsettled(self.settings.max_files_per_commit):
             self._judged = (None, frozenset())
-        if joined.commit is not None:
-            self._probe(store, table)
-        worked = joined.commit is not None and self._commit(joined.commit, log, store, table)
+        worked = False
+        if proposal.commit is not None:
+            self._probe(store, view.version)
+            worked = self._commit(proposal.commit, log, store, view.table)
         # Files that do not fit have used up a commit's worth of reading: others come next.
-        worked = worked or bool(joined.left_out and sight.others.more)
+        worked = worked or bool(proposal.unfit and view.others.more)
         if self.totals.version is not None:
-            self._upkeep.see_to(log, store, self.totals.version)
+            self._maintenance.see_to(log, store, self.totals.version)
         if not worked:
-            self._crier.watch(sight, left_out)
+            self._announcer.watch(view, proposal.left_out)
             for stopped in self.stopped.values():
                 if stopped.error.retryable:
                     raise stopped.error
         return worked
 
-    def _untried(self, sight: Sight) -> tuple[HeldFile, ...]:
-        """Give the held files that are worth a look: new ones, or all where the table changed."""
-        shape = None if sight.table is None else sight.table.facts.shape()
+    def _untried(self, view: TableView) -> tuple[HeldFile, ...]:
+        """Return the held files that are worth a look: new ones, or all where the table changed."""
+        shape = None if view.facts is None else view.facts.shape()
         known_shape, tried = self._judged
-        held = {(one.name, one.meta.held_at): one for one in sight.aside.held}
+        held = {(file.name, file.meta.held_at): file for file in view.held}
         self._judged = (shape, frozenset(held))
-        return tuple(one for key, one in held.items() if shape != known_shape or key not in tried)
+        return tuple(file for key, file in held.items() if shape != known_shape or key not in tried)
 
-    def _probe(self, store: Store, table: Snapshot | None) -> None:
+    def _probe(self, store: Store, version: int | None) -> None:
         """Before the first commit see that the store refuses to write a version twice."""
-        last = [] if table is None else [log_version(table.version)]
+        last = [] if version is None else [log_version(version)]
         self._probed = self._probed or any(probe(store, path) for path in (*last, protocol(1)))
 
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
 
-    def _name_unnamed(self, store: Store, sight: Sight) -> None:
+    def _name_unnamed(self, store: Store, view: TableView) -> None:
         """Tell of files of blizzard's that no entry names, once: a dead attempt left them."""
-        if self._unnamed or not sight.others.ours or sight.stopped:
+        if self._unnamed or not view.others.ours or view.stopped:
             return
         self._unnamed = True
-        left = sorted(unnamed(store, sight.others.ours))
+        left = sorted(unnamed(store, view.others.ours))
         if left:
             self.emit(
                 FilesUnnamed(table=self.settings.name, files=len(left), some=tuple(left[:FEW]))
             )
 
-    def _tidy(self, store: Store, sight: Sight) -> None:
+    def _tidy(self, store: Store, view: TableView) -> None:
         """Make up for what a crash right after a commit left: receipts unwritten, metas in place.
 
         The log is put on disk first. Whoever made that commit may have died before he did, or may
         never do it, and after a power cut nothing else would tell of the files.
         """
-        done = (*sight.settled, *sight.aside.stale, *sight.others.settled)
-        overdue = [one for one in sight.backlogs if one.overdue_receipt is not None]
-        if sight.table is not None and (done or overdue):
-            self._on_disk.up_to(store, sight.table.version)
-        for backlog in overdue:
-            if backlog.overdue_receipt is not None and sight.table is not None:
-                store.replace(receipt(backlog.pipeline), encode(backlog.overdue_receipt))
+        done = (*view.settled, *view.held_files.stale, *view.others.settled)
+        overdue = [
+            (backlog.pipeline, backlog.overdue_receipt)
+            for backlog in view.backlogs
+            if backlog.overdue_receipt is not None
+        ]
+        if view.version is not None and (done or overdue):
+            self._on_disk.up_to(store, view.version)
+            for pipeline, overdue_receipt in overdue:
+                store.replace(receipt(pipeline), encode(overdue_receipt))
         delete_metas(store, done)
 
     def _commit(
@@ -372,7 +279,7 @@ class TableRun:
                         discarded=len(plan.discarded),
                     )
                 )
-                self._crier.held(plan)
+                self._announcer.held(plan)
                 if plan.others is not None and plan.others.late:
                     late = plan.others.late
                     self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
@@ -385,40 +292,21 @@ class TableRun:
                 return True
             case _:
                 assert_never(outcome)
-        self._overtaken = Overtaken()
+        self._conflicts = RepeatedConflicts()
         return True
 
     def _look_afresh(self, version: int | None) -> None:
         """See that a plan which was overtaken is not made again in the same way, without an end."""
-        self._overtaken = self._overtaken.again(version)
-        if self._overtaken.calls_for_a_fresh_look:
-            self._search, self._memory = None, Memory()
-        if self._overtaken.is_hopeless:
-            self._overtaken = Overtaken()
+        self._conflicts = self._conflicts.again(version)
+        if self._conflicts.calls_for_a_fresh_look:
+            self._search, self._log_cache = None, LogCache()
+        if self._conflicts.is_hopeless:
+            self._conflicts = RepeatedConflicts()
             raise CommitFailed(
                 "the table is not as it was read a moment ago, again and again",
                 table=self.settings.table_uri,
                 version=version,
             )
-
-
-def _unused(store: Reader, facts: TableFacts | None) -> Callable[[], bool]:
-    """Return how to ask whether a table never had a row; the log is read when it is asked."""
-    return lambda: facts is not None and is_unused(store, facts.version or 0)
-
-
-def _may_go_in(store: Reader, sight: Sight, held: tuple[HeldFile, ...]) -> tuple[Releasable, ...]:
-    """Find the entries of held files, but those that an entry which waits gives up."""
-    lost = given_up(store, held, sight.transactions)
-    return releasable(store, tuple(one for one in held if one.name not in lost))
-
-
-def _is_unsettled(commit: CommitPlan | None, tried: tuple[Releasable, ...], max_files: int) -> bool:
-    """Say whether held files must be tried again: a commit may fail, or be too full for some."""
-    return commit is not None and (
-        bool(commit.released)
-        or any(len(commit.adds) + len(unit.files) > max_files for unit in tried)
-    )
 
 
 def _is_there(settings: TableSettings) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.delta.log_files import LONG_AGO, Known, read_back, read_log
+from penguin.delta.log_files import LONG_AGO, LogContents, read_back, read_log
 from penguin.delta.table import LogReader
 
 NAMES = st.sampled_from([f"p=a%2Fb c é/{number}.parquet" for number in range(12)])
@@ -48,7 +48,7 @@ def test_every_file_that_is_or_was_in_the_table_is_known(steps):
             configuration={"delta.logRetentionDuration": "interval 0 seconds"},
         )
         reader = Reader(folder, StorageOptions())
-        known: Known | None = None
+        known: LogContents | None = None
         touched: set[str] = set()
         settled: set[str] = set()
         for step, names in steps:
@@ -70,7 +70,7 @@ def test_every_file_that_is_or_was_in_the_table_is_known(steps):
             assert found.paths == touched
 
 
-def looked(reader: Reader, known: Known | None) -> Known:
+def looked(reader: Reader, known: LogContents | None) -> LogContents:
     snapshot = LogReader(reader).open()
     assert snapshot is not None
     return read_log(reader, snapshot, known)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta.log_cache import Memory
+from penguin.delta.log_cache import LogCache
 from penguin.delta.table import Log
 from penguin.model.commit import TableFacts
 from tests.support.tables import opened
@@ -118,7 +118,7 @@ def test_what_is_recalled_is_what_is_there(turns):
     """HOLES D16: with some looks in between, so that there is something to recall."""
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder))
-        memory = Memory()
+        memory = LogCache()
         for act, looks in [(World.commit, 2), *turns, (World.commit, 1)]:
             act(world)
             for _ in range(looks):

@@ -14,7 +14,7 @@ from lakebed.storage.store import Store
 from penguin import inline
 from penguin.cli.app import app as penguin_app
 from penguin.config import load as penguin_config
-from penguin.operate.release import Order
+from penguin.operate.release import HeldFileOperations
 from penguin.pipeline import commit_table
 from tests.support.dying import dying
 from tests.support.landing import Landing, config
@@ -101,7 +101,7 @@ class Desk:
     def operator(self, store=None):
         """Give whoever carries out orders on held files."""
         (table,) = penguin_config.load([self.file], [], {}).tables
-        return Order(
+        return HeldFileOperations(
             settings=table,
             store=store or self.store,
             clock=self.clock,

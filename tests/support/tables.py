@@ -29,9 +29,10 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
 from penguin.delta.table import Log, Table
+from penguin.inspect.explain import explain
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
-from penguin.pipeline import TableRun, explain
+from penguin.pipeline import TableRun
 
 EVENTS = Schema(
     (
@@ -212,12 +213,12 @@ class Penguin:
     @property
     def held(self) -> dict[str, str]:
         """Give the code of each file that is set aside, as the log and the metas say."""
-        found = explain(self.run.settings, self.table.store).held
+        found = explain(self.run.settings, self.table.store).view.held
         return {one.meta.filename: one.meta.code for one in found}
 
     def why(self) -> str:
         """Give all reasons of all files that are set aside."""
-        found = explain(self.run.settings, self.table.store).held
+        found = explain(self.run.settings, self.table.store).view.held
         return "; ".join(reason for one in found for reason in one.meta.reasons)
 
 
@@ -230,7 +231,7 @@ def opened(log: Log) -> Table:
 
 def next_commit(table: TableDirectory) -> CommitPlan:
     """Plan a commit of what waits."""
-    plan = explain(table.settings(), table.store).planned.commit
+    plan = explain(table.settings(), table.store).proposal.commit
     assert plan is not None
     return plan
 

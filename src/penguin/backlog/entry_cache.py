@@ -8,7 +8,7 @@ KEPT_BYTES = 16 * 1024 * 1024
 """Of entries as they are stored; in memory they are some times as large."""
 
 
-class Recent:
+class EntryCache:
     """The entries that were read last, by their digests.
 
     Every look reads the last one that is committed again, to be sure of it; its body is read, and

@@ -30,7 +30,7 @@ from lakebed.layout import (
     protocol_number,
 )
 from lakebed.storage.store import Reader
-from penguin.backlog.entry_cache import Recent
+from penguin.backlog.entry_cache import EntryCache
 from penguin.model.commit import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.model.errors import JournalBroken, LogRolledBack
 from penguin.model.settings import DiscoverBy
@@ -45,7 +45,7 @@ HANDOFF_OF = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class TablePipelines:
     """The pipelines of a table directory and their receipts, read before the log."""
 
     receipts: Mapping[str, Receipt | None]
@@ -58,16 +58,16 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discovery:
+class JournalBacklogs:
     """What waits, and what cannot go on."""
 
     backlogs: tuple[Backlog, ...]
     stopped: tuple[Stopped, ...]
 
 
-def survey(
+def read_pipelines(
     store: Reader, wish: DiscoverBy = DiscoverBy.AUTO, *, known_protocol: int | None = None
-) -> Survey:
+) -> TablePipelines:
     """List the pipelines, then read the protocol, then the receipts."""
     names = [name for name in pipelines(store.folders(OURS)) if PIPELINE_NAME.fullmatch(name)]
     number, said = read_protocol(store, known_protocol)
@@ -79,7 +79,7 @@ def survey(
             receipts[name] = JournalReader(store, name, full_paths=True).receipt()
         except LakeError as error:
             stopped.append(Stopped(pipeline=name, error=error))
-    return Survey(
+    return TablePipelines(
         receipts=receipts,
         handoff=handoff,
         declared=said is not None,
@@ -127,8 +127,8 @@ def read_protocol(
 
 
 def read_journals(
-    store: Reader, found: Survey, transactions: Transactions, *, max_files: int
-) -> Discovery:
+    store: Reader, found: TablePipelines, transactions: Transactions, *, max_files: int
+) -> JournalBacklogs:
     """Read what each pipeline's journal holds past the log, up to a commit's worth of files."""
     backlogs = []
     stopped = list(found.stopped)
@@ -141,10 +141,10 @@ def read_journals(
             continue
         if backlog is not None:
             backlogs.append(backlog)
-    return Discovery(backlogs=tuple(backlogs), stopped=tuple(stopped))
+    return JournalBacklogs(backlogs=tuple(backlogs), stopped=tuple(stopped))
 
 
-_RECENT = Recent()
+_ENTRIES = EntryCache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class _Journal:
         if body is None:
             return None
         where = self.reader.where(sequence)
-        entry, fingerprint = _RECENT.entry(body, where)
+        entry, fingerprint = _ENTRIES.entry(body, where)
         self._check_place(entry, sequence, where)
         return ReadyEntry(entry=entry, digest=fingerprint, path=where)
 

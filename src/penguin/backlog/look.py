@@ -8,28 +8,28 @@ from lakebed.documents.entry import Handoff
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader
-from penguin.backlog.journals import Survey, read_journals, survey
+from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.backlog.pending_metas import (
     Metas,
     Pending,
     asked_for,
-    hear,
+    handed_off,
     read_metas,
     settled,
     strays,
 )
 from penguin.delta.table import LogReader, Snapshot
 from penguin.foreign.rules import wait_since
-from penguin.foreign.search import Found, Search
-from penguin.held import Aside, read_held, sort_out
-from penguin.model.commit import Backlog, Stopped, Transactions, Waiting
+from penguin.foreign.search import ForeignFiles, Search
+from penguin.held import HeldFile, HeldFiles, read_held, sort_out
+from penguin.model.commit import Backlog, Stopped, TableFacts, Transactions, Waiting
 from penguin.model.foreign_file import LeftOut
 from penguin.model.retention import Danger, danger, instant
 from penguin.model.settings import DiscoverBy, TableSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class TableView:
     """What one look at a table directory shows."""
 
     handoff: Handoff
@@ -44,21 +44,41 @@ class Sight:
     """Metas whose entries are committed."""
     strays: Mapping[str, str] = field(default_factory=dict)
     """Metas that are left alone, each with the reason."""
-    aside: Aside = field(default_factory=Aside)
-    """Files that are held."""
-    others: Found = field(default_factory=Found)
+    held_files: HeldFiles = field(default_factory=HeldFiles)
+    """Files that are held, and metas of such that mean nothing any more."""
+    others: ForeignFiles = field(default_factory=ForeignFiles)
     """Files that other programs wrote."""
     declared: bool = True
     """Whether blizzard has said how it hands files off."""
     searched: bool = True
     """Whether the folders were searched for files of other programs."""
 
+    @property
+    def version(self) -> int | None:
+        """Return the version of the table; None before it is created."""
+        return None if self.table is None else self.table.version
+
+    @property
+    def facts(self) -> TableFacts | None:
+        """Return what the table is; None before it is created."""
+        return None if self.table is None else self.table.facts
+
+    @property
+    def held(self) -> tuple[HeldFile, ...]:
+        """Return the files that are held."""
+        return self.held_files.held
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to commit from, and nothing to tidy up."""
+        return not self.backlogs and not self.stopped and self.others.is_empty
+
     def transactions(self, app_id: str) -> int | None:
-        """Give the version of an app transaction in the snapshot that was looked at."""
+        """Return the version of an app transaction in the snapshot that was looked at."""
         return None if self.table is None else self.table.transaction(app_id)
 
     def danger(self, left_out: tuple[LeftOut, ...], now: datetime) -> Danger | None:
-        """Say whether files wait so long for their commit that a VACUUM may soon take them.
+        """Whether files wait so long for their commit that a VACUUM may soon take them.
 
         Those are the files of entries, whether they are handed off or not, files that are held,
         and files of other programs that are `left_out`.
@@ -67,16 +87,16 @@ class Sight:
         return danger(oldest, {} if self.table is None else self.table.facts.configuration, now)
 
     def _wait_since(self) -> Iterator[datetime]:
-        """Give the times of what waits; an entry without files waits for nothing."""
+        """Yield the times of what waits; an entry without files waits for nothing."""
         for backlog in self.backlogs:
-            with_files = (one.entry.created for one in backlog.entries if one.entry.files)
+            with_files = (ready.entry.created for ready in backlog.entries if ready.entry.files)
             if (at := instant(next(with_files, ""))) is not None:
                 yield at
-        for told in (
-            *(one.since for one in self.waiting),
-            *(one.meta.held_at for one in self.aside.held),
+        for since in (
+            *(entry.since for entry in self.waiting),
+            *(file.meta.held_at for file in self.held),
         ):
-            if told is not None and (at := instant(told)) is not None:
+            if since is not None and (at := instant(since)) is not None:
                 yield at
 
 
@@ -89,70 +109,69 @@ def look(
     known_held: Documents[HeldMeta] | None = None,
     known_protocol: int | None = None,
     search: Search | None = None,
-) -> Sight:
+) -> TableView:
     """Read receipts, then the folders and the metas, then the log, then the journals.
 
     Metas are read where they are heard, and at the first look: an earlier hand-off may have left
     some whose entries are committed.
     """
-    found = survey(store, settings.discovery, known_protocol=known_protocol)
-    if search is not None and _is_scanned(found, settings):
+    pipelines = read_pipelines(store, settings.discovery, known_protocol=known_protocol)
+    if search is not None and _is_scanned(pipelines, settings):
         search.scan(store, log)
-        if not found.declared:
+        if not pipelines.declared:
             # The listing came first: what blizzard wrote before it, it has declared by now.
-            found = survey(store, settings.discovery)
-            if not _is_scanned(found, settings):
+            pipelines = read_pipelines(store, settings.discovery)
+            if not _is_scanned(pipelines, settings):
                 search.drop()
-    staged = found.handoff is Handoff.STAGING
-    hears_others = search is not None and (staged or _is_scanned(found, settings))
+    staged = pipelines.handoff is Handoff.STAGING
+    hears_others = search is not None and (staged or _is_scanned(pipelines, settings))
     pending: Documents[Pending] = Documents() if known is None else known
     metas = read_metas(store, pending) if staged or hears_others or not pending.asked else {}
-    if not found.receipts and not found.stopped and not hears_others:
-        left = strays(metas, (), (), hears_others=False)
-        return Sight(
-            handoff=found.handoff,
-            protocol=found.protocol,
+    if not pipelines.receipts and not pipelines.stopped and not hears_others:
+        return TableView(
+            handoff=pipelines.handoff,
+            protocol=pipelines.protocol,
             metas=metas,
-            strays=left,
-            declared=found.declared,
+            strays=strays(metas, (), (), hears_others=False),
+            declared=pipelines.declared,
             searched=False,
         )
     held_metas = read_held(store, known_held)
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
-    waiting = read_journals(store, found, transactions, max_files=settings.max_files_per_commit)
+    waiting = read_journals(store, pipelines, transactions, max_files=settings.max_files_per_commit)
     done = settled(metas, transactions)
     gone = set(done)
     metas = {path: meta for path, meta in metas.items() if path not in gone}
-    sight = Sight(
-        handoff=found.handoff,
-        protocol=found.protocol,
+    view = TableView(
+        handoff=pipelines.handoff,
+        protocol=pipelines.protocol,
         table=table,
         backlogs=waiting.backlogs,
         stopped=waiting.stopped,
         metas=metas,
         settled=done,
         strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
-        aside=sort_out(held_metas, transactions),
-        declared=found.declared,
-        searched=search is not None and _is_scanned(found, settings),
+        held_files=sort_out(held_metas, transactions),
+        declared=pipelines.declared,
+        searched=search is not None and _is_scanned(pipelines, settings),
     )
     if search is not None and hears_others:
         entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)
         named = frozenset(file.filename for entry in entries for file in entry.files)
-        sight = replace(sight, others=search.find(store, table, asked_for(metas), named=named))
+        view = replace(view, others=search.find(store, table, asked_for(metas), named=named))
     if not staged:
-        return sight
-    heard = hear(store, metas, waiting.backlogs)
+        return view
+    ready = handed_off(store, metas, waiting.backlogs)
     return replace(
-        sight,
-        backlogs=heard.backlogs,
-        stopped=(*waiting.stopped, *heard.stopped),
-        waiting=heard.waiting,
+        view,
+        backlogs=ready.backlogs,
+        stopped=(*waiting.stopped, *ready.stopped),
+        waiting=ready.waiting,
     )
 
 
-def _is_scanned(found: Survey, settings: TableSettings) -> bool:
-    """Say whether files are found by looking into the folders: so it is declared, or nothing is."""
-    undeclared = not found.declared and settings.discovery is DiscoverBy.AUTO
-    return found.handoff is Handoff.DIRECT or undeclared
+def _is_scanned(pipelines: TablePipelines, settings: TableSettings) -> bool:
+    """Whether files are found by looking into the folders: so it is declared, or nothing is."""
+    undeclared = not pipelines.declared and settings.discovery is DiscoverBy.AUTO
+    return pipelines.handoff is Handoff.DIRECT or undeclared

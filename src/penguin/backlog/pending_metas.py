@@ -1,7 +1,7 @@
 """The metas of the staging hand-off. One of ours is a bell, and nothing more.
 
 It says that an entry is handed off; what is committed is the entry, whole, as the journal has it.
-A bell whose entry is committed is deleted, however late it is heard. The meta of another program
+A bell whose entry is committed is deleted, however late it is seen. The meta of another program
 asks for one file; whether it gets in is decided by what the file itself says. Metas that cannot be
 read are left alone and told of.
 """
@@ -37,20 +37,20 @@ class LeftAlone:
 
 
 @dataclass(frozen=True, slots=True)
-class Bare:
+class FileRequest:
     """A meta of another program: it asks for one file."""
 
     meta: Meta
 
 
-Pending = EntryName | Bare | LeftAlone
+Pending = EntryName | FileRequest | LeftAlone
 Metas = Mapping[str, Pending]
 """What waits in `_staging/pending/`, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """The entries that have been rung for, those that have not, and the pipelines in trouble."""
+class HandedOff:
+    """The entries that are handed off, those that are not yet, and the pipelines in trouble."""
 
     backlogs: tuple[Backlog, ...]
     waiting: tuple[Waiting, ...]
@@ -79,7 +79,7 @@ def _decode(body: bytes, path: str) -> Pending:
     if named is not None:
         return named
     wrong = why_not_a_data_file(path, meta)
-    return Bare(meta) if wrong is None else LeftAlone(wrong)
+    return FileRequest(meta) if wrong is None else LeftAlone(wrong)
 
 
 def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:
     )
 
 
-def hear(store: Reader, metas: Metas, backlogs: tuple[Backlog, ...]) -> Heard:
+def handed_off(store: Reader, metas: Metas, backlogs: tuple[Backlog, ...]) -> HandedOff:
     """Keep the entries that have been rung for, in order: a bell for N rings for those before it.
 
     An entry without files has no meta to wait for; one that another hand-off wrote has none either.
@@ -123,7 +123,7 @@ def hear(store: Reader, metas: Metas, backlogs: tuple[Backlog, ...]) -> Heard:
             )
             backlog = backlog.before(unrung.sequence)  # noqa: PLW2901 - the same backlog, cut
         kept.append(backlog)
-    return Heard(backlogs=tuple(kept), waiting=tuple(waiting), stopped=tuple(stopped))
+    return HandedOff(backlogs=tuple(kept), waiting=tuple(waiting), stopped=tuple(stopped))
 
 
 def strays(
@@ -141,7 +141,7 @@ def strays(
         match meta:
             case LeftAlone(reason):
                 found[path] = reason
-            case Bare() if not hears_others:
+            case FileRequest() if not hears_others:
                 found[path] = FOREIGN
             case EntryName(pipeline, journal, _):
                 if pipeline not in halted and (pipeline, journal) not in journals:
@@ -151,7 +151,7 @@ def strays(
 
 def asked_for(metas: Metas) -> dict[str, Meta]:
     """Give the metas of other programs, by path."""
-    return {path: one.meta for path, one in metas.items() if isinstance(one, Bare)}
+    return {path: one.meta for path, one in metas.items() if isinstance(one, FileRequest)}
 
 
 def delete_metas(store: Store, paths: tuple[str, ...]) -> None:

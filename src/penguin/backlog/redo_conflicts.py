@@ -20,7 +20,7 @@ from lakebed.layout import DISCARDED, file_name, held_transaction, journal_trans
 from lakebed.storage.store import Reader
 from penguin.delta.table import Snapshot
 from penguin.held import HeldFile, read_held
-from penguin.model.commit import Fate, Transactions
+from penguin.model.commit import HeldState, Transactions
 
 APPEND_ONLY = "delta.appendOnly"
 
@@ -37,7 +37,7 @@ class Contested:
     """A file that went into the table, and whose sources an entry reads again."""
 
     file: FinishedFile
-    fate: Fate | None
+    state: HeldState | None
     """What the log says of it."""
     by: EntryName
 
@@ -84,7 +84,7 @@ def discarded(store: Reader, transactions: Transactions) -> tuple[HeldFile, ...]
     gone = [
         HeldFile(meta=meta, path=path)
         for path, meta in sorted(read_held(store, folder=DISCARDED).items())
-        if transactions(held_transaction(file_name(meta.filename))) == Fate.GONE
+        if transactions(held_transaction(file_name(meta.filename))) == HeldState.GONE
     ]
     journals: dict[tuple[str, str], int] = {}
     for one in gone:
@@ -114,19 +114,19 @@ def _of_pipeline(store: Reader, pipeline: str, transactions: Transactions) -> It
         return
     journal = opening.journal
     by: dict[str, EntryName] = {}
-    fates: dict[str, Fate | None] = {}
+    states: dict[str, HeldState | None] = {}
     for entry in _waiting(store, pipeline, journal, transactions):
         for name in entry.redone:
             mark = transactions(held_transaction(name))
-            if mark not in (Fate.HELD, Fate.GONE):
+            if mark not in (HeldState.HELD, HeldState.GONE):
                 by[name] = EntryName(pipeline, journal, entry.sequence)
-                fates[name] = None if mark is None else Fate(mark)
+                states[name] = None if mark is None else HeldState(mark)
     for sequence in range(1, max((one.sequence for one in by.values()), default=0)):
         named = reader.entry(sequence)
         for file in () if named is None else named.files:
             name = file_name(file.filename)
             if name in by:
-                yield Contested(file=file, fate=fates[name], by=by[name])
+                yield Contested(file=file, state=states[name], by=by[name])
 
 
 def why_not_taken_out(one: Contested, table: Snapshot) -> str | None:

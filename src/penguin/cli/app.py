@@ -240,7 +240,8 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
 
 def _explain(settings: PenguinSettings, output: Output) -> int:
     """Say what the next commit of each table would do."""
-    from penguin.pipeline import explain, open_reader  # noqa: PLC0415
+    from penguin.inspect.explain import explain  # noqa: PLC0415
+    from penguin.pipeline import open_reader  # noqa: PLC0415
 
     rows: list[dict[str, Any]] = []
     code = DONE

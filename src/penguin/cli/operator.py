@@ -14,8 +14,8 @@ from penguin.cli import options, report
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
-    from penguin.operate.release import Order
-    from penguin.operate.replay import Replay, Setback
+    from penguin.operate.release import HeldFileOperations
+    from penguin.operate.replay import Replay, RolledBackPipeline
 
 app = typer.Typer()
 
@@ -44,9 +44,9 @@ def release(
         raise typer.Exit(USAGE)
     rows = []
     chosen, code = _chosen(options.tables(context, files, folders), ids)
-    for table, order, names in chosen:
+    for table, operations, names in chosen:
         try:
-            settled = order.release(names)
+            settled = operations.release(names)
         except LakeError as error:
             code = _complain(table, error)
             continue
@@ -75,14 +75,14 @@ def discard(
     """Give held files up for good: their rows never will be in the table."""
     rows = []
     chosen, code = _chosen(options.tables(context, files, folders), ids, contested=True)
-    for table, order, names in chosen:
+    for table, operations, names in chosen:
         if not sure:
             count = len(names or ())
             sys.stderr.write(f"{table.name}: would discard {count} files; say --yes to do it\n")
             code = FAILED
             continue
         try:
-            settled = order.discard(names or frozenset(), rows_deleted=rows_deleted)
+            settled = operations.discard(names or frozenset(), rows_deleted=rows_deleted)
         except LakeError as error:
             code = _complain(table, error)
             continue
@@ -109,28 +109,28 @@ def replay(
 ) -> None:
     """Commit again what the log has lost, or what a RESTORE took out."""
 
-    def settle(order: "Replay") -> list[str]:
+    def settle(replay: "Replay") -> list[str]:
         said = []
-        for one in _of(order.setbacks(), pipeline):
+        for one in _of(replay.rolled_back(), pipeline):
             if sure:
-                order.replay_lost(one, rows_missing=rows_missing)
+                replay.replay_lost(one, rows_missing=rows_missing)
             said += _replayed(one, sure=sure, rows_missing=rows_missing)
-        if unlisted := order.unlisted():
+        if unlisted := replay.unlisted():
             if sure:
-                order.list_again(unlisted)
+                replay.list_again(unlisted)
             said.append(
                 f"{len(unlisted)} files whose release the log has lost "
                 + ("are held again" if sure else "would be held again")
             )
         if said or pipeline is not None:
             return said
-        undone, adds = order.undone()
-        what = f"{len(adds)} files that version {undone.restored_by} (RESTORE) took out"
+        restore, adds = replay.undone()
+        what = f"{len(adds)} files that version {restore.restored_by} (RESTORE) took out"
         if not adds:
             return [f"nothing to do: {what}"]
         if not sure:
             return [f"{what} would be added again"]
-        return [f"{what} are back in version {order.replay_undone()}"]
+        return [f"{what} are back in version {replay.replay_undone()}"]
 
     tables = options.tables(context, files, folders)
     raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
@@ -147,10 +147,10 @@ def forget(
 ) -> None:
     """Go on after what the log has lost, without its rows."""
 
-    def settle(order: "Replay") -> list[str]:
+    def settle(replay: "Replay") -> list[str]:
         said = []
-        for one in _of(order.setbacks(), pipeline):
-            version = order.forget_lost(one) if sure else None
+        for one in _of(replay.rolled_back(), pipeline):
+            version = replay.forget_lost(one) if sure else None
             said += _kept(one, sure=sure)
             if (lost := _lost(one)) is not None:
                 what = (
@@ -170,7 +170,7 @@ def _settle_lost(
     sure: bool,
     output: Output,
 ) -> int:
-    """Settle every table, and say what was done or would be; an order that did nothing fails."""
+    """Settle every table, and say what was done or would be; a command that did nothing fails."""
     from penguin.delta.restore import NoRestore  # noqa: PLC0415
     from penguin.operate.replay import Replay  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
@@ -202,81 +202,86 @@ def _settle_lost(
     return code
 
 
-def _of(found: "tuple[Setback, ...]", pipeline: str | None) -> "list[Setback]":
+def _of(
+    found: "tuple[RolledBackPipeline, ...]", pipeline: str | None
+) -> "list[RolledBackPipeline]":
     return [one for one in found if pipeline in (None, one.position.pipeline)]
 
 
-def _replayed(setback: "Setback", *, sure: bool, rows_missing: bool) -> list[str]:
+def _replayed(rolled_back: "RolledBackPipeline", *, sure: bool, rows_missing: bool) -> list[str]:
     """Say what becomes of entries that the log has no transaction of."""
-    said = _kept(setback, sure=sure)
-    if (lost := _lost(setback)) is not None:
+    said = _kept(rolled_back, sure=sure)
+    if (lost := _lost(rolled_back)) is not None:
         what = "are committed again by the next poll" if sure else "would be committed again"
         said.append(f"{lost} {what}")
-        if setback.survival.doubtful is not None and not (sure or rows_missing):
-            said.append(_in_doubt(setback))
+        if rolled_back.survival.doubtful is not None and not (sure or rows_missing):
+            said.append(_in_doubt(rolled_back))
     return said
 
 
-def _kept(setback: "Setback", *, sure: bool) -> list[str]:
+def _kept(rolled_back: "RolledBackPipeline", *, sure: bool) -> list[str]:
     """Say which entries the log knows the files of, and that nothing is added for them."""
-    last = setback.survival.up_to
+    last = rolled_back.survival.up_to
     if last is None:
         return []
     what = "is written down again" if sure else "would be written down again"
-    entries = f"entries {setback.first} to {last}"
+    entries = f"entries {rolled_back.first} to {last}"
     said = (
-        f"pipeline {setback.position.pipeline}: the log still knows files of {entries}: somebody "
-        f"has dropped its transactions, not the rows. That they are committed {what}, and no row "
-        "is added"
+        f"pipeline {rolled_back.position.pipeline}: the log still knows files of {entries}: "
+        f"somebody has dropped its transactions, not the rows. That they are committed {what}, "
+        "and no row is added"
     )
     return [said]
 
 
-def _lost(setback: "Setback") -> str | None:
+def _lost(rolled_back: "RolledBackPipeline") -> str | None:
     """Name the entries that the log has lost; None where it has lost none."""
-    if setback.first_lost > setback.receipt.sequence:
+    if rolled_back.first_lost > rolled_back.receipt.sequence:
         return None
     return (
-        f"pipeline {setback.position.pipeline}: entries {setback.first_lost} to "
-        f"{setback.receipt.sequence}"
+        f"pipeline {rolled_back.position.pipeline}: entries {rolled_back.first_lost} to "
+        f"{rolled_back.receipt.sequence}"
     )
 
 
-def _in_doubt(setback: "Setback") -> str:
-    first, last = setback.survival.doubtful or (0, 0)
+def _in_doubt(rolled_back: "RolledBackPipeline") -> str:
+    first, last = rolled_back.survival.doubtful or (0, 0)
     return (
-        f"pipeline {setback.position.pipeline}: of entries {first} to {last} the log cannot tell "
-        "whether their rows are in the table; look for them, and say --rows-missing if they are not"
+        f"pipeline {rolled_back.position.pipeline}: of entries {first} to {last} the log cannot "
+        "tell whether their rows are in the table; look for them, and say --rows-missing if they "
+        "are not"
     )
 
 
 def _chosen(
     tables: tuple[TableSettings, ...], ids: list[str] | None, *, contested: bool = False
-) -> "tuple[list[tuple[TableSettings, Order, frozenset[str] | None]], int]":
+) -> "tuple[list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]], int]":
     """Find the tables that hold the files that are named; a name that none has is an error.
 
-    A table that cannot be looked at fails the order, and keeps nobody from the others.
+    A table that cannot be looked at fails the command, and keeps nobody from the others.
     """
-    from penguin.operate.release import Order  # noqa: PLC0415
+    from penguin.operate.release import HeldFileOperations  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 
     unknown, code = set(ids or ()), DONE
-    found: list[tuple[TableSettings, Order, frozenset[str] | None]] = []
+    found: list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]] = []
     for table in tables:
         try:
             store = open_store(table)
             if store is None:
                 continue
-            order = Order(settings=table, store=store, clock=Clock(), pause=time.sleep)
-            known = order.held()
+            operations = HeldFileOperations(
+                settings=table, store=store, clock=Clock(), pause=time.sleep
+            )
+            known = operations.held()
             if contested and not known.issuperset(ids or ()):
-                known |= {one.name for one in order.contested()}
+                known |= {one.name for one in operations.contested()}
             here = known & frozenset(ids) if ids else None
         except LakeError as error:
             code = _complain(table, error)
             continue
         if here is None or here:
-            found.append((table, order, here))
+            found.append((table, operations, here))
         unknown -= here or set()
     if unknown:
         names = ", ".join(sorted(unknown))

@@ -7,7 +7,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from penguin.events import FilesLookedAt
+from penguin.events.backlog import FilesLookedAt
 
 WORTH_A_BAR = 1000
 """Fewer files are looked at before a bar could be read."""

@@ -12,8 +12,8 @@ from lakebed.arguments import Output
 from lakebed.telemetry.events import code_of
 
 if TYPE_CHECKING:
+    from penguin.inspect.explain import Explanation
     from penguin.model.commit import Hold
-    from penguin.pipeline import Explanation
 
 NUMBERS = ("version", "commits", "entries", "files", "rows")
 
@@ -91,11 +91,11 @@ def _left(row: dict[str, Any]) -> Iterator[str]:
 
 def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[str, Any]:
     """Put an explanation into plain values; None is a directory that is still to be made."""
-    commit = found.planned.commit if found else None
+    commit = found.proposal.commit if found else None
     return {
         "table": name,
         "table_uri": uri,
-        "version": found.version if found else None,
+        "version": found.view.version if found else None,
         "creates_table": commit is not None and commit.table.version is None,
         "entries": commit.entries if commit else 0,
         "files": len(commit.adds) if commit else 0,
@@ -113,15 +113,15 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
         "others": len(commit.others.paths) if commit and commit.others else 0,
         "left_out": [
             {"file": one.path, "code": one.code, "reason": one.reason}
-            for one in (found.left_out if found else ())
+            for one in (found.proposal.left_out if found else ())
         ],
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
-            for one in (found.planned.stopped if found else ())
+            for one in (found.proposal.stopped if found else ())
         ],
         "waiting": [
             {"pipeline": one.pipeline, "entry": one.sequence, "reason": one.reason}
-            for one in (found.planned.waiting if found else ())
+            for one in (found.proposal.waiting if found else ())
         ],
         "error": None,
     }
@@ -131,9 +131,9 @@ def _still_held(found: "Explanation | None") -> int:
     """Count the files that are set aside now, and stay so."""
     if found is None:
         return 0
-    commit = found.planned.commit
+    commit = found.proposal.commit
     settled = {*commit.released, *commit.discarded} if commit else set()
-    return sum(one.name not in settled for one in found.held)
+    return sum(one.name not in settled for one in found.view.held)
 
 
 def _holds(holds: "tuple[Hold, ...]") -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ MOST_ANSWERS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class CachedVersion:
     """What was read of one version of a log."""
 
     version: int
@@ -33,7 +33,7 @@ class Recalled:
     last: ObjectFacts | None = None
     """The object of that version; None where it is not sure that it is the one that was read."""
 
-    def after(self, body: bytes, last: ObjectFacts) -> "Recalled | None":
+    def after(self, body: bytes, last: ObjectFacts) -> "CachedVersion | None":
         """Go on by one version; None where the table is another one then, or who knows. Pure."""
         told: dict[str, int] = {}
         try:
@@ -67,19 +67,19 @@ class Recalled:
 
 
 @dataclass(slots=True)
-class Memory:
+class LogCache:
     """What is known of one table's log. It makes the next look cheaper, and nothing else."""
 
-    known: Recalled | None = None
+    known: CachedVersion | None = None
     _likely: int | None = None
     """The version that is most likely the last."""
 
-    def catch_up(self, store: Reader) -> Recalled | None:
+    def catch_up(self, store: Reader) -> CachedVersion | None:
         """Bring what is known up to the log's last version; None where it must be read anew."""
         self.known = self._caught_up(store)
         return self.known
 
-    def _caught_up(self, store: Reader) -> Recalled | None:
+    def _caught_up(self, store: Reader) -> CachedVersion | None:
         known = self.known
         for _ in range(MOST_VERSIONS):
             if known is None:
@@ -99,7 +99,7 @@ class Memory:
         """Look at what is most likely the last version, before the log is read anew."""
         return None if self._likely is None else store.head(log_version(self._likely))
 
-    def learn(self, store: Reader, read: Recalled, before: ObjectFacts | None) -> None:
+    def learn(self, store: Reader, read: CachedVersion, before: ObjectFacts | None) -> None:
         """Keep what was read, if the object of its version was the same before and is after."""
         sure = replace(read, last=before)
         self.known = sure if sure.still_stands(store) else None

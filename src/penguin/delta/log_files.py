@@ -68,7 +68,7 @@ class Snapshot(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Known:
+class LogContents:
     """Everything that a log says up to one version: files that are or were in the table."""
 
     table: str
@@ -76,7 +76,7 @@ class Known:
     version: int
     paths: set[str]
     transactions: dict[str, int]
-    """Ours alone: those of strangers' files."""
+    """Penguin's own alone: those of foreign files."""
     since: datetime | None
     """A file that is older than this may have been removed without a trace; None: no file may."""
     first: int = 0
@@ -166,15 +166,15 @@ class Known:
         self.told_since = None if self.first == 0 else min(self.told_since or told, told)
 
 
-NOTHING = Known(table="", version=-1, paths=set(), transactions={}, since=None)
+NOTHING = LogContents(table="", version=-1, paths=set(), transactions={}, since=None)
 """What is known where there is no table yet. Nobody writes to it."""
 
 
 def read_log(
     store: Reader,
     table: Snapshot,
-    known: Known | None = None,
-) -> Known:
+    known: LogContents | None = None,
+) -> LogContents:
     """Read what a log says up to a snapshot, going on from what is known where that is possible.
 
     A table that was dropped and made anew, or a log from a backup, may have as many versions, or
@@ -186,7 +186,7 @@ def read_log(
     return _read_anew(store, table)
 
 
-def _goes_on(store: Reader, table: Snapshot, known: Known) -> bool:
+def _goes_on(store: Reader, table: Snapshot, known: LogContents) -> bool:
     """Take the versions since, if they follow those that are known, and say whether they do."""
     last = known.last
     if known.table != table.id or known.version > table.version:
@@ -205,13 +205,13 @@ def _goes_on(store: Reader, table: Snapshot, known: Known) -> bool:
     return True
 
 
-def _read_anew(store: Reader, table: Snapshot) -> Known:
+def _read_anew(store: Reader, table: Snapshot) -> LogContents:
     before = store.head(log_version(table.version))
     _, listed = store.level(DELTA_LOG)
     versions = _numbered(listed, table.version)
     first = _unbroken(versions, table.version)
     classic = [one for one in checkpoints(listed) if first - 1 <= one.version <= table.version]
-    known = Known(
+    known = LogContents(
         table=table.id,
         version=table.version,
         paths=set(),
@@ -240,7 +240,7 @@ def _read_anew(store: Reader, table: Snapshot) -> Known:
     return known
 
 
-def read_back(store: Reader, known: Known, to: datetime) -> None:
+def read_back(store: Reader, known: LogContents, to: datetime) -> None:
     """Read older versions, too, until they reach back to a time, or as far as they are unbroken.
 
     It costs a request for each, and is worth it only for a file that is older than what is known.
@@ -257,7 +257,7 @@ def read_back(store: Reader, known: Known, to: datetime) -> None:
 
 def _take_back(
     store: Reader,
-    known: Known,
+    known: LogContents,
     versions: Mapping[int, ObjectFacts],
     first: int,
     *,

@@ -1,4 +1,4 @@
-"""Upkeep of a Delta log: a checkpoint when one is due, and no versions beyond their time.
+"""Maintenance of a Delta log: a checkpoint when one is due, and no versions beyond their time.
 
 Neither is part of a commit: what fails here is told, tried again later, and colours no commit. What
 may go is decided here, not by the library: it takes an interval that it cannot read for 30 days,
@@ -24,7 +24,7 @@ from penguin.delta.expiry import (
 from penguin.delta.log_file import is_whole
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
-from penguin.events import (
+from penguin.events.maintenance import (
     CheckpointFailed,
     CheckpointWritten,
     LogCleanedUp,
@@ -38,7 +38,7 @@ CLEAN_UP_SECS = 86_400.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Upkeep:
+class Maintenance:
     """What a table's log needs beside its commits."""
 
     table: str

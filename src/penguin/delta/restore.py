@@ -32,7 +32,7 @@ class NoRestore(NothingToReplay):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
+class Restore:
     """A RESTORE, and the files of penguin's commits that it took out, by version."""
 
     restored_by: int
@@ -46,7 +46,7 @@ class Undone:
         return f"penguin/replay/{self.restored_by}"
 
 
-def find_undone(store: Reader, newest: int) -> Undone:
+def find_restore(store: Reader, newest: int) -> Restore:
     """Find the last RESTORE of a log and what it took out; whatever is unclear is an error."""
     back: set[str] = set()
     named = naming(store)
@@ -54,12 +54,12 @@ def find_undone(store: Reader, newest: int) -> Undone:
         actions = _read(store, version)
         told = _commit_info(actions)
         if told.get("operation") == "RESTORE":
-            return _undone(store, version, told, back)
+            return _restore(store, version, told, back)
         back |= {named(add.path) for add in _adds(actions, version)}
     raise NoRestore("the log has no RESTORE", table=store.uri)
 
 
-def _undone(store: Reader, restored_by: int, told: dict[str, Any], back: set[str]) -> Undone:
+def _restore(store: Reader, restored_by: int, told: dict[str, Any], back: set[str]) -> Restore:
     parameters = told.get("operationParameters")
     wanted = parameters.get("version") if isinstance(parameters, dict) else None
     if wanted is None or not str(wanted).isdigit():
@@ -81,7 +81,7 @@ def _undone(store: Reader, restored_by: int, told: dict[str, Any], back: set[str
             # What somebody has added since then was in the table again, whatever became of it.
             lost = (add for add in _adds(actions, version) if add.path not in back)
             commits.append((version, tuple(lost)))
-    return Undone(restored_by=restored_by, restored_to=int(wanted), commits=tuple(commits))
+    return Restore(restored_by=restored_by, restored_to=int(wanted), commits=tuple(commits))
 
 
 def _read(store: Reader, version: int) -> list[dict[str, Any]]:

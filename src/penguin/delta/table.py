@@ -40,7 +40,7 @@ from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store, local_path
 from penguin.delta.file_names import naming
-from penguin.delta.log_cache import Memory, Recalled
+from penguin.delta.log_cache import CachedVersion, LogCache
 from penguin.model.commit import Add, DeltaField, DeltaSchema, TableFacts
 from penguin.model.delta_types import inner_structs
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
@@ -85,10 +85,10 @@ Action = dict[str, dict[str, Any]]
 class Snapshot:
     """One version of a table, to be read only."""
 
-    def __init__(self, of: DeltaTable | Recalled, store: Reader) -> None:
+    def __init__(self, of: DeltaTable | CachedVersion, store: Reader) -> None:
         self._store = store
-        self._loaded = None if isinstance(of, Recalled) else of
-        self.known = of if isinstance(of, Recalled) else _read(of, store)
+        self._loaded = None if isinstance(of, CachedVersion) else of
+        self.known = of if isinstance(of, CachedVersion) else _read(of, store)
 
     @property
     def _handle(self) -> DeltaTable:
@@ -200,7 +200,7 @@ class Snapshot:
 class Table(Snapshot):
     """One version of a table that commits can be made against."""
 
-    def __init__(self, of: DeltaTable | Recalled, store: Store) -> None:
+    def __init__(self, of: DeltaTable | CachedVersion, store: Store) -> None:
         super().__init__(of, store)
         self._writable = store
 
@@ -398,23 +398,23 @@ class Log(LogReader):
 
     store: Store
 
-    def __init__(self, store: Store, memory: Memory | None = None) -> None:
+    def __init__(self, store: Store, cache: LogCache | None = None) -> None:
         super().__init__(store)
         self.store = store
-        self._memory = memory or Memory()
+        self._log_cache = cache or LogCache()
 
     def open(self) -> Table | None:
         """Open the latest version, to commit against it; what is known of it is not read again."""
-        recalled = self._memory.catch_up(self.store)
+        recalled = self._log_cache.catch_up(self.store)
         if recalled is not None:
             return Table(recalled, self.store)
-        before = self._memory.before(self.store)
+        before = self._log_cache.before(self.store)
         handle = self._handle()
         if handle is None:
             return None
         table = Table(handle, self.store)
         table.check_writable()
-        self._memory.learn(self.store, table.known, before)
+        self._log_cache.learn(self.store, table.known, before)
         return table
 
     def create(self, table: TableFacts, metadata: object) -> None:
@@ -497,11 +497,11 @@ def _load(store: Reader, version: int | None = None) -> DeltaTable:
     return DeltaTable(_location(store.uri), version=version, storage_options=_options(store))
 
 
-def _read(handle: DeltaTable, store: Reader) -> Recalled:
+def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
     """Read what a table is."""
     with _translated(store, unreadable=True):
         metadata = handle.metadata()
-        return Recalled(
+        return CachedVersion(
             version=handle.version(),
             id=str(metadata.id),
             facts=TableFacts(

@@ -11,17 +11,17 @@ from lakebed.storage.store import ObjectFacts, Reader
 from penguin.foreign.footer import Footer, read_footer
 from penguin.foreign.rules import DENIED, MISSING, OF_BLIZZARD, REFUSED, UNFIT
 from penguin.model.errors import FileUnfit
-from penguin.model.foreign_file import Candidate, LeftOut, Stranger
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut
 
 CONCURRENT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class BlizzardFile:
     """A file with the mark of blizzard: only an entry may name it."""
 
 
-Verdict = Stranger | LeftOut | Ours
+Verdict = ForeignFile | LeftOut | BlizzardFile
 
 
 def candidate(facts: ObjectFacts, *, late: bool) -> Candidate:
@@ -83,7 +83,7 @@ def _held_against(one: Candidate, footer: Footer) -> Verdict:
     """Hold what a footer says against what a meta says."""
     claim = one.claim
     if footer.ours and claim is None:
-        return Ours()
+        return BlizzardFile()
     if footer.ours:
         return leave_out(one, OF_BLIZZARD, "blizzard wrote it, and only its journal can commit it")
     if claim is not None and claim.record_count != footer.rows:
@@ -94,7 +94,9 @@ def _held_against(one: Candidate, footer: Footer) -> Verdict:
         return leave_out(one, UNFIT, "it has no columns")
     if footer.reasons:
         return leave_out(one, REFUSED, "; ".join(footer.reasons))
-    return Stranger(found=one, rows=footer.rows, schema=footer.schema, statistics=footer.statistics)
+    return ForeignFile(
+        found=one, rows=footer.rows, schema=footer.schema, statistics=footer.statistics
+    )
 
 
 def leave_out(one: Candidate, code: str, reason: str) -> LeftOut:

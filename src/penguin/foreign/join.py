@@ -28,11 +28,11 @@ from penguin.model.commit import (
     TableFacts,
 )
 from penguin.model.delta_types import FIELD_TYPES
-from penguin.model.foreign_file import LeftOut, Stranger
+from penguin.model.foreign_file import ForeignFile, LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class JoinRules:
     """The decisions that are asked for, and what the configuration says."""
 
     decide: Callable[[TableFacts, DeltaSchema], Decision]
@@ -57,9 +57,9 @@ class Joined:
 def join(
     table: TableFacts | None,
     commit: CommitPlan | None,
-    files: tuple[Stranger, ...],
+    files: tuple[ForeignFile, ...],
     scan: int | None,
-    terms: Terms,
+    terms: JoinRules,
 ) -> Joined:
     """Add files to a commit, or make one of them, up to as many files as a commit may hold."""
     draft = _Draft(table, commit, terms)
@@ -82,19 +82,21 @@ class _Unfit(Exception):
 class _Draft:
     """A commit in the making; a file is taken, or the draft stays as it was."""
 
-    def __init__(self, table: TableFacts | None, commit: CommitPlan | None, terms: Terms) -> None:
+    def __init__(
+        self, table: TableFacts | None, commit: CommitPlan | None, terms: JoinRules
+    ) -> None:
         self.terms = terms
         self.table = table if commit is None else commit.table
         self.after = table if commit is None else commit.after
         self.changes = Changes() if commit is None else commit.changes
         self.adds = {} if commit is None else {str(add.path): add for add in commit.adds}
-        self.taken: list[Stranger] = []
+        self.taken: list[ForeignFile] = []
         self.names: dict[str, str] = {}
         """The files that are taken, by their transactions."""
         self.left_out: list[LeftOut] = []
         self.replaces = commit is not None and commit.replaces
 
-    def take(self, one: Stranger) -> None:
+    def take(self, one: ForeignFile) -> None:
         transaction = one.found.transaction
         if transaction in self.names:
             self.left_out.append(name_taken(one.found, self.names[transaction]))
@@ -107,7 +109,7 @@ class _Draft:
             except _Unfit:
                 self._leave(one, reason.code, str(reason))
 
-    def _take_first(self, one: Stranger) -> None:
+    def _take_first(self, one: ForeignFile) -> None:
         """Take a file that the table cannot hold; one that never had a row becomes the file's."""
         if self.table is None or self.after is None or self.adds:
             raise _Unfit("the table has rows, or is still to be made")
@@ -118,7 +120,7 @@ class _Draft:
         self._take(one, found)
         self.replaces = True
 
-    def _take(self, one: Stranger, start: Evolves | None) -> None:
+    def _take(self, one: ForeignFile, start: Evolves | None) -> None:
         """Take a file into the table as it is, or as it becomes before anything is added."""
         unreadable = why_unreadable(one.found.path)
         if unreadable is not None:
@@ -152,7 +154,7 @@ class _Draft:
         self.taken.append(one)
         self.names[one.found.transaction] = one.found.path
 
-    def _new_table(self, one: Stranger) -> TableFacts:
+    def _new_table(self, one: ForeignFile) -> TableFacts:
         try:
             schema, apart = new_columns(one.schema, one.found, self.terms.template)
         except ValueError as reason:
@@ -160,7 +162,7 @@ class _Draft:
         relaxed = as_the_table_sees_it(schema, {}, None, ())
         return self.terms.new_table(relaxed, apart)
 
-    def _leave(self, one: Stranger, code: str, reason: str) -> None:
+    def _leave(self, one: ForeignFile, code: str, reason: str) -> None:
         found = one.found
         self.left_out.append(
             LeftOut(

@@ -15,7 +15,7 @@ from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, strang
 from lakebed.listing.lookback import Window
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.partition import ESCAPED, Template, unescape
-from penguin.delta.log_files import LONG_AGO, NEVER, Known
+from penguin.delta.log_files import LONG_AGO, NEVER, LogContents
 from penguin.foreign.file_schema import FORBIDDEN
 from penguin.model.commit import DeltaField, DeltaSchema
 from penguin.model.delta_types import struct_of, why_no_table
@@ -155,7 +155,7 @@ def new_columns(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sorted:
+class SortedCandidates:
     """Candidates, by what the log says of them."""
 
     new: tuple[Candidate, ...] = ()
@@ -167,7 +167,7 @@ class Sorted:
     """Those whose UUID another file has, with that file, which was committed."""
 
 
-def sort_out(candidates: Iterable[Candidate], known: Known) -> Sorted:
+def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandidates:
     """Hold candidates against the log.
 
     A meta asks for its file by name, so its file is never too old. A scan only finds a file lying
@@ -194,7 +194,7 @@ def sort_out(candidates: Iterable[Candidate], known: Known) -> Sorted:
             forgotten.append(one)
         else:
             new.append(one)
-    return Sorted(
+    return SortedCandidates(
         new=tuple(new),
         settled=tuple(settled),
         forgotten=tuple(forgotten),
@@ -202,7 +202,7 @@ def sort_out(candidates: Iterable[Candidate], known: Known) -> Sorted:
     )
 
 
-def is_settled(path: str, known: Known) -> bool:
+def is_settled(path: str, known: LogContents) -> bool:
     """Say whether a file was committed, by whomever, or removed.
 
     The transaction says so where the log has forgotten the path; where the log knows another file
@@ -225,7 +225,7 @@ def name_taken(one: Candidate, by: str) -> LeftOut:
     )
 
 
-def too_old(one: Candidate, known: Known) -> LeftOut:
+def too_old(one: Candidate, known: LogContents) -> LeftOut:
     """Say that a file is older than what the log remembers."""
     since, oldest = known.since, known.oldest(one.path, one.modified)
     when = (

@@ -18,15 +18,15 @@ from lakebed.listing.sort import Oddity
 from lakebed.listing.watermark import advance, is_late, place
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import linked_folders, without_links
-from penguin.delta.log_files import NOTHING, Known, read_back, read_log
+from penguin.delta.log_files import NOTHING, LogContents, read_back, read_log
 from penguin.delta.table import LogReader, Snapshot
-from penguin.foreign.inspect import Ours, Verdict, candidate, leave_out, look_at, verdict_on
+from penguin.foreign.inspect import BlizzardFile, Verdict, candidate, leave_out, look_at, verdict_on
 from penguin.foreign.listing import Windows, poll, sweep
 from penguin.foreign.rules import (
     DENIED,
     MISSING,
     Horizon,
-    Sorted,
+    SortedCandidates,
     is_reserved,
     is_settled,
     may_hold_data,
@@ -37,7 +37,7 @@ from penguin.foreign.rules import (
     unusable,
 )
 from penguin.model.commit import TableFacts
-from penguin.model.foreign_file import Candidate, LeftOut, PassedOver, Stranger
+from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
 
 CONCURRENT = 16
@@ -59,10 +59,10 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ForeignFiles:
     """The files of other programs, as one look saw them."""
 
-    files: tuple[Stranger, ...] = ()
+    files: tuple[ForeignFile, ...] = ()
     """Those that may be committed, up to a commit's worth."""
     more: int = 0
     """How many wait beside those."""
@@ -96,7 +96,7 @@ class Search:
     looked: Callable[[int, int], None] = lambda _done, _files: None
     """Is told how many of how many files have been looked into."""
     marks: dict[str, str] = field(default_factory=dict)
-    _known: Known | None = None
+    _known: LogContents | None = None
     _swept: datetime | None = None
     _listing: Listing | None = None
     _pool: dict[str, Candidate] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Search:
         asked: Mapping[str, Meta],
         *,
         named: frozenset[str] = frozenset(),
-    ) -> Found:
+    ) -> ForeignFiles:
         """Hold what is listed and what metas ask for against the log; read footers of new files.
 
         Files that entries name are left to them.
@@ -198,9 +198,9 @@ class Search:
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
         self._go_on(found)
-        files = tuple(one for one in judged if isinstance(one, Stranger))
+        files = tuple(one for one in judged if isinstance(one, ForeignFile))
         self._offered = bool(files)
-        return Found(
+        return ForeignFiles(
             files=files,
             more=self._unread,
             left_out=(
@@ -220,7 +220,7 @@ class Search:
             passed_over=PassedOver.of(self._passed, NOT_TAKEN),
         )
 
-    def _read(self, store: Reader, table: Snapshot | None) -> Known:
+    def _read(self, store: Reader, table: Snapshot | None) -> LogContents:
         """Read the log; where it is another than before, nothing that was known counts."""
         before, known = (
             self._known,
@@ -232,8 +232,8 @@ class Search:
         return known
 
     def _without_links(
-        self, store: Reader, found: Sorted, known: Known
-    ) -> tuple[Sorted, list[LeftOut]]:
+        self, store: Reader, found: SortedCandidates, known: LogContents
+    ) -> tuple[SortedCandidates, list[LeftOut]]:
         """Take out what has another name in the table, by a link, and is known by that one.
 
         A name with a UUID needs no look: it is known wherever it lies.
@@ -267,7 +267,7 @@ class Search:
 
     def _judge(
         self, store: Reader, new: tuple[Candidate, ...], shape: object
-    ) -> list[Stranger | LeftOut]:
+    ) -> list[ForeignFile | LeftOut]:
         """Say of each new file what it is, reading footers up to a commit's worth."""
         limit = self.settings.max_files_per_commit
         refused = [
@@ -293,8 +293,8 @@ class Search:
                 self._verdicts[one.path] = (one, verdict)
         self._unread = max(0, len(unread) - limit)
         known = (self._verdicts[one.path][1] for one in order if self._is_read(one))
-        judged = [one for one in known if not isinstance(one, Ours)]
-        good = [one for one in judged if isinstance(one, Stranger)]
+        judged = [one for one in known if not isinstance(one, BlizzardFile)]
+        good = [one for one in judged if isinstance(one, ForeignFile)]
         self._unread += max(0, len(good) - limit)
         left_out = (one for one in judged if isinstance(one, LeftOut))
         return [*good[:limit], *refused, *denied, *left_out]
@@ -314,9 +314,9 @@ class Search:
         return known is not None and known[0].is_same(one)
 
     def _is_ours(self, one: Candidate) -> bool:
-        return self._is_read(one) and isinstance(self._verdicts[one.path][1], Ours)
+        return self._is_read(one) and isinstance(self._verdicts[one.path][1], BlizzardFile)
 
-    def _go_on(self, found: Sorted) -> None:
+    def _go_on(self, found: SortedCandidates) -> None:
         """Raise the marks over what is settled, and forget it."""
         gone = {one.path for one in found.settled}
         waiting = self._pool.keys() - gone
@@ -353,20 +353,22 @@ class Search:
         return lambda path: timed_id(path) is not None or also(path)
 
 
-def _is_known(path: str, known: Known) -> bool:
+def _is_known(path: str, known: LogContents) -> bool:
     """Whether the log has a file; transactions are asked only where that costs nothing."""
     return path in known.paths or (known.complete and is_settled(path, known))
 
 
-def _is_another(known: Known, before: Known) -> bool:
+def _is_another(known: LogContents, before: LogContents) -> bool:
     """Whether the log was read anew because it is not the one of before, as far as that shows."""
     return known is not before and known.last is not None and known.last.etag is not None
 
 
-def still_there(store: Reader, found: Found) -> tuple[tuple[Stranger, ...], tuple[LeftOut, ...]]:
+def still_there(
+    store: Reader, found: ForeignFiles
+) -> tuple[tuple[ForeignFile, ...], tuple[LeftOut, ...]]:
     """Look once more at files whose footers were read at an earlier look."""
 
-    def trouble(one: Stranger) -> str | None:
+    def trouble(one: ForeignFile) -> str | None:
         if one.found.path in found.fresh:
             return None
         facts = store.head(one.found.path)

@@ -11,12 +11,12 @@ from lakebed.telemetry.events import code_of
 from penguin.delta.versions import Commit, read_history
 from penguin.foreign.ignored import ignored_files
 from penguin.held import HeldFile
+from penguin.inspect.explain import Explanation, explain
 from penguin.model.commit import Backlog, Stopped
 from penguin.model.errors import SchemaRefused
 from penguin.model.foreign_file import LeftOut, PassedOver
 from penguin.model.retention import Danger, instant
 from penguin.model.settings import TableSettings
-from penguin.pipeline import Explanation, explain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,55 +89,55 @@ class TableStatus:
 def table_status(
     settings: TableSettings, store: Reader, now: datetime, *, count_ignored: bool = True
 ) -> TableStatus:
-    """Say how a table stands, by the same look and the same plan as the next step's.
+    """Return how a table stands, by the same look and the same plan as the next step's.
 
     To count files that nobody searches for takes a listing of all folders: it can be left out.
     """
-    found = explain(settings, store, everything=True, clock=Clock(now.timestamp))
+    shown = explain(settings, store, everything=True, clock=Clock(now.timestamp))
     return TableStatus(
-        version=found.version,
-        last_commit=None if found.version is None else _last(store, found.version),
-        pipelines=tuple(sorted(_pipelines(found, now), key=lambda one: one.pipeline)),
-        held=found.held,
-        discarded=found.discarded,
-        others=_others(found, store if count_ignored else None),
-        danger=found.danger,
+        version=shown.view.version,
+        last_commit=None if shown.view.version is None else _last(store, shown.view.version),
+        pipelines=tuple(sorted(_pipelines(shown, now), key=lambda one: one.pipeline)),
+        held=shown.view.held,
+        discarded=shown.discarded,
+        others=_others(shown, store if count_ignored else None),
+        danger=shown.danger,
     )
 
 
-def _others(found: Explanation, store: Reader | None) -> OthersStatus:
-    waiting = found.others.files
-    refused = {one.path for one in found.left_out}
+def _others(shown: Explanation, store: Reader | None) -> OthersStatus:
+    waiting = shown.view.others.files
+    refused = {one.path for one in shown.proposal.left_out}
     fitting = [one.found for one in waiting if one.found.path not in refused]
     return OthersStatus(
-        pending_files=len(fitting) + found.others.more,
+        pending_files=len(fitting) + shown.view.others.more,
         pending_late=sum(one.late for one in fitting),
-        left_out=found.left_out,
-        watermarks=found.others.marks,
+        left_out=shown.proposal.left_out,
+        watermarks=shown.view.others.marks,
         passed_over=(
-            found.others.passed_over
-            if found.ignored_for is None or store is None
-            else ignored_files(store, _named(found), found.ignored_for)
+            shown.view.others.passed_over
+            if shown.ignored_for is None or store is None
+            else ignored_files(store, _named(shown), shown.ignored_for)
         ),
     )
 
 
-def _named(found: Explanation) -> frozenset[str]:
+def _named(shown: Explanation) -> frozenset[str]:
     """Return the files that entries which wait name, that are held, or that metas ask for."""
-    waiting = (ready.entry for backlog in found.backlogs for ready in backlog.entries)
+    waiting = (ready.entry for backlog in shown.view.backlogs for ready in backlog.entries)
     return frozenset(
         (
             *(file.filename for entry in waiting for file in entry.files),
-            *(one.meta.filename for one in found.held),
-            *(one.found.path for one in found.others.files),
-            *(one.path for one in found.left_out),
+            *(one.meta.filename for one in shown.view.held),
+            *(one.found.path for one in shown.view.others.files),
+            *(one.path for one in shown.proposal.left_out),
         )
     )
 
 
-def _pipelines(found: Explanation, now: datetime) -> Iterator[PipelineStatus]:
-    stopped = {one.pipeline: one for one in found.planned.stopped}
-    for backlog in found.backlogs:
+def _pipelines(shown: Explanation, now: datetime) -> Iterator[PipelineStatus]:
+    stopped = {one.pipeline: one for one in shown.proposal.stopped}
+    for backlog in shown.view.backlogs:
         files = [file for ready in backlog.entries for file in ready.entry.files]
         yield PipelineStatus(
             pipeline=backlog.pipeline,

@@ -204,7 +204,7 @@ class Mark:
     after: int
 
 
-class Fate(IntEnum):
+class HeldState(IntEnum):
     """What the log says of a file that was set aside."""
 
     HELD = 0
@@ -213,7 +213,7 @@ class Fate(IntEnum):
     """Discarded, or replaced by files that were written anew."""
 
 
-def held_mark(name: str, before: Fate | None, after: Fate) -> Mark:
+def held_mark(name: str, before: HeldState | None, after: HeldState) -> Mark:
     """Say what becomes of a file that is set aside, or was."""
     return Mark(
         app_id=held_transaction(name),
@@ -249,7 +249,7 @@ class Hold:
 
     def mark(self) -> Mark:
         """Give the mark of the commit that leaves it out."""
-        return held_mark(self.name, None, Fate.HELD)
+        return held_mark(self.name, None, HeldState.HELD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,7 +349,7 @@ class CommitPlan:
     """Files that are set aside with this commit."""
     released: tuple[str, ...] = ()
     """The names of files that were set aside, and are among those that are added."""
-    discarded: Mapping[str, Fate | None] = field(default_factory=dict)
+    discarded: Mapping[str, HeldState | None] = field(default_factory=dict)
     """The names of files that are given up for good, each with what the log says of it so far."""
     removes: tuple[FinishedFile, ...] = ()
     """Files that are taken out of the table again."""
@@ -381,8 +381,8 @@ class CommitPlan:
             *self.moved,
             *(() if self.others is None else (self.others.mark(),)),
             *(hold.mark() for hold in self.holds),
-            *(held_mark(name, Fate.HELD, Fate.RELEASED) for name in self.released),
-            *(held_mark(name, before, Fate.GONE) for name, before in self.discarded.items()),
+            *(held_mark(name, HeldState.HELD, HeldState.RELEASED) for name in self.released),
+            *(held_mark(name, before, HeldState.GONE) for name, before in self.discarded.items()),
         )
 
     @property

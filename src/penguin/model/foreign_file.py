@@ -37,7 +37,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stranger:
+class ForeignFile:
     """A whole Parquet file of another program, with what its footer says of it."""
 
     found: Candidate

@@ -11,7 +11,7 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import held_meta
 from lakebed.storage.store import Store
-from penguin.backlog.journals import survey
+from penguin.backlog.journals import read_pipelines
 from penguin.backlog.pending_metas import delete_metas
 from penguin.backlog.redo_conflicts import (
     Contested,
@@ -23,8 +23,8 @@ from penguin.backlog.redo_conflicts import (
 from penguin.committer import Committer, Superseded
 from penguin.delta.table import Log, Table
 from penguin.delta.unused import is_unused
-from penguin.held import Aside, HeldFile, keep_in_mind, read_held, releasable, sort_out
-from penguin.model.commit import Changes, CommitPlan, Fate
+from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
+from penguin.model.commit import Changes, CommitPlan, HeldState
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import TableSettings
 from penguin.plan.draft import draft_commit
@@ -56,7 +56,7 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class HeldFileOperations:
     """Carries out orders on one table."""
 
     settings: TableSettings
@@ -69,8 +69,8 @@ class Order:
         """Name the files that are held now."""
         metas = read_held(self.store)
         table = self.open_log(self.store).open()
-        aside = Aside() if table is None else sort_out(metas, table.transaction)
-        return frozenset(one.name for one in aside.held)
+        held_files = HeldFiles() if table is None else sort_out(metas, table.transaction)
+        return frozenset(one.name for one in held_files.held)
 
     def release(self, names: frozenset[str] | None) -> Settlement:
         """Commit held files, all or those that are named, as far as the table can hold them.
@@ -135,13 +135,13 @@ class Order:
                         table=self.settings.table_uri,
                     )
             out[:] = disputed.values()
-            marks: dict[str, Fate | None] = dict.fromkeys(names & known, Fate.HELD)
+            marks: dict[str, HeldState | None] = dict.fromkeys(names & known, HeldState.HELD)
             return CommitPlan(
                 table=table.facts,
                 after=table.facts,
                 changes=Changes(),
                 adds=(),
-                discarded=marks | {one.name: one.fate for one in disputed.values()},
+                discarded=marks | {one.name: one.state for one in disputed.values()},
                 removes=tuple(removes),
             )
 
@@ -157,7 +157,7 @@ class Order:
         keep_in_mind(self.store, tuple(one for one in held if one.name in plan.discarded))
 
     def _contested(self, table: Table) -> tuple[Contested, ...]:
-        pipelines = survey(self.store, self.settings.discovery).receipts
+        pipelines = read_pipelines(self.store, self.settings.discovery).receipts
         return contested(self.store, pipelines, table.transaction)
 
     def _settle(
@@ -172,18 +172,18 @@ class Order:
         for _ in range(LOOKS):
             metas = read_held(self.store)
             table = self.open_log(self.store).open()
-            aside = Aside() if table is None else sort_out(metas, table.transaction)
-            plan = None if table is None else plan_of(table, aside.held)
-            delete_metas(self.store, aside.stale)
+            held_files = HeldFiles() if table is None else sort_out(metas, table.transaction)
+            plan = None if table is None else plan_of(table, held_files.held)
+            delete_metas(self.store, held_files.stale)
             if plan is None:
-                return None, None, aside.held
-            before(plan, aside.held)
+                return None, None, held_files.held
+            before(plan, held_files.held)
             outcome = committer.carry_out(plan)
             if isinstance(outcome, Superseded):
                 continue
             settled = {*plan.released, *plan.discarded}
             delete_metas(self.store, tuple(held_meta(name) for name in settled))
-            return plan, outcome.version, aside.held
+            return plan, outcome.version, held_files.held
         raise CommitFailed(
             f"the table changed {LOOKS} times while it was looked at; try again",
             table=self.settings.table_uri,

@@ -15,10 +15,10 @@ from lakebed.errors import JournalLost, LakeError, Whose
 from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
 from lakebed.layout import receipt as receipt_path
 from lakebed.storage.store import Store
-from penguin.backlog.journals import survey
+from penguin.backlog.journals import read_pipelines
 from penguin.committer import Committer, Superseded, missing_files
 from penguin.delta.log_files import read_log
-from penguin.delta.restore import NoRestore, NothingToReplay, Undone, find_undone
+from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
 from penguin.delta.table import Log, Table
 from penguin.held import read_entry, read_held, set_aside
 from penguin.model.commit import (
@@ -27,8 +27,8 @@ from penguin.model.commit import (
     Changes,
     CommitPlan,
     Evolves,
-    Fate,
     Fits,
+    HeldState,
     Hold,
     HoldCode,
     Mark,
@@ -52,7 +52,7 @@ class RowsUncertain(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setback:
+class RolledBackPipeline:
     """A pipeline whose entries were committed to a log that no longer knows of them."""
 
     position: Position
@@ -83,10 +83,10 @@ class Replay:
     pause: Callable[[float], object]
     open_log: Callable[[Store], Log] = field(default=Log)
 
-    def setbacks(self) -> tuple[Setback, ...]:
+    def rolled_back(self) -> tuple[RolledBackPipeline, ...]:
         """Give the pipelines whose receipt is ahead of the log; one that is torn is an error."""
         table = self.open_log(self.store).open()
-        found = survey(self.store, self.settings.discovery)
+        found = read_pipelines(self.store, self.settings.discovery)
         for unreadable in found.stopped:
             raise unreadable.error
         behind = []
@@ -98,7 +98,9 @@ class Replay:
             )
             if receipt.sequence > (position.sequence or 0):
                 found_of = self._survival(position, receipt, table)
-                behind.append(Setback(position=position, receipt=receipt, survival=found_of))
+                behind.append(
+                    RolledBackPipeline(position=position, receipt=receipt, survival=found_of)
+                )
         return tuple(behind)
 
     def _survival(self, position: Position, receipt: Receipt, table: Table | None) -> Survival:
@@ -112,13 +114,13 @@ class Replay:
         there = tuple(ready for ready in entries if ready is not None)
         return look_into(self.store, table, there)
 
-    def replay_lost(self, setback: Setback, *, rows_missing: bool = False) -> None:
+    def replay_lost(self, rolled_back: RolledBackPipeline, *, rows_missing: bool = False) -> None:
         """Let the entries that the log has lost be committed again: the next poll does.
 
         Of those whose files the log still knows the transactions are written anew, and no row is
         added. Where the log cannot tell, `rows_missing` says that somebody has looked.
         """
-        position, doubtful = setback.position, setback.survival.doubtful
+        position, doubtful = rolled_back.position, rolled_back.survival.doubtful
         if doubtful is not None and not rows_missing:
             raise RowsUncertain(
                 f"the log has no versions left that would tell whether the files of entries "
@@ -127,8 +129,8 @@ class Replay:
                 "forget` to go on without",
                 pipeline=position.pipeline,
             )
-        if setback.survival.up_to is not None:
-            self._settle(setback, setback.survival.up_to)
+        if rolled_back.survival.up_to is not None:
+            self._settle(rolled_back, rolled_back.survival.up_to)
             return
         # With entry 0 the receipt still says that this journal is wanted, and no earlier one.
         committed = self._entry(position.pipeline, position.journal, position.sequence or 0)
@@ -149,15 +151,17 @@ class Replay:
         known = read_log(self.store, table)
         names = [
             app_id.removeprefix(HELD_TRANSACTIONS)
-            for app_id, fate in known.transactions.items()
-            if app_id.startswith(HELD_TRANSACTIONS) and fate == Fate.HELD
+            for app_id, state in known.transactions.items()
+            if app_id.startswith(HELD_TRANSACTIONS) and state == HeldState.HELD
         ]
         lost = {name for name in names if self.store.head(held_meta(name)) is None}
         return tuple(self._holds(lost, table)) if lost else ()
 
     def _holds(self, names: set[str], table: Table) -> Iterator[Hold]:
         """Find files in the journals, by their names."""
-        for pipeline, receipt in survey(self.store, self.settings.discovery).receipts.items():
+        for pipeline, receipt in read_pipelines(
+            self.store, self.settings.discovery
+        ).receipts.items():
             journal = "" if receipt is None else receipt.journal
             position = Position.read(pipeline, journal, table.transaction)
             for sequence in range(1, (position.sequence or 0) + 1):
@@ -174,9 +178,9 @@ class Replay:
         """Write the metas of held files anew: the next poll looks at them as at all others."""
         set_aside(self.store, holds, self.clock.now())
 
-    def forget_lost(self, setback: Setback) -> int:
+    def forget_lost(self, rolled_back: RolledBackPipeline) -> int:
         """Go on after the entries that the log has lost, without their rows; give the version."""
-        position, receipt = setback.position, setback.receipt
+        position, receipt = rolled_back.position, rolled_back.receipt
         last = self._entry(position.pipeline, receipt.journal, receipt.sequence)
         if last.digest != receipt.digest:
             raise JournalBroken(
@@ -185,23 +189,23 @@ class Replay:
                 pipeline=position.pipeline,
                 path=last.path,
             )
-        return self._settle(setback, receipt.sequence)
+        return self._settle(rolled_back, receipt.sequence)
 
-    def _settle(self, setback: Setback, sequence: int) -> int:
+    def _settle(self, rolled_back: RolledBackPipeline, sequence: int) -> int:
         """Write into the log that entries up to one are settled, add nothing; give the version.
 
         What is held of entries that the log remembers stays held: its marks are lost with the
         transactions, and a note without a mark would be taken for one that means nothing.
         """
-        position, kept = setback.position, setback.survival.up_to
-        last = self._entry(position.pipeline, setback.receipt.journal, sequence)
+        position, kept = rolled_back.position, rolled_back.survival.up_to
+        last = self._entry(position.pipeline, rolled_back.receipt.journal, sequence)
         table = self.open_log(self.store).open()
         facts = new_table(last.entry, self.settings) if table is None else table.facts
         note = {}
         if kept is not None:
-            note["remembered"] = {position.pipeline: [setback.first, kept]}
-        if sequence >= setback.first_lost:
-            note["forgotten"] = {position.pipeline: [setback.first_lost, sequence]}
+            note["remembered"] = {position.pipeline: [rolled_back.first, kept]}
+        if sequence >= rolled_back.first_lost:
+            note["forgotten"] = {position.pipeline: [rolled_back.first_lost, sequence]}
         plan = CommitPlan(
             table=facts,
             after=facts,
@@ -229,35 +233,35 @@ class Replay:
             and meta.filename not in known.paths
         ]
         return tuple(
-            held_mark(name, None, Fate.HELD)
+            held_mark(name, None, HeldState.HELD)
             for name in names
             if table.transaction(held_transaction(name)) is None
         )
 
-    def undone(self) -> tuple[Undone, tuple[Add, ...]]:
+    def undone(self) -> tuple[Restore, tuple[Add, ...]]:
         """Say what the last RESTORE took out and is not back yet."""
         table = self._table()
-        undone = find_undone(self.store, table.version)
-        since = table.transaction(undone.app_id) or undone.restored_to
-        adds = [add for version, files in undone.commits if version > since for add in files]
-        return undone, tuple(adds)
+        restore = find_restore(self.store, table.version)
+        since = table.transaction(restore.app_id) or restore.restored_to
+        adds = [add for version, files in restore.commits if version > since for add in files]
+        return restore, tuple(adds)
 
     def replay_undone(self) -> int | None:
         """Add again what the last RESTORE took out of penguin's commits, once."""
         table = self._table()
-        undone, adds = self.undone()
+        restore, adds = self.undone()
         if not adds:
             return None
-        before = table.transaction(undone.app_id)
+        before = table.transaction(restore.app_id)
         decision = evolution.decide(
             Evolution.MERGE,
             table.facts,
-            self.open_log(self.store).schema_at(undone.restored_by - 1),
+            self.open_log(self.store).schema_at(restore.restored_by - 1),
             table.facts.partition_columns,
         )
         match decision:
             case Refused(reasons):
-                raise SchemaRefused(undone.restored_by, reasons, table=self.store.uri)
+                raise SchemaRefused(restore.restored_by, reasons, table=self.store.uri)
             case Evolves(after, changes):
                 pass
             case Fits():
@@ -267,8 +271,8 @@ class Replay:
             after=after,
             changes=changes,
             adds=adds,
-            moved=(Mark(app_id=undone.app_id, before=before, after=undone.commits[-1][0]),),
-            note={"replayed": {"restore": undone.restored_by}},
+            moved=(Mark(app_id=restore.app_id, before=before, after=restore.commits[-1][0]),),
+            note={"replayed": {"restore": restore.restored_by}},
         )
         gone = missing_files(self.store, plan).gone
         if gone:

@@ -16,7 +16,7 @@ from lakebed.layout import file_name, held_transaction
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader
 from penguin.delta.log_file import LAST_MOMENT
-from penguin.delta.log_files import LONG_AGO, Known, Snapshot, read_back, read_log
+from penguin.delta.log_files import LONG_AGO, LogContents, Snapshot, read_back, read_log
 from penguin.model.commit import ReadyEntry
 
 
@@ -67,7 +67,7 @@ def written_at(file: FinishedFile) -> datetime:
     return datetime.fromtimestamp(at / 1000, UTC) if 0 <= at < LAST_MOMENT else LONG_AGO
 
 
-def _knows(known: Known, file: FinishedFile) -> bool:
+def _knows(known: LogContents, file: FinishedFile) -> bool:
     return (
         file.filename in known.paths
         or known.transaction(held_transaction(file_name(file.filename))) is not None

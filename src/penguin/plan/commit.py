@@ -25,8 +25,8 @@ from penguin.model.commit import (
     CommitPlan,
     Decision,
     Evolves,
-    Fate,
     Fits,
+    HeldState,
     Hold,
     HoldCode,
     Planned,
@@ -53,7 +53,7 @@ class Rules:
     partition_columns: tuple[str, ...] | None
     """What the configuration says of them; None where it says nothing."""
     max_files: int
-    fate: Callable[[str], int | None] = lambda _name: None
+    held_state: Callable[[str], int | None] = lambda _name: None
     """What the log says of a held file."""
     may_release: Callable[[Decision], bool] = lambda decision: not isinstance(decision, Refused)
     """Whether a file that was set aside goes in, as the table now decides on it."""
@@ -116,7 +116,7 @@ class _Draft:
         self.adds: dict[str, Add] = {}
         self.holds: list[Hold] = []
         self.released: list[str] = []
-        self.discarded: dict[str, Fate | None] = {}
+        self.discarded: dict[str, HeldState | None] = {}
         self.taken: dict[str, list[ReadyEntry]] = {}
         self.replaces = False
 
@@ -139,7 +139,7 @@ class _Draft:
         after = self.after or table
         _check_books(ready)
         _check_names(ready, self.adds)
-        given_up = _given_up(ready, self.rules.fate)
+        given_up = _given_up(ready, self.rules.held_state)
         decision = self.rules.decide(after, entry)
         replacement = self._replacement(decision, after, entry)
         if replacement is not None:
@@ -299,21 +299,23 @@ def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
         seen.add(file.filename)
 
 
-def _given_up(ready: ReadyEntry, fate: Callable[[str], int | None]) -> dict[str, Fate | None]:
+def _given_up(
+    ready: ReadyEntry, held_state: Callable[[str], int | None]
+) -> dict[str, HeldState | None]:
     """Name the held files that an entry gives up, because their sources are read again.
 
     One that was released meanwhile is in the table; its rows would come a second time.
     """
-    fates = {name: fate(name) for name in ready.entry.redone}
-    for name, found in fates.items():
-        if found not in (Fate.HELD, Fate.GONE):
+    states = {name: held_state(name) for name in ready.entry.redone}
+    for name, state in states.items():
+        if state not in (HeldState.HELD, HeldState.GONE):
             raise FileReleased(
                 f"entry {ready.entry.sequence} reads the sources of {name} again, and that file is "
                 f"not held: its rows may be in the table; `penguin discard {name} --yes` takes the "
                 "file out again, and the entry goes on",
                 path=ready.path,
             )
-    return {name: Fate.HELD for name, found in fates.items() if found == Fate.HELD}
+    return {name: HeldState.HELD for name, state in states.items() if state == HeldState.HELD}
 
 
 def _hold(

@@ -11,9 +11,9 @@ from lakebed.documents.entry import Entry
 from lakebed.layout import held_transaction
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
-from penguin.committer import Lacking, missing_files
-from penguin.foreign.join import Joined, Terms, join
-from penguin.foreign.search import Found, still_there
+from penguin.committer import MissingFiles, missing_files
+from penguin.foreign.join import Joined, JoinRules, join
+from penguin.foreign.search import ForeignFiles, still_there
 from penguin.model.commit import (
     Backlog,
     CommitPlan,
@@ -64,7 +64,7 @@ def draft_commit(
         statistics=file_statistics,
         partition_columns=settings.partition_columns,
         max_files=settings.max_files_per_commit,
-        fate=lambda name: transactions(held_transaction(name)),
+        held_state=lambda name: transactions(held_transaction(name)),
         may_release=lambda decision: may_release(decision, settings, asked=asked),
         replacement=lambda table, entry: replacement(
             table, entry.table_schema, entry.partition_columns, settings, unused
@@ -75,7 +75,7 @@ def draft_commit(
     while True:
         planned = plan_commit(facts, backlogs, rules, releasable=releasable, lacking=lacking)
         commit = planned.commit
-        found = Lacking() if commit is None else missing_files(store, commit, looked)
+        found = MissingFiles() if commit is None else missing_files(store, commit, looked)
         if not found.gone and not found.waiting:
             return replace(planned, waiting=waiting)
         lacking |= found.gone
@@ -89,14 +89,14 @@ def join_others(
     settings: TableSettings,
     facts: TableFacts | None,
     commit: CommitPlan | None,
-    others: Found,
+    others: ForeignFiles,
     store: Reader,
     *,
     unused: Callable[[], bool] = lambda: False,
 ) -> Joined:
     """Let files of other programs join a commit, those that are still as they were looked at."""
     template = settings.partition_template
-    terms = Terms(
+    terms = JoinRules(
         decide=lambda table, schema: decide_on(table, schema, table.partition_columns, settings),
         new_table=lambda schema, apart: created_as(schema, apart, settings),
         statistics=statistics_for,

@@ -16,7 +16,7 @@ from lakebed.storage.store import Store
 from penguin.backlog.redo_conflicts import FileRewritten, given_up
 from penguin.config import load
 from penguin.delta.table import Table
-from penguin.operate.release import NotHeld, Order
+from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.desk import Desk
 from tests.support.dying import Died, Fate, dying
@@ -67,7 +67,7 @@ class Case(Desk):
         return replace(table, **options)
 
     def operator(self, store=None):
-        return Order(
+        return HeldFileOperations(
             settings=self.of_penguin(),
             store=store or self.store,
             clock=self.clock,

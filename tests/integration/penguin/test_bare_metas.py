@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from penguin.delta.table import Table
-from penguin.events import FilesLeftOut, MetasLeftAlone
+from penguin.events.backlog import MetasLeftAlone
+from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import DiscoverBy, Evolution
 from tests.support.foreign import DAY, Directory

@@ -18,14 +18,11 @@ from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.delta import preview
 from penguin.delta.table import Log, Table, pipeline_known
-from penguin.events import (
-    BacklogSeen,
-    CommittedByOther,
-    EntriesCommitted,
-    FilesLookedAt,
-)
+from penguin.events.backlog import BacklogSeen, FilesLookedAt
+from penguin.events.commits import CommittedByOther, EntriesCommitted
+from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
-from penguin.pipeline import commit_table, explain
+from penguin.pipeline import commit_table
 from tests.support.tables import EVENTS, Penguin, TableDirectory, next_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -398,9 +395,9 @@ def test_a_dry_run_writes_nothing_and_is_handed_nothing_that_could(table):
     table.journal().batch(rows_of(1, 2))
     before = sorted(table.root.rglob("*"))
     found = explain(table.settings(), Reader(str(table.root), StorageOptions()))
-    assert found.version is None
-    assert found.planned.commit is not None
-    assert found.planned.commit.rows == 2
+    assert found.view.version is None
+    assert found.proposal.commit is not None
+    assert found.proposal.commit.rows == 2
     assert sorted(table.root.rglob("*")) == before
 
 

@@ -15,7 +15,8 @@ from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.server import observed
 from penguin.cli.app import app
 from penguin.delta.table import Table
-from penguin.events import FilesLeftOut, FilesWaitNoLonger, FilesWaitTooLong
+from penguin.events.foreign_files import FilesLeftOut
+from penguin.events.health import FilesWaitNoLonger, FilesWaitTooLong
 from penguin.metrics import METRICS
 from penguin.model.errors import CommitFailed
 from penguin.model.retention import RETENTION_PROPERTY
@@ -201,7 +202,7 @@ def test_health_and_metrics_tell_of_it_until_the_file_is_in(table):
         seconds=table.hands.seconds,
     ) as emit:
         penguin = table.penguin()
-        penguin.run.emit = penguin.run._crier.emit = emit
+        penguin.run.emit = penguin.run._announcer.emit = emit
         penguin.drain()
         status, document = pages.health()
         (told,) = document["tables"]["events"]["stopped"].values()

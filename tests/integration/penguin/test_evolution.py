@@ -13,7 +13,7 @@ from deltalake.schema import PrimitiveType
 from lakebed.documents.entry import SourceRecord
 from lakebed.schema import Field, FieldType, Schema
 from penguin.delta.table import Log
-from penguin.events import EntriesCommitted
+from penguin.events.commits import EntriesCommitted
 from penguin.model.settings import Evolution
 from penguin.plan.evolution import DROPPED_PROPERTY
 from penguin.plan.stats import SKIPPING_PROPERTY

@@ -11,10 +11,11 @@ from lakebed.layout import data_file, journal_entry, outbox, pending_meta, proto
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Reader
 from penguin.delta.table import Table
-from penguin.events import EntryNotHandedOff, FilesUnnamed, FilterBoundsOthersOnly, MetasLeftAlone
+from penguin.events.backlog import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
+from penguin.events.foreign_files import FilterBoundsOthersOnly
+from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import DiscoverBy
-from penguin.pipeline import explain
 from tests.support.foreign import Directory
 from tests.support.handoffs import metas, move_out, put_back, ring
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -220,8 +221,8 @@ def test_of_two_penguins_neither_trips_over_the_others_deletions(staging):
 
     reader = Raced(staging.store.uri, staging.store.options)
     found = explain(staging.settings(), reader)
-    assert found.planned.commit is None
-    assert [one.sequence for one in found.planned.waiting] == [1]
+    assert found.proposal.commit is None
+    assert [one.sequence for one in found.proposal.waiting] == [1]
 
 
 def test_leftover_metas_of_an_earlier_hand_off_are_cleared_at_the_start(staging):
@@ -286,9 +287,9 @@ def test_a_file_that_is_moved_between_two_looks_is_not_gone(direct):
             return found
 
     found = explain(direct.settings(), Moving(direct.store.uri, direct.store.options))
-    assert found.planned.stopped == ()
-    assert found.planned.commit is not None
-    assert outbox("events", file.filename) == found.planned.commit.adds[0].outbox
+    assert found.proposal.stopped == ()
+    assert found.proposal.commit is not None
+    assert outbox("events", file.filename) == found.proposal.commit.adds[0].outbox
 
 
 def test_files_that_no_entry_names_are_counted_once_and_left_alone(direct):

@@ -18,10 +18,10 @@ from lakebed.storage.store import Store
 from penguin.cli.app import app
 from penguin.committer import NOT_MOVED
 from penguin.delta.table import Log
-from penguin.events import FilesWaitTooLong
+from penguin.events.health import FilesWaitTooLong
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import Evolution
-from penguin.operate.release import NotHeld, Order
+from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.dying import Died, Fate, dying
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
@@ -40,7 +40,7 @@ def penguin(table, mode=STRICT, **more):
 
 
 def order(table, mode=STRICT):
-    return Order(
+    return HeldFileOperations(
         settings=table.settings(evolution=mode),
         store=table.store,
         clock=Clock(),

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from penguin.events import FilesLeftOut
+from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.settings import Evolution
 from tests.support.foreign import Directory
 

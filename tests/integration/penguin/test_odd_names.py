@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from lakebed.documents.entry import Handoff
 from lakebed.listing.lookback import Window
 from penguin.cli.app import app
-from penguin.events import FilesLeftOut, MetasLeftAlone
+from penguin.events.backlog import MetasLeftAlone
+from penguin.events.foreign_files import FilesLeftOut
 from penguin.inspect.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, name_at

@@ -13,7 +13,7 @@ from lakebed.documents.entry import Handoff
 from lakebed.layout import timed_id
 from lakebed.listing.watermark import look_from
 from penguin.cli.app import app
-from penguin.events import FilesPassedOver, OthersSeen
+from penguin.events.foreign_files import FilesPassedOver, OthersSeen
 from penguin.foreign import ignored
 from penguin.model.settings import DiscoverBy
 from tests.support.builders import NOON

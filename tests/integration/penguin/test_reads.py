@@ -7,7 +7,7 @@ import pytest
 
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.events import FilesLookedAt
+from penguin.events.backlog import FilesLookedAt
 from tests.support.foreign import Directory, Visitor
 from tests.support.tables import Penguin, TableDirectory, rows_of
 

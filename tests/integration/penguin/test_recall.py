@@ -21,7 +21,7 @@ from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.delta import table as door
-from penguin.delta.log_cache import Memory
+from penguin.delta.log_cache import LogCache
 from penguin.delta.table import Log
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from tests.support.foreign import Directory
@@ -57,7 +57,7 @@ def running(table, *ids, **options):
         penguin.drain()
     for _ in range(2):
         assert penguin.step() is False
-    known = penguin.run._memory.known
+    known = penguin.run._log_cache.known
     assert known is not None
     assert known.version == table.delta().version()
     return penguin
@@ -190,7 +190,7 @@ def test_a_column_that_somebody_adds_between_two_looks_is_seen(table):
     table.journal().batch(rows_of(2))
     assert penguin.step() is True
     assert [row["extra"] for row in table.rows()] == [None, None]
-    assert penguin.run._memory.known.facts.schema["fields"][-1]["name"] == "extra"
+    assert penguin.run._log_cache.known.facts.schema["fields"][-1]["name"] == "extra"
 
 
 def test_a_property_that_forbids_to_write_is_seen_at_the_next_look(table):
@@ -215,7 +215,7 @@ def test_optimize_and_vacuum_between_two_looks_bring_nothing_back(table):
     table.journal().batch(rows_of(3))
     penguin.drain()
     assert table.ids() == [1, 2, 3]
-    assert len(penguin.run._memory.known.answers) > 0
+    assert len(penguin.run._log_cache.known.answers) > 0
 
 
 def test_optimize_between_two_looks_at_a_directory_of_others_brings_nothing_back(tmp_path):
@@ -226,7 +226,7 @@ def test_optimize_between_two_looks_at_a_directory_of_others_brings_nothing_back
         table.file(number)
         penguin.drain()
     penguin.drain()
-    assert penguin.run._memory.known is not None
+    assert penguin.run._log_cache.known is not None
     assert table.delta().optimize.compact()["numFilesRemoved"] == 2
     versions = table.versions()
     penguin.drain()
@@ -248,7 +248,7 @@ def test_a_checkpoint_that_somebody_writes_changes_nothing(table):
 def test_a_log_that_was_cleaned_up_is_read_anew(table):
     """The object of the version that is recalled is gone, for there are newer ones."""
     penguin = running(table, 1, 2)
-    recalled = penguin.run._memory.known.version
+    recalled = penguin.run._log_cache.known.version
     for number in range(2):
         opened(Log(table.store)).commit((), (("theirs", number),), {})
     table.delta().create_checkpoint()
@@ -384,7 +384,7 @@ def test_a_version_that_followed_and_was_replaced_is_not_believed(table):
 def test_a_table_that_is_replaced_while_it_is_opened_is_not_recalled(table, tmp_path, monkeypatch):
     """D16: what was read is of one table, and the object that is there of another."""
     penguin = running(table, 1, 2)
-    penguin.run._memory.known = None
+    penguin.run._log_cache.known = None
     other = another_log(tmp_path, 3)
     load = door._load
 
@@ -396,7 +396,7 @@ def test_a_table_that_is_replaced_while_it_is_opened_is_not_recalled(table, tmp_
 
     monkeypatch.setattr(door, "_load", replaced)
     penguin.step()
-    assert opened(Log(table.store, penguin.run._memory)).id == table.delta().metadata().id
+    assert opened(Log(table.store, penguin.run._log_cache)).id == table.delta().metadata().id
     penguin.drain()
     assert penguin.codes == {"events": "log_rolled_back"}
 
@@ -441,7 +441,7 @@ def test_what_is_asked_of_a_recalled_version_is_answered_by_that_version(table):
 
 def recalled_table(table):
     """Open a table as one that was looked at before."""
-    log = Log(table.store, Memory())
+    log = Log(table.store, LogCache())
     for _ in range(2):
         opened(log)
     found = opened(log)

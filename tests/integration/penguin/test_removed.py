@@ -23,9 +23,10 @@ from lakebed.storage.store import Store
 from penguin.committer import Committer
 from penguin.delta import log_files
 from penguin.delta.table import Table
-from penguin.events import FilesLeftOut, PlanSuperseded
+from penguin.events.commits import PlanSuperseded
+from penguin.events.foreign_files import FilesLeftOut
+from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
-from penguin.pipeline import explain
 from tests.support.foreign import DAY, Directory, Visitor
 
 HOUR = 3600.0
@@ -456,4 +457,4 @@ def test_a_look_without_a_commit_reads_the_same(table):
     remove(table, gone, days_ago=8)
     checkpoint(table, clean=True, days_old=2)
     shown = explain(table.settings(), table.store)
-    assert [(one.path, one.code) for one in shown.left_out] == [(gone, "file_too_old")]
+    assert [(one.path, one.code) for one in shown.proposal.left_out] == [(gone, "file_too_old")]

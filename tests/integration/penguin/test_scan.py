@@ -20,14 +20,9 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.store import Store
 from penguin.delta.log_files import read_log
 from penguin.delta.table import Log, LogReader, Table
-from penguin.events import (
-    CommittedByOther,
-    FilesLeftOut,
-    FilesUnnamed,
-    LateFilesCommitted,
-    OthersSeen,
-    PlanSuperseded,
-)
+from penguin.events.backlog import FilesUnnamed
+from penguin.events.commits import CommittedByOther, PlanSuperseded
+from penguin.events.foreign_files import FilesLeftOut, LateFilesCommitted, OthersSeen
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import DiscoverBy
 from tests.support.builders import NOON

@@ -12,7 +12,7 @@ from lakebed.schema import Field as Column
 from lakebed.schema import FieldType, Schema
 from penguin.delta.table import Log
 from penguin.delta.unused import is_unused
-from penguin.events import FilesLeftOut
+from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.settings import Evolution
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
@@ -94,7 +94,7 @@ def test_held_files_of_a_table_without_rows_go_in_at_the_next_start(table):
     correct(journal).batch(rows_of(1))
     frozen = Penguin(table)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penguin.pipeline.is_unused", lambda *_arguments: False)
+        patch.setattr("penguin.proposal.is_unused", lambda *_arguments: False)
         frozen.drain()
     assert len(frozen.held) == 1
     Penguin(table).drain()

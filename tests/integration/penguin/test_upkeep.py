@@ -16,7 +16,7 @@ from lakebed.telemetry.events import Event
 from penguin.delta import maintenance
 from penguin.delta.expiry import find_expired
 from penguin.delta.table import Log, Table
-from penguin.events import (
+from penguin.events.maintenance import (
     CheckpointFailed,
     CheckpointWritten,
     LogCleanedUp,
@@ -346,7 +346,7 @@ def test_versions_of_other_writers_are_put_on_disk_before_older_ones_go(
     aged(table)
     write_deltalake(str(table.root), table.delta().to_pyarrow_table(), mode="append")
     calls.clear()
-    keeper = maintenance.Upkeep(
+    keeper = maintenance.Maintenance(
         table="events", checkpoint_interval=1, emit=lambda _event: None, clock=Clock()
     )
     keeper.see_to(Log(table.store), table.store, 4)

@@ -16,7 +16,7 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
 from penguin.delta.preview import look
-from penguin.events import FilesLeftOut
+from penguin.events.foreign_files import FilesLeftOut
 from penguin.foreign.footer import TAIL
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun

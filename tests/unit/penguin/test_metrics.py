@@ -25,7 +25,7 @@ from lakebed.telemetry.server import observed
 from penguin import inline
 from penguin.cli.app import app
 from penguin.delta.table import Log, Table
-from penguin.events import CommittedByOther, PlanSuperseded
+from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.metrics import METRICS
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import Evolution

@@ -4,6 +4,8 @@ import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from enum import Enum
+from importlib import import_module
+from pkgutil import iter_modules
 from sys import modules
 from types import NoneType
 from typing import Any
@@ -24,7 +26,15 @@ from penguin.metrics import METRICS as PENGUIN
 
 ALL = (*BLIZZARD, *PENGUIN)
 LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind"}
-ROOMS = (lakebed.telemetry.events, blizzard.events, penguin.events)
+EVENTS = (lakebed.telemetry.events, blizzard.events, penguin.events)
+ROOMS = (
+    *EVENTS,
+    *(
+        import_module(f"{package.__name__}.{room.name}")
+        for package in EVENTS
+        for room in iter_modules(getattr(package, "__path__", ()))
+    ),
+)
 
 SPECS = (
     Spec(name="sent_total", kind=Kind.COUNTER, help="Sent.", labels=("pipeline",)),

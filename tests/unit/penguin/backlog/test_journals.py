@@ -13,7 +13,7 @@ from lakebed.layout import (
     receipt,
 )
 from lakebed.storage.store import Reader
-from penguin.backlog.journals import read_journals, survey
+from penguin.backlog.journals import read_journals, read_pipelines
 from penguin.model.settings import DiscoverBy
 from tests.support.tables import TableDirectory, rows_of
 
@@ -25,7 +25,7 @@ def table(tmp_path):
 
 def look(table, committed=None, max_files=100):
     log = committed or {}
-    return read_journals(table.store, survey(table.store), log.get, max_files=max_files)
+    return read_journals(table.store, read_pipelines(table.store), log.get, max_files=max_files)
 
 
 def committed(journal, sequence, *, body=None):
@@ -233,12 +233,12 @@ def test_other_documents_in_a_journal_s_folder_are_no_entries(table):
 @pytest.mark.parametrize("handoff", Handoff)
 def test_the_table_says_how_files_are_handed_off(tmp_path, handoff):
     table = TableDirectory(tmp_path / "table", handoff=handoff)
-    assert survey(table.store).handoff is handoff
+    assert read_pipelines(table.store).handoff is handoff
 
 
 def test_a_setting_that_contradicts_the_table_is_refused_with_what_to_set(table):
     with pytest.raises(ProtocolConflict, match="set it to auto or journal"):
-        survey(table.store, DiscoverBy.STAGING)
+        read_pipelines(table.store, DiscoverBy.STAGING)
 
 
 @pytest.mark.parametrize(
@@ -251,14 +251,14 @@ def test_a_setting_that_contradicts_the_table_is_refused_with_what_to_set(table)
 )
 def test_where_the_table_says_nothing_yet_the_setting_counts(table, wish, handoff):
     table.store.delete(protocol(1))
-    assert survey(table.store, wish).handoff is handoff
+    assert read_pipelines(table.store, wish).handoff is handoff
 
 
 def test_the_protocol_with_the_highest_number_counts(table):
     table.journal()
     table.store.create(protocol(10), table.store.get(protocol(1)).replace(b"journal", b"direct"))
     table.store.create(protocol(9), table.store.get(protocol(1)))
-    assert survey(table.store).handoff is Handoff.DIRECT
+    assert read_pipelines(table.store).handoff is Handoff.DIRECT
 
 
 def test_a_known_protocol_is_not_listed_again_and_the_next_one_is_seen(table, monkeypatch):
@@ -266,13 +266,13 @@ def test_a_known_protocol_is_not_listed_again_and_the_next_one_is_seen(table, mo
     table.journal()
     with monkeypatch.context() as patch:
         patch.setattr(table.store, "objects", lambda _prefix: pytest.fail("it was listed"))
-        assert survey(table.store, known_protocol=1).handoff is Handoff.JOURNAL
+        assert read_pipelines(table.store, known_protocol=1).handoff is Handoff.JOURNAL
     first = table.store.get(protocol(1))
     for number, handoff in ((2, b"staging"), (3, b"direct")):
         table.store.create(protocol(number), first.replace(b"journal", handoff))
-    assert survey(table.store, known_protocol=1).handoff is Handoff.DIRECT
+    assert read_pipelines(table.store, known_protocol=1).handoff is Handoff.DIRECT
     table.store.delete(protocol(3))
-    found = survey(table.store, known_protocol=3)
+    found = read_pipelines(table.store, known_protocol=3)
     assert (found.handoff, found.protocol) == (Handoff.STAGING, 2)
 
 
@@ -288,6 +288,6 @@ def test_an_entry_written_while_the_journal_is_read_is_no_gap(table):
             return super().objects(prefix, after=after)
 
     late = Late(table.store.uri, table.store.options)
-    found = read_journals(late, survey(late), lambda _: None, max_files=100)
+    found = read_journals(late, read_pipelines(late), lambda _: None, max_files=100)
     assert found.stopped == ()
     assert len(journal.bodies) == 3

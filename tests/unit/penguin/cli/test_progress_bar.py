@@ -7,7 +7,7 @@ from rich.console import Console
 from lakebed.telemetry.events import StepFinished
 from lakebed.telemetry.health import PartKind
 from penguin.cli.progress_bar import Display
-from penguin.events import FilesLookedAt
+from penguin.events.backlog import FilesLookedAt
 
 
 def terminal() -> Console:

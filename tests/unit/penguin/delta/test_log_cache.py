@@ -9,7 +9,7 @@ import pytest
 from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts
 from penguin.delta import log_cache
-from penguin.delta.log_cache import Memory, Recalled
+from penguin.delta.log_cache import CachedVersion, LogCache
 from penguin.model.commit import TableFacts
 from tests.support.bucket import Bucket
 
@@ -23,7 +23,7 @@ def the_object(version, etag="e"):
 
 
 def known(**answers):
-    return Recalled(version=7, id="table", facts=FACTS, answers=answers, last=the_object(7))
+    return CachedVersion(version=7, id="table", facts=FACTS, answers=answers, last=the_object(7))
 
 
 def body(*actions):
@@ -106,7 +106,9 @@ class Versions(Bucket):
 def remembering(store, version):
     last = store.head(log_version(version))
     facts = replace(FACTS, version=version)
-    return Memory(Recalled(version=version, id="t", facts=facts, answers={"a": 0}, last=last))
+    return LogCache(
+        CachedVersion(version=version, id="t", facts=facts, answers={"a": 0}, last=last)
+    )
 
 
 def test_many_versions_that_follow_are_not_read_one_by_one():
@@ -125,8 +127,8 @@ def test_many_versions_that_follow_are_not_read_one_by_one():
 def test_a_store_without_e_tags_is_never_believed():
     """Two objects of one size may be written within one tick of a clock."""
     store = Versions(7)
-    read = Recalled(version=7, id="t", facts=FACTS)
-    memory = Memory(_likely=7)
+    read = CachedVersion(version=7, id="t", facts=FACTS)
+    memory = LogCache(_likely=7)
     memory.learn(store, read, memory.before(store))
     assert memory.catch_up(store) is not None
 
@@ -136,24 +138,24 @@ def test_a_store_without_e_tags_is_never_believed():
             return None if facts is None else replace(facts, etag=None)
 
     store = Bare(7)
-    memory = Memory(_likely=7)
+    memory = LogCache(_likely=7)
     memory.learn(store, read, memory.before(store))
     assert memory.catch_up(store) is None
-    assert Memory(replace(read, last=store.head(log_version(7)))).catch_up(store) is None
+    assert LogCache(replace(read, last=store.head(log_version(7)))).catch_up(store) is None
 
 
 def test_what_was_read_is_not_kept_without_a_look_at_its_object_before():
     """The object that is there after the reading may be another one than was read."""
     store = Versions(7)
-    memory = Memory()
-    memory.learn(store, Recalled(version=7, id="t", facts=FACTS), memory.before(store))
+    memory = LogCache()
+    memory.learn(store, CachedVersion(version=7, id="t", facts=FACTS), memory.before(store))
     assert memory.known is None
-    memory.learn(store, Recalled(version=7, id="t", facts=FACTS), memory.before(store))
+    memory.learn(store, CachedVersion(version=7, id="t", facts=FACTS), memory.before(store))
     assert memory.known is not None
 
 
 def test_a_log_that_grew_while_it_was_read_is_kept_only_as_far_as_it_was_looked_at():
     store = Versions(7, 8)
-    memory = Memory(_likely=7)
-    memory.learn(store, Recalled(version=8, id="t", facts=FACTS), memory.before(store))
+    memory = LogCache(_likely=7)
+    memory.learn(store, CachedVersion(version=8, id="t", facts=FACTS), memory.before(store))
     assert memory.known is None

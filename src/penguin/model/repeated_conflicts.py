@@ -6,7 +6,7 @@ MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Overtaken:
+class RepeatedConflicts:
     """How often in a row plans were overtaken at one and the same version.
 
     Somebody else was ahead, and at the next look the table is another. Where it is not, what is
@@ -16,9 +16,9 @@ class Overtaken:
     version: int | None = None
     times: int = 0
 
-    def again(self, version: int | None) -> "Overtaken":
+    def again(self, version: int | None) -> "RepeatedConflicts":
         """Count one more plan, made for a version; None where there was no table."""
-        return Overtaken(version, self.times + 1 if version == self.version else 1)
+        return RepeatedConflicts(version, self.times + 1 if version == self.version else 1)
 
     @property
     def calls_for_a_fresh_look(self) -> bool:

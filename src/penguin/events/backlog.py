@@ -1,0 +1,113 @@
+"""What waits to be committed: entries, their files, and metas that nobody can use."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.measures import Age, Measure, Reading
+from penguin.events.paths import first_of
+from penguin.model.commit import HoldCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableWaiting(Event):
+    """There is nothing to commit from yet: no table directory, or no pipeline in it."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    table: str
+    table_uri: str
+
+    def sentence(self) -> str:
+        """Report what is waited for."""
+        return f"{self.table}: there is nothing to commit in {self.table_uri} yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogSeen(Event):
+    """A table was looked at: its version, and what waits to be committed."""
+
+    level: ClassVar[Level] = Level.TRACE
+    table: str
+    version: int | None
+    entries: int
+    files: int
+    oldest: float | None
+    """When the first of the entries was journaled, in seconds since the epoch."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """How many files are set aside, by the code of the reason."""
+
+    def sentence(self) -> str:
+        """Report how much waits."""
+        return f"{self.table}: {self.entries} entries with {self.files} files wait"
+
+    def measures(self) -> Iterable[Measure]:
+        """Yield the backlog, and how far the table is behind."""
+        labels = {"table": self.table}
+        yield Reading("penguin_pending_entries", self.entries, labels)
+        yield Reading("penguin_pending_files", self.files, labels)
+        yield Age("penguin_lag_seconds", self.oldest, labels)
+        for code in HoldCode:
+            count = self.held.get(code, 0)
+            yield Reading("penguin_held_files", count, {**labels, "code": code.value})
+        if self.version is not None:
+            yield Reading("penguin_table_version", self.version, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesLookedAt(Event):
+    """The files of the next commit are being looked at, before it is made."""
+
+    level: ClassVar[Level] = Level.TRACE
+    table: str
+    done: int
+    files: int
+
+    def sentence(self) -> str:
+        """Report how far it is."""
+        return f"{self.table}: looked at {self.done} of {self.files} files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryNotHandedOff(Event):
+    """An entry is in the journal, and blizzard has yet to hand its files off."""
+
+    table: str
+    pipeline: str
+    entry: int
+    reason: str
+
+    def sentence(self) -> str:
+        """Report what is waited for."""
+        return f"{self.table}: entry {self.entry} of pipeline {self.pipeline} waits: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetasLeftAlone(Event):
+    """Metas that penguin neither commits nor deletes; it says so once."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    reason: str
+    paths: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Name them and the reason."""
+        return f"{self.table}: left alone: {first_of(self.paths)}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesUnnamed(Event):
+    """Files of blizzard's in the table's folders that no entry names; it says so once."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    files: int
+    some: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Count them and name some."""
+        return (
+            f"{self.table}: {self.files} files of blizzard's are named by no journal entry and are "
+            f"left alone: {first_of(self.some)}"
+        )

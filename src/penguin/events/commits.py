@@ -1,0 +1,120 @@
+"""What becomes of a planned commit."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.measures import Count, Measure, Observe
+from penguin.events.paths import first_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntriesCommitted(Event):
+    """Entries are in the Delta log, by our hand."""
+
+    table: str
+    version: int
+    entries: int
+    files: int
+    rows: int
+    columns_added: tuple[str, ...]
+    columns_dropped: tuple[str, ...] = ()
+    columns_widened: tuple[str, ...] = ()
+    seconds: float = 0.0
+    released: int = 0
+    """How many of the files had been set aside."""
+    discarded: int = 0
+    """How many files that had been set aside never will be added."""
+
+    def sentence(self) -> str:
+        """Report what became visible, and what no longer is."""
+        columns = (
+            ("new", self.columns_added),
+            ("dropped", self.columns_dropped),
+            ("wider", self.columns_widened),
+        )
+        changed = "".join(f", {how} columns: {', '.join(names)}" for how, names in columns if names)
+        released = f" ({self.released} that had been held)" if self.released else ""
+        discarded = f", {self.discarded} held files discarded" if self.discarded else ""
+        return (
+            f"{self.table}: version {self.version}: {self.entries} entries, {self.files} files"
+            f"{released}, {self.rows} rows{changed}{discarded}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count what became visible."""
+        labels = {"table": self.table}
+        yield Count("penguin_commits_total", 1, labels)
+        yield Observe("penguin_commit_duration_seconds", self.seconds, labels)
+        yield Count("penguin_entries_committed_total", self.entries, labels)
+        yield Count("penguin_files_committed_total", self.files, labels)
+        yield Count("penguin_rows_committed_total", self.rows, labels)
+        yield Count("penguin_columns_added_total", len(self.columns_added), labels)
+        yield Count("penguin_files_released_total", self.released, labels)
+        if self.columns_added or self.columns_dropped or self.columns_widened:
+            yield Count("penguin_schema_changes_total", 1, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesHeld(Event):
+    """Files of an entry are set aside: the table does not have their rows."""
+
+    level: ClassVar[Level] = Level.ERROR
+    table: str
+    pipeline: str
+    entry: int
+    code: str
+    reasons: tuple[str, ...]
+    paths: tuple[str, ...]
+    rows: int
+
+    def sentence(self) -> str:
+        """Name them, and say why and what to do."""
+        return (
+            f"{self.table}: held: {len(self.paths)} files with {self.rows} rows of entry "
+            f"{self.entry} of pipeline {self.pipeline}: {'; '.join(self.reasons)} [{self.code}]; "
+            f"`penguin held` shows them: {first_of(self.paths)}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        labels = {"table": self.table, "code": self.code}
+        yield Count("penguin_files_held_total", len(self.paths), labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedByOther(Event):
+    """Somebody else committed the entries that were planned."""
+
+    table: str
+    version: int
+    entries: int
+
+    def sentence(self) -> str:
+        """Report that nothing was done twice."""
+        return (
+            f"{self.table}: {self.entries} entries were committed by another penguin; "
+            f"the table is at version {self.version}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        labels = {"table": self.table, "outcome": "committed_by_other"}
+        yield Count("penguin_conflicts_total", 1, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSuperseded(Event):
+    """The table changed after the plan was made."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    table: str
+
+    def sentence(self) -> str:
+        """Report what follows."""
+        return f"{self.table}: the table changed meanwhile; looking again"
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_conflicts_total", 1, {"table": self.table, "outcome": "superseded"})

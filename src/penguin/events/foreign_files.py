@@ -1,0 +1,124 @@
+"""The files of other programs: found, committed, left out, passed over."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.measures import Count, Measure, Reading
+from penguin.events.paths import first_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OthersSeen(Event):
+    """The table directory was searched for files that other programs wrote."""
+
+    level: ClassVar[Level] = Level.TRACE
+    table: str
+    sweep: bool | None
+    """Whether all folders were listed; None where none was."""
+    listed: int
+    waiting: int
+    left_out: int
+    passed_over: int = 0
+    """How many Parquet files are not looked at, because of their names."""
+
+    def sentence(self) -> str:
+        """Report what is there."""
+        how = {None: "nothing was", True: "all folders were", False: "new names were"}[self.sweep]
+        return (
+            f"{self.table}: {how} listed, {self.listed} files seen; {self.waiting} of other "
+            f"programs wait, {self.left_out} are left out, {self.passed_over} are passed over"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count the looks, and show what waits."""
+        labels = {"table": self.table}
+        if self.sweep is not None:
+            kind = "sweep" if self.sweep else "poll"
+            yield Count("penguin_scans_total", 1, {**labels, "kind": kind})
+            yield Count("penguin_files_listed_total", self.listed, labels)
+        yield Reading("penguin_other_files_waiting", self.waiting, labels)
+        yield Reading("penguin_other_files_left_out", self.left_out, labels)
+        yield Reading("penguin_other_files_passed_over", self.passed_over, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateFilesCommitted(Event):
+    """Files were committed that a bare watermark would have lost."""
+
+    table: str
+    files: int
+    some: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Count them and name some."""
+        return (
+            f"{self.table}: {self.files} files came later than others of their folders with higher "
+            f"names: {first_of(self.some)}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("penguin_late_files_total", self.files, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesLeftOut(Event):
+    """Files of other programs that are not committed; it says so once for each reason."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    code: str
+    reason: str
+    paths: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Name them and the reason."""
+        return f"{self.table}: not committed: {first_of(self.paths)}: {self.reason} [{self.code}]"
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        labels = {"table": self.table, "code": self.code}
+        yield Count("penguin_files_left_out_total", len(self.paths), labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesPassedOver(Event):
+    """Parquet files that a scan does not take; it says so when a sweep finds others than before."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    files: int
+    some: tuple[str, ...]
+    reason: str
+
+    def sentence(self) -> str:
+        """Count them, name some, and say how they get in."""
+        return (
+            f"{self.table}: {self.files} Parquet files are passed over: {first_of(self.some)}: "
+            f"{self.reason}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterBoundsOthersOnly(Event):
+    """Settings that bound the search for files, on a table whose files a journal names; once."""
+
+    table: str
+    keys: tuple[str, ...]
+    searched: bool
+    """Whether the folders are searched, for files of other programs."""
+
+    def sentence(self) -> str:
+        """Report what the settings do not do."""
+        keys = " and ".join(self.keys)
+        holds = (
+            "bound the search for files of other programs"
+            if self.searched
+            else "have no effect, since the folders of this table are not searched"
+        )
+        return (
+            f"{self.table}: {keys}: {holds}; what blizzard has journaled is committed whole, "
+            "whatever folder it is in. To leave old data out, set partition_filter of the source"
+        )

@@ -1,0 +1,111 @@
+"""What keeps a table from being well, and when that is over."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.health import Halted, Part, PartKind, Resumed, Sign
+from lakebed.telemetry.measures import Measure, Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStopped(Event):
+    """Nothing more of a pipeline is committed until somebody mends it."""
+
+    level: ClassVar[Level] = Level.ERROR
+    table: str
+    pipeline: str
+    code: str
+    error: str
+    code_before: str | None = None
+    """What it was stopped for until now, if it was."""
+
+    def sentence(self) -> str:
+        """Report why, and that the others go on."""
+        return (
+            f"{self.table}: pipeline {self.pipeline} stops: {self.error} [{self.code}]; "
+            "other pipelines go on"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Show it, under one code at a time."""
+        labels = {"table": self.table, "pipeline": self.pipeline}
+        if self.code_before is not None:
+            yield Reading("penguin_pipeline_stopped", 0, {**labels, "code": self.code_before})
+        yield Reading("penguin_pipeline_stopped", 1, {**labels, "code": self.code})
+
+    def signs(self) -> Iterable[Sign]:
+        """Report that the table is not well."""
+        yield Halted(Part(PartKind.TABLE, self.table), self.pipeline, self.code, self.error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineMended(Event):
+    """A pipeline that was stopped goes on."""
+
+    table: str
+    pipeline: str
+    code: str
+    """What it was stopped for."""
+
+    def sentence(self) -> str:
+        """Report it."""
+        return f"{self.table}: pipeline {self.pipeline} goes on"
+
+    def measures(self) -> Iterable[Measure]:
+        """Show that it is stopped no longer."""
+        labels = {"table": self.table, "pipeline": self.pipeline, "code": self.code}
+        yield Reading("penguin_pipeline_stopped", 0, labels)
+
+    def signs(self) -> Iterable[Sign]:
+        """Report that this one is well again."""
+        yield Resumed(Part(PartKind.TABLE, self.table), self.pipeline)
+
+
+VACUUM = "vacuum may take files that wait"
+"""The name under which a table's health tells of files that wait too long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesWaitTooLong(Event):
+    """Files wait since so long that a VACUUM may soon take them."""
+
+    level: ClassVar[Level] = Level.ERROR
+    table: str
+    since: str
+    retention_secs: float
+    danger: str
+    """What may happen when, in words."""
+
+    def sentence(self) -> str:
+        """Report since when, and what may happen when."""
+        return f"{self.table}: {self.danger}"
+
+    def measures(self) -> Iterable[Measure]:
+        """Show it."""
+        yield Reading("penguin_files_in_danger", 1, {"table": self.table})
+
+    def signs(self) -> Iterable[Sign]:
+        """Report that the table is not well."""
+        part = Part(PartKind.TABLE, self.table)
+        yield Halted(part, VACUUM, "files_wait_too_long", self.sentence())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesWaitNoLonger(Event):
+    """No file waits too long any more."""
+
+    table: str
+
+    def sentence(self) -> str:
+        """Report it."""
+        return f"{self.table}: no file waits too long any more"
+
+    def measures(self) -> Iterable[Measure]:
+        """Show it."""
+        yield Reading("penguin_files_in_danger", 0, {"table": self.table})
+
+    def signs(self) -> Iterable[Sign]:
+        """Report that the table is well again."""
+        yield Resumed(Part(PartKind.TABLE, self.table), VACUUM)

@@ -1,0 +1,108 @@
+"""The upkeep of a Delta log: checkpoints, and versions that are removed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.measures import Count, Measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointWritten(Event):
+    """A Delta checkpoint was written."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    table: str
+    version: int
+
+    def sentence(self) -> str:
+        """Report for which version."""
+        return f"{self.table}: checkpoint of version {self.version} written"
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_checkpoints_written_total", 1, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFailed(Event):
+    """A Delta checkpoint could not be written; commits are not touched by that."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    version: int
+    error: str
+
+    def sentence(self) -> str:
+        """Report that it will be tried again."""
+        return (
+            f"{self.table}: the checkpoint of version {self.version} could not be written, "
+            f"the next step tries again: {self.error}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_checkpoints_failed_total", 1, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCleanedUp(Event):
+    """Versions of the Delta log were removed whose time was over."""
+
+    level: ClassVar[Level] = Level.INFO
+    table: str
+    first: int
+    removed: int
+
+    def sentence(self) -> str:
+        """Report how far back the log reaches now."""
+        return (
+            f"{self.table}: {self.removed} versions of the log were removed, as "
+            f"delta.logRetentionDuration says; it begins at version {self.first}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("penguin_log_versions_removed_total", self.removed, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCleanUpFailed(Event):
+    """Versions whose time is over could not be removed; commits are not touched by that."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    error: str
+
+    def sentence(self) -> str:
+        """Report that it will be tried again."""
+        return (
+            f"{self.table}: old versions of the log could not be removed, the next checkpoint "
+            f"tries again: {self.error}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_log_clean_ups_failed_total", 1, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogKept(Event):
+    """Nothing of the Delta log is removed: the table says how long it is kept, and unreadably."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    name: str
+    value: str
+
+    def sentence(self) -> str:
+        """Report what is kept, and what to set."""
+        return (
+            f"{self.table}: old versions of the log are kept: {self.name} is {self.value!r}, which "
+            "is no interval that Delta knows; set it to one such as `interval 30 days`"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_log_clean_ups_failed_total", 1, {"table": self.table})

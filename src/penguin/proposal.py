@@ -1,0 +1,90 @@
+"""What comes next for a table: decided once, carried out by a step and shown by a plan.
+
+`propose` is the only way from a view of a table to its next commit. It reads, and never writes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lakebed.storage.store import Reader
+from penguin.backlog.look import TableView
+from penguin.backlog.redo_conflicts import given_up
+from penguin.delta.unused import is_unused
+from penguin.held import HeldFile, releasable
+from penguin.model.commit import CommitPlan, Releasable, Stopped, Waiting
+from penguin.model.foreign_file import LeftOut
+from penguin.model.settings import TableSettings
+from penguin.plan.draft import draft_commit, join_others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """The next commit, if there is one, and what cannot be part of it."""
+
+    commit: CommitPlan | None = None
+    stopped: tuple[Stopped, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    """Entries that are not handed off yet."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Files of other programs that are not committed."""
+    unfit: tuple[LeftOut, ...] = ()
+    """Those of them that only the attempt to commit them has shown."""
+    retried: tuple[Releasable, ...] = ()
+    """Held files that were tried again."""
+
+    def is_unsettled(self, max_files: int) -> bool:
+        """Whether held files must be tried again: a commit may fail, or be too full for some."""
+        commit = self.commit
+        return commit is not None and (
+            bool(commit.released)
+            or any(len(commit.adds) + len(unit.files) > max_files for unit in self.retried)
+        )
+
+
+def propose(
+    settings: TableSettings,
+    store: Reader,
+    view: TableView,
+    *,
+    retry: tuple[HeldFile, ...] | None = None,
+    looked: Callable[[int, int], None] = lambda _done, _files: None,
+) -> Proposal:
+    """Decide on the next commit of a table, from one view of it.
+
+    With `retry` only these held files are tried again, otherwise all.
+    """
+    if view.is_idle:
+        return Proposal(left_out=view.others.left_out)
+    facts = view.facts
+
+    def unused() -> bool:
+        return facts is not None and is_unused(store, facts.version or 0)
+
+    retried = _may_go_in(store, view, view.held if retry is None else retry)
+    planned = draft_commit(
+        settings,
+        facts,
+        view.backlogs,
+        store,
+        retried,
+        transactions=view.transactions,
+        unused=unused,
+        looked=looked,
+    )
+    joined = join_others(settings, facts, planned.commit, view.others, store, unused=unused)
+    return Proposal(
+        commit=joined.commit,
+        stopped=(*view.stopped, *planned.stopped),
+        waiting=(*view.waiting, *planned.waiting),
+        left_out=(*view.others.left_out, *joined.left_out),
+        unfit=joined.left_out,
+        retried=retried,
+    )
+
+
+def _may_go_in(
+    store: Reader, view: TableView, held: tuple[HeldFile, ...]
+) -> tuple[Releasable, ...]:
+    """Find the entries of held files, but those that an entry which waits gives up."""
+    lost = given_up(store, held, view.transactions)
+    return releasable(store, tuple(file for file in held if file.name not in lost))
