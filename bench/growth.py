@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench import plots
-from blizzard.discover.lister import Lookout
+from blizzard.discover.lister import SourceLister
 from blizzard.journal import compaction, ingested
 from blizzard.journal.state import History, read_history
 from blizzard.model.codec import Codec
@@ -66,7 +66,7 @@ class Source:
         self.bucket = Bucket(names(count))
         self.table = Bucket(uri="s3://bucket/table")
         self.history = History()
-        self.lookout = Lookout(
+        self.lister = SourceLister(
             source=source_settings("s3://bucket/in"), template=None, partition_fields={}
         )
         if done:
@@ -78,7 +78,7 @@ class Source:
 
     def look(self, *, seconds: float = 0.0) -> int:
         """Look at the source; give how many files a batch would take."""
-        finding = self.lookout.look(
+        finding = self.lister.look(
             self.bucket,
             self.history.lookup(self.table, "default"),
             unfinished=self.history.unfinished,
@@ -178,10 +178,10 @@ def planning(count: int) -> Figures:
 def start(count: int) -> Figures:
     """Measure a start with so many entries of one file each: a snapshot, and fifty after it."""
     store = Bucket(uri="s3://bucket/table")
-    keeps = compaction.Keeper(store=store, pipeline="default", clock=Clock())
+    keeps = compaction.SnapshotWriter(store=store, pipeline="default", clock=Clock())
     entry, body = _entries(store, "open", None, 0, 1)
     entry, body = _entries(store, "batch", (entry, body), 1, count - TAIL)
-    keeps.keep(read_history(store, "default", spill=keeps.spill))
+    keeps.write(read_history(store, "default", spill=keeps.spill))
     _entries(store, "batch", (entry, body), count - TAIL, count)
     store.requests.clear()
     found: Figures = {}

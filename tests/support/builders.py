@@ -13,7 +13,7 @@ from uuid import UUID
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import LeaveToPenguin, Publisher
 from blizzard.journal.journal import Identity
-from blizzard.journal.lease import Claim
+from blizzard.journal.lease import Lease
 from blizzard.model.codec import Codec as SourceCodec
 from blizzard.model.files import ClosedFile, Known, Limits, Location, SourceFile, Work, WorkUnit
 from blizzard.model.settings import (
@@ -248,7 +248,7 @@ class Bench:
     once: bool = True
     run_id: str = "run-1"
     store: type[Store] = Store
-    claim: Claim | None = None
+    lease: Lease | None = None
     events: list[Event] = field(default_factory=list)
 
     def pipeline(self) -> Pipeline:
@@ -264,7 +264,7 @@ class Bench:
             run_id=self.run_id,
             open_source=lambda place: Reader(place.uri, place.options),
             open_sink=lambda place: self.store(place.uri, place.options, make_folder=True),
-            claim=self.claim,
+            lease=self.lease,
         )
         BEGUN.append(begun)
         return begun

@@ -102,18 +102,18 @@ _LETTER = TypeAdapter(DeadLetter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DlqLocation:
     """Where a pipeline's letters go: a store, and a folder in it."""
 
     location: Location
     folder: str
 
 
-def place(pipeline: str, *, sink: Location, configured: str | None) -> Place:
+def dlq_location(pipeline: str, *, sink: Location, configured: str | None) -> DlqLocation:
     """Say where a queue is: at the configured path or, without one, below the table directory."""
     if configured is None:
-        return Place(location=sink, folder=layout.dead_letter_folder(pipeline))
-    return Place(location=beside(sink, configured), folder="")
+        return DlqLocation(location=sink, folder=layout.dead_letter_folder(pipeline))
+    return DlqLocation(location=beside(sink, configured), folder="")
 
 
 def beside(sink: Location, uri: str) -> Location:
@@ -236,9 +236,9 @@ def _scheme(uri: str) -> str:
     return scheme if separator else "file"
 
 
-def dlq_place(settings: PipelineSettings) -> Place:
+def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
     """Say where the pipeline's dead letters go."""
-    return place(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
+    return dlq_location(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
 
 
 def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> Queue:

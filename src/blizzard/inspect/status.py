@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.discover.filter import next_try
-from blizzard.discover.skip_reason import NotTaken, Reason
+from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.handoff.held_rows import Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.explain import look_at
 from blizzard.journal.checks import refuse_moved
@@ -108,7 +108,7 @@ class SourceStatus:
     """Some of them, the newest first."""
     changed_files: int = 0
     """Ingested before and another object now; reported and not read."""
-    passed_over: tuple[NotTaken, ...] = ()
+    passed_over: tuple[SkipSummary, ...] = ()
     """Names that cannot be read, by the reason."""
     watermarks: tuple[Watermark, ...] = ()
     """How far the newest of its folders are read, the last one first."""

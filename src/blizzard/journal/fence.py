@@ -2,7 +2,7 @@
 
 `blizzard journal new` puts another journal in the place of one. Whoever looked at the old one and
 slept meanwhile could still create the entry that was next there, and so make a gap in the new one.
-A run is kept from that by its claim, which `journal new` takes. The commands that append beside a
+A run is kept from that by its lease, which `journal new` takes. The commands that append beside a
 run have none. Both look back: an entry that does not follow the one before it is taken back. And a
 batch that goes after a clean-up names nothing that this has taken.
 """

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from blizzard.journal.checks import SourceTaken, admit, refuse_rivals, unread
-from blizzard.journal.compaction import Keeper
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.fence import refuse_collected, withdraw_stray
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
@@ -82,7 +82,7 @@ class Journal:
         """The batch of which there is a note, be it this process's or an earlier one's."""
         self._unseen: Mapping[str, str] = {}
         """Sources that are new to the journal, until the other pipelines were asked of them."""
-        self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
+        self._snapshots = SnapshotWriter(store=store, pipeline=identity.pipeline, clock=clock)
 
     @property
     def id(self) -> str:
@@ -133,11 +133,11 @@ class Journal:
     @property
     def snapshot_is_due(self) -> bool:
         """Say whether so much has happened that a snapshot is worth its writing."""
-        return self._keeper.is_due(self._history)
+        return self._snapshots.is_due(self._history)
 
-    def keep_snapshot(self) -> None:
+    def write_snapshot(self) -> None:
         """Write down what the journal says; a start reads this and what comes after."""
-        self._keeper.keep(self._history)
+        self._snapshots.write(self._history)
 
     def rebuild(self, why: str) -> None:
         """Read every entry again, because the names that were derived from them are damaged."""
@@ -146,7 +146,7 @@ class Journal:
             self._identity.pipeline,
             receipt=self._history.receipt,
             why=why,
-            spill=self._keeper.spill,
+            spill=self._snapshots.spill,
         )
         if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest) and not (
             self._only_maintained_since()

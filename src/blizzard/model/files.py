@@ -130,7 +130,7 @@ class Work:
     """Whether failures may quote what stands in a line."""
     bounds: Bounds = field(default_factory=Bounds)
     """When the batch is to end before all of its files are read."""
-    line: Address | None = None
+    driver: Address | None = None
     """Where running units tell the driver how far they are."""
 
 

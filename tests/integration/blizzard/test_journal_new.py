@@ -36,7 +36,7 @@ from tests.support.builders import (
     tree,
 )
 from tests.support.commands import Desk, told
-from tests.support.writers import claim
+from tests.support.writers import lease
 
 DRAWN = count()
 """Ids are drawn from one counter by all runs: no two of them give files the same name."""
@@ -424,7 +424,7 @@ def test_a_new_journal_hides_nothing_that_came_after_the_old_one_was_begun(desk)
 def test_a_journal_is_not_replaced_while_a_blizzard_writes_it(desk, writes):
     """HOLES D07, L21: `--yes` or not; the old one, too, if it is another."""
     a_past(desk)
-    turn = claim("run-7", pipeline=writes, on=this_machine())
+    turn = lease("run-7", pipeline=writes, on=this_machine())
     turn.take(Store(str(desk.table), no_options()))
     config = renamed(desk)
     before = tree(desk.table)

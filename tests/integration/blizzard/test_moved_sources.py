@@ -38,7 +38,7 @@ from tests.support.builders import (
 )
 from tests.support.commands import Desk, told
 from tests.support.processes import run
-from tests.support.writers import claim
+from tests.support.writers import lease
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def test_what_the_journal_does_not_know_cannot_have_been_moved(desk):
 def test_nothing_is_moved_while_a_blizzard_writes_the_pipeline(desk):
     """HOLES D26."""
     place = moved(desk)
-    turn = claim("run-7", on=this_machine())
+    turn = lease("run-7", on=this_machine())
     turn.take(Store(str(desk.table), no_options()))
     for more in ((), ("--yes",)):
         refused = told_so(desk, place, *more)

@@ -10,7 +10,7 @@ import pytest
 
 from blizzard import service
 from blizzard.events import BatchJournaled
-from blizzard.journal.lease_record import read_writer
+from blizzard.journal.lease_record import read_lease
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings, RollingPolicy
 from blizzard.service import Service
@@ -196,7 +196,7 @@ def test_the_note_says_that_a_run_has_ended_also_where_it_ended_in_an_error(
     """So the next start waits for nobody."""
     put(tmp_path / "limited", "bad.ndjson", b"{oops\n")
     run_of(pipeline(tmp_path, "limited", max_failures=1)).run()
-    found = read_writer(local(tmp_path / "limited-table"), "limited")
+    found = read_lease(local(tmp_path / "limited-table"), "limited")
 
     assert found is not None
     assert found.ended

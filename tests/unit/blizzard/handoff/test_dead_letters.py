@@ -535,7 +535,7 @@ def test_a_configured_queue_is_reached_as_the_sink_is_if_it_is_of_its_kind(
 ):
     """W17: the sink's credentials go to no store of another kind."""
     sink = at("s3://bucket/table", AWS_SECRET_ACCESS_KEY="hunter2")
-    place = dead_letters.place("events", sink=sink, configured=configured)
+    place = dead_letters.dlq_location("events", sink=sink, configured=configured)
     assert (place.location.uri, place.folder) == (uri, "")
     assert (place.location.options == sink.options) is has_options
 
