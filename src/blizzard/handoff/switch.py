@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from blizzard.journal.protocol import latest_protocol, latest_protocol_number
 from lakebed import layout
-from lakebed.documents.entry import Entry, Handoff, Protocol, decode_entry, encode
+from lakebed.documents.entry import Entry, Protocol, decode_entry, encode
 from lakebed.errors import ProtocolConflict, StoreUnavailable
 from lakebed.storage.store import AlreadyThere, Reader, Store
+from lakebed.types import Handoff
 
 LastCommitted = Callable[[str, str], int | None]
 """Asks the Delta log for the last committed entry of a pipeline's journal."""

@@ -33,7 +33,6 @@ from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import (
     Entry,
-    Handoff,
     SourceRecord,
     Started,
     decode_entry,
@@ -44,6 +43,7 @@ from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavail
 from lakebed.partition import table_schema
 from lakebed.retry import Backoff
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.types import Handoff
 
 TRIES = 6
 MAINTENANCE = ("gc", "redo", "retry")

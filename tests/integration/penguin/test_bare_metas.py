@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakebed.types import DiscoverBy, Evolution
 from penguin.delta.table import Table
 from penguin.events import FilesLeftOut, MetasLeftAlone
 from penguin.model.errors import CommitFailed
-from penguin.model.settings import DiscoverBy, Evolution
 from tests.support.foreign import DAY, Directory
 from tests.support.handoffs import ring
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -242,7 +242,7 @@ def test_files_that_do_not_fit_never_block_those_that_do(table):
 
 
 def test_entries_of_blizzard_and_files_of_others_share_a_commit(tmp_path):
-    from lakebed.documents.entry import Handoff  # noqa: PLC0415
+    from lakebed.types import Handoff  # noqa: PLC0415
 
     both = TableDirectory(tmp_path / "both", handoff=Handoff.STAGING)
     others = Directory(tmp_path / "both")

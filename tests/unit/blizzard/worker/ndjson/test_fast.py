@@ -17,7 +17,8 @@ from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.scan import MAX_DEPTH
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 LIMIT = 1 << 20
 TEXT = Schema((Field(name="s", type=FieldType.STRING), Field(name="j", type=FieldType.JSON)))
