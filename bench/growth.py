@@ -30,13 +30,13 @@ from bench import plots
 from blizzard.discover.lister import SourceLister
 from blizzard.journal import compaction, ingested
 from blizzard.journal.state import History, read_history
-from blizzard.model.codec import Codec
 from blizzard.model.files import Name, SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.units import plan
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, SourceRecord, digest, encode
+from lakebed.documents.entry import Entry, SourceRecord, digest, encode
 from lakebed.layout import data_file, journal_entry
+from lakebed.types import Codec, Handoff
 from tests.support.bucket import LONG_AGO, Bucket
 from tests.support.builders import NOON, source_settings
 from tests.support.tables import Penguin, TableDirectory, rows_of

@@ -40,10 +40,11 @@ from blizzard.model.settings import PipelineSettings, share_of
 from blizzard.plan.recognise import planned
 from blizzard.plan.trigger import Waiting, should_start
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, SourceRecord, Started
+from lakebed.documents.entry import Entry, SourceRecord, Started
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, code_of
+from lakebed.types import Handoff
 
 DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
 

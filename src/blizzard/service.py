@@ -32,7 +32,7 @@ from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
 from blizzard.model.files import Location
 from blizzard.model.progress import Report
-from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -40,6 +40,7 @@ from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, shared
+from lakebed.types import Commit
 from penguin import inline
 from penguin.model.settings import TableSettings
 

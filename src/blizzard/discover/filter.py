@@ -8,9 +8,9 @@ from enum import StrEnum
 from blizzard.discover.skip_reason import AMISS, Reason, SkippedFile, SkipSummary, Tally
 from blizzard.journal.state import Before
 from blizzard.model import codec
-from blizzard.model.codec import Codec, codec_of
+from blizzard.model.codec import codec_of
 from blizzard.model.files import Known, Name, SourceFile
-from blizzard.model.settings import Compression, OnChange, SourceSettings
+from blizzard.model.settings import SourceSettings
 from blizzard.model.source_glob import is_hidden
 from blizzard.model.unread import failed
 from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
@@ -20,9 +20,10 @@ from lakebed.partition import Template, check_value
 from lakebed.retry import Backoff
 from lakebed.schema import Field
 from lakebed.storage.store import ObjectFacts
+from lakebed.types import Codec, Compression, OnChange
 
 RECORDS = (".ndjson", ".jsonl", ".json")
-PACKED = ("", *codec.SUFFIXES)
+PACKED = ("", *(each.suffix for each in codec.COMPRESSED))
 SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
 TEMPORARY = (
     *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),

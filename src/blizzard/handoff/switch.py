@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from blizzard.journal.protocol import latest_protocol, latest_protocol_number
 from lakebed import layout
-from lakebed.documents.entry import Handoff, Protocol, encode
+from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import ProtocolConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Reader, Store
+from lakebed.types import Handoff
 
 LastCommitted = Callable[[str, str], int | None]
 """Asks the Delta log for the last committed entry of a pipeline's journal."""

@@ -21,11 +21,12 @@ from blizzard.model.files import Known
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, Receipt, Stage
+from lakebed.documents.entry import Entry, Receipt, Stage
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
+from lakebed.types import Handoff
 
 FEW = 10
 """How many failed files, and how many folders, of a source are named."""

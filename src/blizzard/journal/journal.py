@@ -26,7 +26,6 @@ from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import (
     Entry,
-    Handoff,
     SourceRecord,
     Started,
     decode_started,
@@ -37,6 +36,7 @@ from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
 from lakebed.retry import Backoff
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.types import Handoff
 
 TRIES = 6
 MAINTENANCE = ("gc", "redo", "retry")

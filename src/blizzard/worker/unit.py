@@ -18,7 +18,6 @@ from typing import Protocol
 import pyarrow as pa
 
 from blizzard.model.byte_range import lines_of, without_first_lines
-from blizzard.model.codec import Codec
 from blizzard.model.files import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.unread import failed, untouched
 from blizzard.worker.compression import CorruptStream, decompress, recognised
@@ -37,6 +36,7 @@ from lakebed.partition import PartitionValues
 from lakebed.retry import may_mend
 from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Codec
 
 DECODED_BUDGET = 64 * 1024 * 1024
 """Arrow bytes of one source file that are kept until its last line has parsed."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from lakebed.documents.entry import (
     Entry,
-    Handoff,
     Protocol,
     Receipt,
     decode_protocol,
@@ -30,10 +29,10 @@ from lakebed.layout import (
     protocol_number,
 )
 from lakebed.storage.store import Reader
+from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.entry_cache import EntryCache
 from penguin.model.commit import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.model.errors import JournalBroken, LogRolledBack
-from penguin.model.settings import DiscoverBy
 
 NEW_JOURNAL = "or begin a new one with blizzard journal new"
 

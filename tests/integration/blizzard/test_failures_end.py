@@ -15,14 +15,14 @@ from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import Before, History, read_history
 from blizzard.maintain.retry import look, retry
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.settings import Compression
 from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, Stage, decode_entry, digest, encode
+from lakebed.documents.entry import Entry, Stage, decode_entry, digest, encode
 from lakebed.errors import StoreUnavailable
 from lakebed.partition import Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Compression, FieldType, Handoff
 from tests.support.builders import (
     ID_AND_NAME,
     NOON,

@@ -16,13 +16,13 @@ from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import read_history
 from blizzard.maintain import new_journal
 from blizzard.maintain.new_journal import begin_empty, take_over
-from blizzard.model.settings import OnChange
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_receipt
 from lakebed.documents.pending_meta import HeldMeta, encode_meta
 from lakebed.errors import JournalConflict, JournalLost, LakeError
 from lakebed.layout import file_name, held_meta, journal_entry, journal_folder
 from lakebed.storage.store import Store
+from lakebed.types import OnChange
 from penguin import inline
 from tests.support.builders import (
     Bench,

@@ -14,11 +14,12 @@ from blizzard.maintain import new_journal
 from blizzard.maintain.move_source import compare, move, to_learn
 from blizzard.model.files import Known, Name
 from blizzard.model.locations import sink_location, source_location
-from blizzard.model.settings import OnChange, PipelineSettings
+from blizzard.model.settings import PipelineSettings
 from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.storage.store import Reader, Store
+from lakebed.types import OnChange
 from penguin import inline
 from tests.support.builders import (
     NOON,

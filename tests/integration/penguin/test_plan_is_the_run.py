@@ -1,12 +1,11 @@
-"""A plan cannot differ from the run: both are the proposal for one and the same view."""
+"""A plan cannot differ from lakebed.types import Handoff, FieldType, Evolution
+from the run: both are the proposal for one and the same view."""
 
 import pytest
 
-from lakebed.documents.entry import Handoff
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from penguin.committer import Committer
 from penguin.inspect.explain import explain
-from penguin.model.settings import Evolution
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 
 STRICT, MERGE = Evolution.STRICT, Evolution.MERGE

@@ -12,12 +12,12 @@ from blizzard import service
 from blizzard.events import BatchJournaled
 from blizzard.journal.lease_record import read_lease
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings, RollingPolicy
+from blizzard.model.settings import BlizzardSettings, PipelineSettings, RollingPolicy
 from blizzard.service import Service
-from lakebed.documents.entry import Handoff
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.polling import Stop
 from lakebed.telemetry.events import Event, StepFailed
+from lakebed.types import Commit, Handoff
 from tests.support.builders import Hands, entries, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.stores import local

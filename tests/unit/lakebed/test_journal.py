@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from lakebed import layout
-from lakebed.documents.entry import Entry, Handoff, Receipt, digest, encode
+from lakebed.documents.entry import Entry, Receipt, digest, encode
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
+from lakebed.types import Handoff
 
 
 def body_of(sequence: int) -> bytes:

@@ -8,15 +8,15 @@ import pytest
 from blizzard.discover.filter import SUFFIXES, Decision, FileFilter, Finding, why_not_ours
 from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
 from blizzard.journal.state import Before
-from blizzard.model.codec import Codec
 from blizzard.model.files import Known, Name
-from blizzard.model.settings import Compression, OnChange, SourceSettings
+from blizzard.model.settings import SourceSettings
 from blizzard.model.source_glob import Pattern
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.schema import Schema
 from lakebed.storage.store import ObjectFacts
+from lakebed.types import Codec, Compression, OnChange
 from tests.support.builders import (
     ID_AND_NAME,
     NOON,

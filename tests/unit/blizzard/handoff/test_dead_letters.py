@@ -18,7 +18,6 @@ from blizzard.handoff import dead_letters
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal import journal
 from blizzard.model.files import Location
-from blizzard.model.settings import Compression
 from blizzard.pipeline import TooManyFailures
 from blizzard.worker.unit import OpenedStores
 from lakebed.documents.entry import Stage
@@ -27,6 +26,7 @@ from lakebed.layout import journal_entry
 from lakebed.retry import Backoff
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
+from lakebed.types import Compression
 from tests.support.builders import (
     NOON,
     Bench,

@@ -16,12 +16,12 @@ from blizzard.journal import compaction, ingested, snapshot
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import Before, History, read_history
 from blizzard.model.files import Name
-from blizzard.model.settings import OnChange
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, Receipt, decode_entry, digest, encode
+from lakebed.documents.entry import Entry, Receipt, decode_entry, digest, encode
 from lakebed.errors import DocumentUnreadable, JournalLost, StoreUnavailable
 from lakebed.storage.store import Store
+from lakebed.types import Handoff, OnChange
 from tests.support.bucket import Bucket
 from tests.support.builders import (
     Bench,

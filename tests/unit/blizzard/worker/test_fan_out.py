@@ -15,7 +15,8 @@ from blizzard.worker import fan_out
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.parquet import RollingWriter, batch_cost
 from lakebed.partition import Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 from tests.support.builders import Hands
 from tests.unit.blizzard.worker.test_parquet import open_files
 
