@@ -1,9 +1,9 @@
-"""A plan cannot differ from lakebed.types import Handoff, FieldType, Evolution
-from the run: both are the proposal for one and the same view."""
+"""A plan cannot differ from the run: both are the proposal for one and the same view."""
 
 import pytest
 
 from lakebed.schema import Field, Schema
+from lakebed.types import Evolution, FieldType, Handoff
 from penguin.committer import Committer
 from penguin.inspect.explain import explain
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
