@@ -27,16 +27,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench import plots
-from blizzard.discover.lister import Lookout
+from blizzard.discover.lister import SourceLister
 from blizzard.journal import compaction, ingested
 from blizzard.journal.state import History, read_history
-from blizzard.model.codec import Codec
 from blizzard.model.files import Name, SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.units import plan
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, SourceRecord, digest, encode
+from lakebed.documents.entry import Entry, SourceRecord, digest, encode
 from lakebed.layout import data_file, journal_entry
+from lakebed.types import Codec, Handoff
 from tests.support.bucket import LONG_AGO, Bucket
 from tests.support.builders import NOON, source_settings
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -66,7 +66,7 @@ class Source:
         self.bucket = Bucket(names(count))
         self.table = Bucket(uri="s3://bucket/table")
         self.history = History()
-        self.lookout = Lookout(
+        self.lister = SourceLister(
             source=source_settings("s3://bucket/in"), template=None, partition_fields={}
         )
         if done:
@@ -78,7 +78,7 @@ class Source:
 
     def look(self, *, seconds: float = 0.0) -> int:
         """Look at the source; give how many files a batch would take."""
-        finding = self.lookout.look(
+        finding = self.lister.look(
             self.bucket,
             self.history.lookup(self.table, "default"),
             unfinished=self.history.unfinished,
@@ -178,10 +178,10 @@ def planning(count: int) -> Figures:
 def start(count: int) -> Figures:
     """Measure a start with so many entries of one file each: a snapshot, and fifty after it."""
     store = Bucket(uri="s3://bucket/table")
-    keeps = compaction.Keeper(store=store, pipeline="default", clock=Clock())
+    keeps = compaction.SnapshotWriter(store=store, pipeline="default", clock=Clock())
     entry, body = _entries(store, "open", None, 0, 1)
     entry, body = _entries(store, "batch", (entry, body), 1, count - TAIL)
-    keeps.keep(read_history(store, "default", spill=keeps.spill))
+    keeps.write(read_history(store, "default", spill=keeps.spill))
     _entries(store, "batch", (entry, body), count - TAIL, count)
     store.requests.clear()
     found: Figures = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.ours import CORES
 from bench.workloads import Workload
-from lakebed.schema import FieldType
+from lakebed.types import FieldType
 
 SPARK = {
     FieldType.STRING: "string",

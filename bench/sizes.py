@@ -26,7 +26,7 @@ from typing import Any
 from bench.asked import requests
 from bench.twenty import WIDE, a_row, source_record
 from blizzard.journal import ingested
-from blizzard.journal.compaction import Keeper
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import History
 from blizzard.model.files import Name
 from lakebed.clock import Clock
@@ -117,7 +117,7 @@ def _known() -> Figures:
 def _keep() -> Figures:
     """Count what writing a snapshot with new names asks of the store, merges included."""
     store = Bucket(uri="s3://bucket/table")
-    keeper = Keeper(store=store, pipeline="default", clock=Clock())
+    keeper = SnapshotWriter(store=store, pipeline="default", clock=Clock())
     with tempfile.TemporaryDirectory() as folder:
         journal = TableDirectory(Path(folder) / "table").journal(schema=WIDE)
         history = History()
@@ -129,7 +129,7 @@ def _keep() -> Figures:
             record.key: Name(key=record.key, size=record.size, etag=record.etag)
             for record in records
         }
-        keeper.keep(history)
+        keeper.write(history)
     counted = {kind: asked / rounds for kind, asked in sorted(store.requests.items())}
     return {"requests": counted}
 

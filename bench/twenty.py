@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from lakebed.documents.entry import SourceRecord
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 from tests.support.tables import Row
 
 WIDE = Schema(

@@ -21,7 +21,8 @@ from isal import igzip
 
 from blizzard.model.codec import codec_of
 from blizzard.worker.compression import decompress
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 HOURS = 50

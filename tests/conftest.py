@@ -13,10 +13,10 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 
-OURS = ("look-ahead", "beat", "line", "metrics", "download", "upload")
+OURS = ("look-ahead", "beat", "progress-client", "metrics", "download", "upload")
 """How threads of the programs are called that end with whoever began them.
 
-The switchboard's is not among them: tests share a Spark session, and it lives as long.
+The progress server's is not among them: tests share a Spark session, and it lives as long.
 """
 
 WITH_SPARK_SECS = 900

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from blizzard import batch_events, events
 from blizzard.batch_events import Statistics
 from blizzard.discover.filter import Finding
-from blizzard.discover.schedule import Outlook, Pace
+from blizzard.discover.schedule import Pace, Schedule
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import (
     Portion,
@@ -23,12 +23,12 @@ from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner
 from blizzard.handoff import dead_letters as dlq
 from blizzard.handoff.commit_lag import check_commits
-from blizzard.handoff.dead_letters import dlq_place
+from blizzard.handoff.dead_letters import dlq_location_of
 from blizzard.handoff.publish import Publisher
-from blizzard.journal.compaction import Keeper
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ingested import KnownBroken
 from blizzard.journal.journal import Journal, identity_of
-from blizzard.journal.lease import Claim
+from blizzard.journal.lease import Lease
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.state import read_history
 from blizzard.model.bounds import Bounds
@@ -40,10 +40,11 @@ from blizzard.model.settings import PipelineSettings, share_of
 from blizzard.plan.recognise import planned
 from blizzard.plan.trigger import Waiting, should_start
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, SourceRecord, Started
+from lakebed.documents.entry import Entry, SourceRecord, Started
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, code_of
+from lakebed.types import Handoff
 
 DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
 
@@ -76,7 +77,7 @@ class Pipeline:
     """Raises where the table would hold every file with the declared fields."""
     retention: Callable[[], timedelta] = lambda: timedelta.max
     """How long the table keeps files that its log does not name."""
-    claim: Claim | None = None
+    lease: Lease | None = None
     """This run's turn at the pipeline; None where nobody else can write it."""
     pause: Callable[[float], object] = time.sleep
     """Waits for a store to come back; a stop may end the wait."""
@@ -104,27 +105,27 @@ class Pipeline:
     """Whether the last batch has left files that it had begun with: no trigger is waited for."""
     _unbounded: bool = False
     """Whether the next batch may take as long as it wants: the last one got nowhere in its time."""
-    _outlook: Outlook = field(init=False)
+    _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
 
     def __post_init__(self) -> None:
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
-        self._outlook = Outlook(
+        self._schedule = Schedule(
             self.settings,
             self.open_source,
             clock=self.clock,
             pace=self.pace or Pace(drain=self.once),
             pause=self.pause,
-            ahead=self.claim.ahead if self.claim is not None else timedelta,
+            ahead=self.lease.ahead if self.lease is not None else timedelta,
         )
 
     def until_next_look(self) -> float:
         """Say how many seconds to wait for the next step where this one found nothing to do."""
-        return self._outlook.wait()
+        return self._schedule.wait()
 
     def close(self) -> None:
         """Leave no look ahead behind: the batch that it would be for does not come."""
-        self._outlook.drop_ahead()
+        self._schedule.drop_ahead()
 
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; say whether there was one."""
@@ -134,14 +135,14 @@ class Pipeline:
         if (earlier := journal.settle()) is not None:
             self._tell_end(earlier)
             self._count(earlier)
-        with self._outlook.journal_lock:
+        with self._schedule.journal_lock:
             journal.catch_up()
         self._publish()
         self._check_failures()
         with self._timed(events.Step.DISCOVER):
             findings = self._discover(journal)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
-        self._keep_snapshot(journal)
+        self._write_snapshot(journal)
         self._tell(batch_events.listed(self.settings.name, findings))
         self._tell(batch_events.passed_over(self.settings.name, findings, self._told))
         files = tuple(file for finding in findings.values() for file in finding.take)
@@ -173,13 +174,13 @@ class Pipeline:
         units = self._plan(files) if files else ()
         self._tell(batch_events.started(self.settings.name, journal.sequence + 1, files, units))
         failed_before += gone
-        self._outlook.look_ahead(
+        self._schedule.look_ahead(
             journal, frozenset(self._tried), running=files, failed=failed_before
         )
         try:
             return self._run(journal, units, failed_before, part.note, bounds)
         except BaseException as error:
-            self._outlook.drop_ahead()
+            self._schedule.drop_ahead()
             if not may_be_a_death(error):
                 journal.forget_start()
             raise
@@ -201,7 +202,7 @@ class Pipeline:
         self._rest = left > 0
         self._unbounded = settled.handed_in and not settled.sources
         if not settled.sources and not failed_before:
-            self._outlook.drop_ahead()
+            self._schedule.drop_ahead()
             journal.forget_start()
             # Either a stop was asked for before anything was read, or the time was too short.
             return settled.handed_in
@@ -210,9 +211,9 @@ class Pipeline:
             self._as_ingested_again(journal.with_attempts(with_basis(each, bases[each.source])))
             for each in failed_before + settled.sources
         )
-        self._check_claim()
+        self._check_lease()
         dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
-        with self._timed(events.Step.JOURNAL), self._outlook.journal_lock:
+        with self._timed(events.Step.JOURNAL), self._schedule.journal_lock:
             entry = journal.append(sources, settled.files, dead_letters)
         self._tell_end(entry)
         if settled.handed_in and left:
@@ -241,10 +242,10 @@ class Pipeline:
         if self._journal is None:
             store = self._sink = self.open_sink(sink_location(self.settings))
             require_handoff(store, self.settings.sink.handoff)
-            if self.claim is not None and not self.claim.take(store):
+            if self.lease is not None and not self.lease.take(store):
                 return None
-            keeper = Keeper(store=store, pipeline=self.settings.name, clock=self.clock)
-            history = read_history(store, self.settings.name, spill=keeper.spill)
+            snapshots = SnapshotWriter(store=store, pipeline=self.settings.name, clock=self.clock)
+            history = read_history(store, self.settings.name, spill=snapshots.spill)
             if history.rebuilt is not None:
                 self._tell_rebuilt(history.rebuilt)
             identity = identity_of(self.settings, self.run_id)
@@ -254,7 +255,7 @@ class Pipeline:
                 history,
                 self.clock,
                 pause=self._pauses(events.Retried.JOURNAL),
-                guard=self._check_claim,
+                guard=self._check_lease,
             )
         if not self._opened:
             self.check_schema()
@@ -269,10 +270,10 @@ class Pipeline:
         """
         tried = frozenset(self._tried)
         try:
-            findings = self._outlook.findings(journal, tried)
+            findings = self._schedule.findings(journal, tried)
         except KnownBroken as broken:
             self._rebuild(journal, str(broken))
-            findings = self._outlook.findings(journal, tried)
+            findings = self._schedule.findings(journal, tried)
         uris = {source.name: source.uri for source in self.settings.sources}
         for name, finding in findings.items():
             for facts in finding.changed:
@@ -299,15 +300,15 @@ class Pipeline:
         """Note of a file that was ingested before, as another object, that this is so."""
         return replace(record, reingested=True) if record.key in self._again else record
 
-    def _keep_snapshot(self, journal: Journal) -> None:
+    def _write_snapshot(self, journal: Journal) -> None:
         """Write a snapshot when one is due. One that cannot be written fails nothing."""
         if not journal.snapshot_is_due:
             return
         try:
             # A look ahead that nobody waits for may still be asking: between memory and segment a
             # name would be in neither, and its file would be taken for new.
-            with self._outlook.journal_lock:
-                journal.keep_snapshot()
+            with self._schedule.journal_lock:
+                journal.write_snapshot()
         except (LakeError, OSError) as error:  # Names are spooled to the local disk.
             self.emit(
                 events.SnapshotFailed(
@@ -319,7 +320,7 @@ class Pipeline:
 
     def _rebuild(self, journal: Journal, why: str) -> None:
         self._tell_rebuilt(why)
-        with self._outlook.journal_lock:
+        with self._schedule.journal_lock:
             journal.rebuild(why)
 
     def _tell_rebuilt(self, why: str) -> None:
@@ -393,7 +394,7 @@ class Pipeline:
         )
         if not letters:
             return ()
-        place = dlq_place(self.settings)
+        place = dlq_location_of(self.settings)
         store = self.open_sink(place.location)
         return (
             dlq.write(
@@ -421,7 +422,7 @@ class Pipeline:
         self._failed |= new_failures(entry.sources, forgiven=())
         if self.once:
             self._tried |= {record.key for record in entry.sources if record.failure is not None}
-        self._outlook.journaled(
+        self._schedule.journaled(
             {record.key for record in entry.sources},
             part_way={record.source for record in entry.sources if not record.complete},
         )
@@ -445,7 +446,7 @@ class Pipeline:
             return
         last = self._journal.last
         try:
-            self._check_claim()
+            self._check_lease()
         except JournalConflict:
             if last is self._fresh:
                 self._journal.withdraw(last)
@@ -464,10 +465,10 @@ class Pipeline:
                 )
             )
 
-    def _check_claim(self) -> None:
+    def _check_lease(self) -> None:
         """Stop before anything becomes visible if another blizzard has taken over."""
-        if self.claim is not None:
-            self.claim.check()
+        if self.lease is not None:
+            self.lease.check()
 
     def _may_fail(self) -> int | None:
         """Count the files that may still fail before the pipeline stops; None for no limit."""

@@ -1,7 +1,7 @@
 """A run of blizzard: every pipeline of a configuration, side by side, until done or stopped.
 
 The pipelines share one Spark session, one line to its tasks and one wish to stop. Each has a
-thread, a journal and a claim of its own, so the trouble of one is none of another's.
+thread, a journal and a lease of its own, so the trouble of one is none of another's.
 """
 
 import random
@@ -27,12 +27,12 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
 from blizzard.journal.journal import identity_of
-from blizzard.journal.lease import Claim, renewed
+from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
 from blizzard.model.files import Location
 from blizzard.model.progress import Report
-from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -40,6 +40,7 @@ from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict
 from lakebed.polling import Stop, run_step, run_together
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, shared
+from lakebed.types import Commit
 from penguin import inline
 from penguin.model.settings import TableSettings
 
@@ -121,11 +122,11 @@ class Service:
         ]
 
     def _poll(self, pipeline: Pipeline, emit: Emit) -> BaseException | None:
-        """Let one pipeline take steps, and its claim beat, until it is done or stopped."""
-        claim = pipeline.claim
-        if claim is None:
-            raise AssertionError("every pipeline of a service has a claim")
-        with renewed(claim, keep=lambda: pipeline.opened), closing(pipeline):
+        """Let one pipeline take steps, and its lease beat, until it is done or stopped."""
+        lease = pipeline.lease
+        if lease is None:
+            raise AssertionError("every pipeline of a service has a lease")
+        with renewed(lease, keep=lambda: pipeline.opened), closing(pipeline):
             return run_step(
                 pipeline.step,
                 who=pipeline.settings.name,
@@ -162,7 +163,7 @@ class Service:
             ),
             open_source=open_reader,
             open_sink=lambda location: Store(location.uri, location.options, make_folder=True),
-            claim=Claim(
+            lease=Lease(
                 settings.name,
                 run_id,
                 machine=this_machine(),

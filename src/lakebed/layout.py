@@ -157,7 +157,12 @@ def is_journal_aside(folder: str) -> bool:
 
 def journal_entry(pipeline: str, sequence: int) -> TablePath:
     """Name entry N of a pipeline's journal."""
-    return TablePath(f"{journal_folder(pipeline)}/{sequence:020d}.json")
+    return entry_in(journal_folder(pipeline), sequence)
+
+
+def entry_in(folder: str, sequence: int) -> TablePath:
+    """Name entry N of the journal that stands in a folder, in use or kept aside."""
+    return TablePath(f"{folder}/{sequence:020d}.json")
 
 
 def batch_started(pipeline: str, sequence: int) -> TablePath:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from urllib.parse import unquote
 
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}

@@ -2,25 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 import pyarrow as pa
 
-
-class FieldType(StrEnum):
-    """The types a field can be declared as; all of them are types Delta can hold."""
-
-    STRING = "string"
-    INT32 = "int32"
-    INT64 = "int64"
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
-    BOOLEAN = "boolean"
-    TIMESTAMP = "timestamp"
-    DATE = "date"
-    JSON = "json"
-    BINARY = "binary"
-
+from lakebed.types import FieldType
 
 ARROW: Mapping[FieldType, pa.DataType] = {
     FieldType.STRING: pa.string(),

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import decode_entry, digest
 from lakebed.documents.pending_meta import (
     EntryName,
     HeldMeta,
@@ -20,6 +19,7 @@ from lakebed.documents.pending_meta import (
     entry_named_by,
 )
 from lakebed.errors import DocumentUnreadable
+from lakebed.journal import JournalReader
 from lakebed.layout import (
     HELD,
     META_SUFFIX,
@@ -28,7 +28,6 @@ from lakebed.layout import (
     held_meta,
     held_transaction,
     is_meta,
-    journal_entry,
     journal_transaction,
 )
 from lakebed.storage.document_cache import Documents
@@ -177,15 +176,11 @@ def releasable(store: Reader, held: tuple[HeldFile, ...]) -> tuple[Releasable, .
 
 def read_entry(store: Reader, name: EntryName) -> ReadyEntry | None:
     """Read one entry of a journal; None where it is not there, or not readable, or another's."""
-    path = journal_entry(name.pipeline, name.sequence)
-    body = store.get(path)
-    if body is None:
-        return None
-    where = store.describe(path)
+    journal = JournalReader(store, name.pipeline, full_paths=True)
     try:
-        entry = decode_entry(body, where)
+        stored = journal.stored(name.sequence)
     except DocumentUnreadable:
         return None
-    if entry.journal != name.journal:
+    if stored is None or stored.entry.journal != name.journal:
         return None  # A newer journal has taken the place of the one that named the file.
-    return ReadyEntry(entry=entry, digest=digest(body), path=where)
+    return ReadyEntry(entry=stored.entry, digest=stored.digest, path=journal.where(name.sequence))

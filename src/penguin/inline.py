@@ -8,7 +8,8 @@ from lakebed.clock import Clock
 from lakebed.errors import SchemaConflict
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Emit
-from penguin.model.settings import Evolution, TableSettings
+from lakebed.types import Evolution
+from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
     from penguin.pipeline import TableRun

@@ -90,14 +90,14 @@ def test_a_driver_that_executors_cannot_call_is_told_and_stops_nothing(
 ) -> None:
     wide.land("a", "b")
     runner = sessions.with_package()
-    _session, switchboard = runner._started()
-    switchboard.close()
+    _session, server = runner._started()
+    server.close()
     try:
         wide.drain(runner)
     finally:
-        runner._switchboard = None
+        runner._server = None
 
-    assert sessions.unreached == [("127.0.0.1", switchboard.address.port)]
+    assert sessions.unreached == [("127.0.0.1", server.address.port)]
     wide.require_rows_once()
 
 

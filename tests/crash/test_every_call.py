@@ -14,9 +14,10 @@ from blizzard.config import load as blizzard_config
 from blizzard.model.files import Work
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff
+from lakebed.documents.entry import Entry
 from lakebed.layout import outbox
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Handoff
 from penguin.config import load as penguin_config
 from penguin.inline import last_committed
 from penguin.pipeline import commit_table

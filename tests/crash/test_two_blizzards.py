@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.journal.lease_record import Writer, read_writer
+from blizzard.journal.lease_record import LeaseRecord, read_lease
 from tests.support.landing import Landing, config
 from tests.support.processes import Ended, finish, run, start
 from tests.support.readers import ids
@@ -50,8 +50,8 @@ def wait_for(what: Callable[[], bool], why: str) -> None:
         time.sleep(0.05)
 
 
-def writer(tmp_path: Path) -> Writer | None:
-    return read_writer(local(tmp_path / "table"), "default")
+def writer(tmp_path: Path) -> LeaseRecord | None:
+    return read_lease(local(tmp_path / "table"), "default")
 
 
 def is_writing(tmp_path: Path, process: "subprocess.Popen[str]") -> bool:

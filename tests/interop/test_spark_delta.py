@@ -25,12 +25,12 @@ from blizzard.config import load as blizzard_config
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord
 from lakebed.layout import DELTA_LOG
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.store import Store
+from lakebed.types import Evolution, FieldType
 from penguin.config import load as penguin_config
 from penguin.model.errors import LogRolledBack
 from penguin.model.interval import parse_interval
-from penguin.model.settings import Evolution
 from penguin.operate.replay import Replay
 from penguin.pipeline import commit_table
 from penguin.plan.evolution import READ_AS

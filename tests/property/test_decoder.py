@@ -12,7 +12,8 @@ from blizzard.worker.ndjson import decoder as decoding
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 LIMIT = 1 << 20
 KINDS = list(FieldType)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blizzard.discover import cursor
-from blizzard.discover.lister import Lookout
+from blizzard.discover.lister import SourceLister
 from blizzard.journal import compaction
 from blizzard.journal import ingested as known
 from blizzard.journal.journal import Journal
@@ -54,11 +54,11 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        spill = compaction.Keeper(store=self.table, pipeline="default", clock=Clock()).spill
+        spill = compaction.SnapshotWriter(store=self.table, pipeline="default", clock=Clock()).spill
         history = read_history(self.table, "default", spill=spill)
         self.journal = Journal(self.table, identity(), history, self.hands.clock, lambda _: None)
         self.journal.open_with(lambda: False)
-        self.lookout = Lookout(source=self.settings, template=None, partition_fields={})
+        self.lister = SourceLister(source=self.settings, template=None, partition_fields={})
         self.waiting = set()
 
     def arrive(self, names: list[str]) -> None:
@@ -68,7 +68,7 @@ class World:
                 self.source.add(name, modified=self.hands.clock.now())
 
     def look(self) -> tuple[SourceFile, ...]:
-        finding = self.lookout.look(
+        finding = self.lister.look(
             self.source,
             self.journal.lookup(),
             unfinished=self.journal.unfinished,
@@ -82,7 +82,7 @@ class World:
 
     def check_marks(self) -> None:
         """No mark has passed a file that was seen and is not done: the next look lists it."""
-        found = self.lookout._watch
+        found = self.lister._cursor
         if found.incomplete or found.swept_at is None:
             return
         ranges = found.ranges()
@@ -114,7 +114,7 @@ class World:
         self.journal.append(tuple(records), (finished_file(),))
         self.waiting -= {record.path for record in records}
         if self.journal.snapshot_is_due:
-            self.journal.keep_snapshot()
+            self.journal.write_snapshot()
 
     def ingested(self) -> Counter[str]:
         entries = (
@@ -147,11 +147,11 @@ def test_every_file_is_ingested_once_after_a_sweep_and_no_mark_passes_one_that_w
                     world.ingest(world.look(), given_)
                 case "broken look":
                     world.source.breaks_after = given_
-                    before = world.lookout._watch
+                    before = world.lister._cursor
                     try:
                         world.look()
                     except StoreUnavailable:
-                        assert world.lookout._watch is before
+                        assert world.lister._cursor is before
                     world.source.breaks_after = None
                 case "wait":
                     world.hands.at += given_
@@ -178,7 +178,7 @@ def test_segments_answer_as_a_dictionary_does(writes):
         patch.setattr(known, "AHEAD", 2)
         patch.setattr(known, "CACHED", 1)
         store = Bucket()
-        book = compaction.Keeper(store=store, pipeline="p", clock=Clock())
+        book = compaction.SnapshotWriter(store=store, pipeline="p", clock=Clock())
         history = History()
         truth: dict[str, int] = {}
         for write in writes:
@@ -198,7 +198,7 @@ def test_segments_answer_as_a_dictionary_does(writes):
 
 @given(st.integers(0, 3 * 24), st.integers(1, 5))
 def test_a_sweep_is_never_further_away_than_its_interval(hours, interval):
-    found = cursor.Watch(swept_at=0.0, pages=10**9, folders={"": cursor.Folder()})
+    found = cursor.ListingCursor(swept_at=0.0, pages=10**9, folders={"": cursor.Folder()})
     due = found.sweep_is_due(
         timedelta(hours=hours).total_seconds(), interval=interval * 3600.0, poll_interval=10
     )

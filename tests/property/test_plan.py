@@ -6,8 +6,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.codec import Codec
 from blizzard.plan.units import SMALLEST_UNIT, plan, units_per_core, weight, work
+from lakebed.types import Codec
 from tests.support.builders import source_file
 
 FILES = st.lists(

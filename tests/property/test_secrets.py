@@ -16,7 +16,8 @@ from blizzard.cli.app import app
 from blizzard.worker.ndjson.decoder import BadLine, Decoder
 from blizzard.worker.unit import failure_of
 from lakebed.documents.entry import Stage
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 from tests.support.builders import Bench, gz, pipeline_settings, put
 
 TEXT = "hunter2-Zq7"

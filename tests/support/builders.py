@@ -13,8 +13,7 @@ from uuid import UUID
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import LeaveToPenguin, Publisher
 from blizzard.journal.journal import Identity
-from blizzard.journal.lease import Claim
-from blizzard.model.codec import Codec as SourceCodec
+from blizzard.journal.lease import Lease
 from blizzard.model.files import ClosedFile, Known, Limits, Location, SourceFile, Work, WorkUnit
 from blizzard.model.settings import (
     PipelineSettings,
@@ -26,13 +25,15 @@ from blizzard.model.settings import (
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
-from lakebed.documents.entry import Entry, Failure, Handoff, SourceRecord, Stage, decode_entry
+from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, decode_entry
 from lakebed.layout import TablePath, entry_sequence, journal_folder
 from lakebed.partition import Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from lakebed.telemetry.events import Event
+from lakebed.types import Codec as SourceCodec
+from lakebed.types import FieldType, Handoff
 from tests.support.runner import InProcessRunner
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -248,7 +249,7 @@ class Bench:
     once: bool = True
     run_id: str = "run-1"
     store: type[Store] = Store
-    claim: Claim | None = None
+    lease: Lease | None = None
     events: list[Event] = field(default_factory=list)
 
     def pipeline(self) -> Pipeline:
@@ -264,7 +265,7 @@ class Bench:
             run_id=self.run_id,
             open_source=lambda place: Reader(place.uri, place.options),
             open_sink=lambda place: self.store(place.uri, place.options, make_folder=True),
-            claim=self.claim,
+            lease=self.lease,
         )
         BEGUN.append(begun)
         return begun

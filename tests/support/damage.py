@@ -10,7 +10,8 @@ from random import Random
 from blizzard.worker.ndjson.decoder import MAX_NAME_CHARACTERS, OTHER_FIELDS
 from blizzard.worker.ndjson.lines import BadLine, Decoded
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 LIMIT = 1 << 20
 FIELDS = [Field(name=kind, type=kind, nullable=kind is not FieldType.INT64) for kind in FieldType]

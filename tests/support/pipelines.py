@@ -10,7 +10,7 @@ from blizzard.pipeline import OpenStore, Pipeline
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
-from tests.support.writers import claim, machine
+from tests.support.writers import lease, machine
 
 
 def pipeline_of(
@@ -40,5 +40,5 @@ def pipeline_of(
         open_source=open_source,
         open_sink=open_sink,
         # Whoever had the pipeline before is dead: a test has one life after the other.
-        claim=claim(run_id, pipeline=settings.name, on=machine(alive=False)),
+        lease=lease(run_id, pipeline=settings.name, on=machine(alive=False)),
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.progress import Done, Progress, Wish
+from blizzard.model.progress import Done, Instruction, Progress
 from blizzard.worker.unit import OpenedStores, Stores, run_unit
 
 
@@ -21,16 +21,16 @@ class Near:
 
     @property
     def stop_soon(self) -> bool:
-        return self._answer() is Wish.STOP
+        return self._answer() is Instruction.STOP
 
     @property
     def hand_in(self) -> bool:
-        return self._answer() is Wish.HAND_IN
+        return self._answer() is Instruction.HAND_IN
 
     def report(self) -> None:
         self._answer()
 
-    def _answer(self) -> Wish:
+    def _answer(self) -> Instruction:
         return self.overseer.answer(self.unit, self.progress)
 
 

@@ -14,7 +14,6 @@ from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import (
     Entry,
-    Handoff,
     Protocol,
     Receipt,
     SourceRecord,
@@ -24,10 +23,11 @@ from lakebed.documents.entry import (
 )
 from lakebed.documents.parquet_footer import statistics
 from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
+from lakebed.types import FieldType, Handoff
 from penguin.delta.table import Log, Table
 from penguin.inspect.explain import explain
 from penguin.model.commit import CommitPlan

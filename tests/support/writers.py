@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from blizzard.journal.lease import Claim
+from blizzard.journal.lease import Lease
 from blizzard.journal.lease_record import Machine
 from lakebed.telemetry.events import Emit, Event
 from tests.support.builders import Hands
@@ -18,16 +18,16 @@ def machine(host: str = "here", *, alive: bool = True, boot: str | None = "boot-
     return Machine(host=host, id=boot, born=lambda _process: "tick 7" if alive else next(LATER))
 
 
-def claim(
+def lease(
     run: str = "run-1",
     *,
     pipeline: str = "default",
     on: Machine | None = None,
     wait: Callable[[float], bool] = lambda _seconds: False,
     emit: Emit = lambda _event: None,
-) -> Claim:
-    """Give a claim whose waits are over at once."""
-    return Claim(pipeline, run, machine=on or machine(), clock=Hands().clock, emit=emit, wait=wait)
+) -> Lease:
+    """Return a lease whose waits are over at once."""
+    return Lease(pipeline, run, machine=on or machine(), clock=Hands().clock, emit=emit, wait=wait)
 
 
 @dataclass

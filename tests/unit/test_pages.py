@@ -32,9 +32,10 @@ from tests.support.builders import Bench, ndjson, put
 from tests.unit.test_series_begin_at_zero import constants, errors
 
 ROOT = Path(__file__).parents[2]
+TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for path in [*TOP, *sorted((ROOT / "docs").glob("*.md"))]
 }
 APPS: dict[str, Typer] = {"blizzard": blizzard.cli.app.app, "penguin": penguin.cli.app.app}
 COMMAND = re.compile(r"(?:\.venv/bin/)?(blizzard|penguin)((?: .*)?)")

@@ -32,10 +32,10 @@ from bench.arithmetic import (
     upload_of,
 )
 from bench.figures import Assumptions, Costs, Prices
-from blizzard.model.codec import Codec
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.trigger import Waiting, should_start
 from blizzard.plan.units import plan
+from lakebed.types import Codec
 from lakebed.units import mebibytes
 from tests.support.builders import NOON, source_file
 

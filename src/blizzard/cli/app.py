@@ -27,7 +27,7 @@ from blizzard.handoff.held_rows import Aside, read_aside
 from blizzard.handoff.switch import set_handoff
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
-from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings, SinkSettings
+from blizzard.model.settings import BlizzardSettings, PipelineSettings, SinkSettings
 from blizzard.service import Service, TableOf, asks_fates, asks_the_log, checks_schema, open_reader
 from lakebed.arguments import (
     DONE,
@@ -45,7 +45,6 @@ from lakebed.arguments import (
     version_option,
 )
 from lakebed.config.models import same_place
-from lakebed.documents.entry import Handoff
 from lakebed.errors import LakeError
 from lakebed.polling import Stop, stop_on_signals
 from lakebed.storage.store import Store
@@ -53,6 +52,7 @@ from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.telemetry.server import observed
+from lakebed.types import Commit, Handoff
 from lakebed.units import in_words
 from penguin import inline
 from penguin.config import load as penguin_config

@@ -20,7 +20,6 @@ from blizzard.cli.output import (
 )
 from blizzard.discover.skip_reason import IN_WORDS
 from blizzard.inspect.explain import Explanation, explain
-from blizzard.model.codec import Codec
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -31,6 +30,7 @@ from lakebed.config.models import same_place
 from lakebed.errors import LakeError
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
+from lakebed.types import Codec
 from lakebed.units import in_words
 
 LARGE = 512 * 1024 * 1024

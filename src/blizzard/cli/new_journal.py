@@ -11,8 +11,8 @@ from blizzard.cli.output import open_reader, plain, plural, print_line, say
 from blizzard.journal.checks import admit
 from blizzard.journal.journal import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
-from blizzard.journal.lease_record import Writer, this_machine
-from blizzard.journal.state import History, read_history, read_receipt
+from blizzard.journal.lease_record import LeaseRecord, this_machine
+from blizzard.journal.state import History, read_history
 from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from blizzard.maintain.old_journal import LastCommitted, check_past, past_of
 from blizzard.model.locations import sink_location
@@ -20,6 +20,7 @@ from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import DONE, FAILED, Output, complain
 from lakebed.clock import Clock
 from lakebed.errors import DocumentUnreadable, JournalLost, LakeError
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Event
 from penguin import inline
@@ -106,7 +107,7 @@ def prospect(
         f"know: {plural(past.in_table, 'source file')} in the table, which "
         "are not ingested again"
     )
-    receipt = read_receipt(store, old)
+    receipt = JournalReader(store, old).receipt()
     lost = 0
     if receipt is not None and receipt.journal == past.last.journal and old == identity.pipeline:
         lost = receipt.sequence - past.last.sequence
@@ -166,7 +167,7 @@ def _last_committed(settings: PipelineSettings) -> LastCommitted:
     )
 
 
-def tell_watching(writer: Writer) -> None:
+def tell_watching(writer: LeaseRecord) -> None:
     """Print why this takes a while."""
     typer.echo(f"watching whether another blizzard is alive: {writer.who()}", err=True)
 

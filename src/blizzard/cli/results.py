@@ -14,7 +14,7 @@ from rich.text import Text
 from blizzard.handoff.dead_letters import DeadLetter, Queue
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
 from lakebed.arguments import Output
-from lakebed.documents.entry import Handoff
+from lakebed.types import Handoff
 from lakebed.units import in_words
 
 

@@ -11,10 +11,6 @@ from blizzard.config import overlaps, reachability
 from blizzard.model import event_time
 from blizzard.model.settings import (
     BlizzardSettings,
-    Codec,
-    Commit,
-    Compression,
-    OnChange,
     PipelineSettings,
     RollingPolicy,
     SinkSettings,
@@ -38,12 +34,11 @@ from lakebed.config.models import (
     same_place,
     storage_options,
 )
-from lakebed.documents.entry import Handoff
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.store import local_path
 from lakebed.units import mebibytes
 
@@ -240,7 +235,7 @@ def _check_partition(
     if by.timestamp_field is not None:
         yield from _check_timestamp(here, by.prefix_template, by.timestamp_field, fields)
     keys = Template.parse(by.prefix_template).keys
-    declared = {field.name: FieldType(field.type) for field in fields}
+    declared = {field.name: field.type for field in fields}
     written = {name.casefold(): name for name in declared}
     for key in keys:
         if key in declared and declared[key] not in PARTITION_TYPES:
@@ -308,7 +303,7 @@ def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
         name=name,
         uri=folder,
         storage_options=storage_options(source.storage_options),
-        compression=Compression(source.compression),
+        compression=source.compression,
         max_concurrent_files=source.max_concurrent_files,
         batch_size=source.batch_size,
         poll_interval=source.poll_interval_secs,
@@ -316,7 +311,7 @@ def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
         max_bytes_per_batch=source.max_bytes_per_batch,
         pattern=pattern,
         min_age=source.min_age_secs,
-        on_change=OnChange(source.on_change),
+        on_change=source.on_change,
         late_window=source.late_window_secs,
         sweep_interval=source.sweep_interval_secs,
         horizon=Window.parse(template, horizon) if template and horizon else None,
@@ -333,7 +328,7 @@ def _sink(sink: Sink) -> SinkSettings:
             row_group_size=sink.row_group_size_bytes,
             rollover=sink.rollover_timeout_secs,
             inactivity=sink.inactivity_timeout_secs,
-            codec=Codec(sink.compression),
+            codec=sink.compression,
         ),
         upload=UploadSettings(
             part_size=mebibytes(sink.part_size_mb),
@@ -341,8 +336,8 @@ def _sink(sink: Sink) -> SinkSettings:
             max_concurrent_parts=sink.max_concurrent_parts,
             max_concurrent_uploads=sink.max_concurrent_uploads,
         ),
-        handoff=Handoff(sink.handoff),
-        commit=Commit(sink.commit),
+        handoff=sink.handoff,
+        commit=sink.commit,
         template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
         timestamp_field=sink.partition_by.timestamp_field if sink.partition_by else None,
     )
@@ -353,7 +348,7 @@ def _schema(schema: DeclaredSchema) -> Schema:
 
 
 def _field(field: DeclaredField) -> Field:
-    return Field(name=field.name, type=FieldType(field.type), nullable=field.nullable)
+    return Field(name=field.name, type=field.type, nullable=field.nullable)
 
 
 Value = TypeVar("Value")

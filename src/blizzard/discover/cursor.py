@@ -63,7 +63,7 @@ class Folder:
 
 
 @dataclass(slots=True)
-class Watch:
+class ListingCursor:
     """What is remembered of a source between two looks; begun anew by each sweep."""
 
     swept_at: float | None = None
@@ -112,12 +112,12 @@ class Watch:
 
 
 @dataclass(slots=True, kw_only=True)
-class Watcher:
+class CursorBuilder:
     """Follows one look, name by name in their order, and says what to remember of it."""
 
     late_after: float
     """Arrivals after this moment are within the late window."""
-    before: Watch
+    before: ListingCursor
     sweep: bool
     late: set[str] = field(default_factory=set)
     """New names that sort before one that is done: a bare watermark would have missed them."""
@@ -157,11 +157,11 @@ class Watcher:
             else:
                 folder.fresh.append(path)
 
-    def end(self, now: float) -> Watch:
+    def end(self, now: float) -> ListingCursor:
         """Give what to remember, once the listing has come to its end."""
         if not self.sweep:
             folders = {**self.before.folders, **self._folders}
-            return Watch(
+            return ListingCursor(
                 swept_at=self.before.swept_at,
                 pages=self.before.pages,
                 folders=folders,
@@ -170,7 +170,7 @@ class Watcher:
         self._leave("")
         if self._open:
             self._close()
-        return Watch(
+        return ListingCursor(
             swept_at=now,
             pages=max(1, -(-self._listed // PAGE)),
             folders=self._folders,

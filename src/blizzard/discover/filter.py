@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from blizzard.discover.skip_reason import AMISS, NotTaken, Passed, Reason, Tally
+from blizzard.discover.skip_reason import AMISS, Reason, SkippedFile, SkipSummary, Tally
 from blizzard.journal.state import Before
 from blizzard.model import codec
-from blizzard.model.codec import Codec, codec_of
+from blizzard.model.codec import codec_of
 from blizzard.model.files import Known, Name, SourceFile
-from blizzard.model.settings import Compression, OnChange, SourceSettings
+from blizzard.model.settings import SourceSettings
 from blizzard.model.source_glob import is_hidden
 from blizzard.model.unread import failed
 from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
@@ -20,9 +20,10 @@ from lakebed.partition import Template, check_value
 from lakebed.retry import Backoff
 from lakebed.schema import Field
 from lakebed.storage.store import ObjectFacts
+from lakebed.types import Codec, Compression, OnChange
 
 RECORDS = (".ndjson", ".jsonl", ".json")
-PACKED = ("", *codec.SUFFIXES)
+PACKED = ("", *(each.suffix for each in codec.COMPRESSED))
 SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
 TEMPORARY = (
     *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),
@@ -50,9 +51,9 @@ class Finding:
     take: tuple[SourceFile, ...] = ()
     misplaced: tuple[SourceRecord, ...] = ()
     """New, and failed already: their path does not give their partition."""
-    not_taken: tuple[NotTaken, ...] = ()
+    not_taken: tuple[SkipSummary, ...] = ()
     """By reason, how many files are not taken, and a few of them."""
-    passed: tuple[Passed, ...] = ()
+    passed: tuple[SkippedFile, ...] = ()
     """The files that are not taken and not done, one by one; of many, the first."""
     left_over: int = 0
     """New files beyond the limits of one batch."""
@@ -66,7 +67,7 @@ class Finding:
     """Files that wait for another try, or for their rest, and that a sweep has not found."""
     resting: int = 0
     """Files that failed before and are not read now."""
-    amiss: tuple[NotTaken, ...] = ()
+    amiss: tuple[SkipSummary, ...] = ()
     """Names that cannot be read, as the last sweep counted them; a person should see to them."""
     swept: bool = True
     """Whether the whole source was listed."""
@@ -76,7 +77,7 @@ class Finding:
         return sum(one.files for one in self.not_taken if one.reason is reason)
 
 
-class Verdict(StrEnum):
+class Decision(StrEnum):
     """What becomes of a listed file."""
 
     DONE = "done"
@@ -108,7 +109,7 @@ def why_not_below(folder: str, source: SourceSettings) -> Reason | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Sifter:
+class FileFilter:
     """Decides file by file, and holds no more of them than one batch may take."""
 
     source: SourceSettings
@@ -145,11 +146,11 @@ class Sifter:
             self.leave(reason, facts)
         return reason is None
 
-    def consider(self, facts: ObjectFacts, before: Before) -> Verdict:
+    def consider(self, facts: ObjectFacts, before: Before) -> Decision:
         """Say what becomes of a source file, and enter it where it is taken."""
         key = f"{self.source.name}:{facts.path}"
         if key in self._take:
-            return Verdict.TAKE
+            return Decision.TAKE
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
         known = before.unfinished
@@ -166,28 +167,28 @@ class Sifter:
             or (same_object(known.record, facts) and not self._may_be_tried(known))
         ):
             self._rest(key, facts, known)
-            return Verdict.DONE  # No mark waits for it: it is looked at by itself when it is due.
+            return Decision.DONE  # No mark waits for it: it is looked at by itself when it is due.
         if self._is_young(key, facts):
             self.leave(Reason.TOO_YOUNG, facts)
-            return Verdict.WAIT
+            return Decision.WAIT
         return self._enter(key, facts, known, is_other=is_other)
 
     def _may_be_tried(self, known: Known) -> bool:
         """Whether a file may be read again as it is: it is due, or was gone and has come back."""
         return known.record.gone or is_due(known, self.now, self.bases)
 
-    def _pass_over(self, facts: ObjectFacts) -> Verdict:
+    def _pass_over(self, facts: ObjectFacts) -> Decision:
         """Leave a file that is another object now, and say so unless nobody wants to hear it."""
         if self.source.on_change is OnChange.IGNORE:
             return self.done(facts)
         self.leave(Reason.CHANGED, facts)
         self._changed += [facts] if len(self._changed) < MOST_CHANGED else []
-        return Verdict.DONE
+        return Decision.DONE
 
-    def done(self, facts: ObjectFacts) -> Verdict:
+    def done(self, facts: ObjectFacts) -> Decision:
         """Count a file of which nothing more is to be done."""
         self.leave(Reason.INGESTED, facts)
-        return Verdict.DONE
+        return Decision.DONE
 
     def leave(
         self,
@@ -198,12 +199,12 @@ class Sifter:
     ) -> None:
         """Count a file that is left alone."""
         self._tally.add(
-            Passed(path=facts.path, size=facts.size, reason=reason, detail=detail, until=until)
+            SkippedFile(path=facts.path, size=facts.size, reason=reason, detail=detail, until=until)
         )
 
     def pass_over(self, path: str, reason: Reason) -> None:
         """Count a name of which the listing says no more, or a folder that it need not go into."""
-        self._tally.add(Passed(path=path, size=0, reason=reason))
+        self._tally.add(SkippedFile(path=path, size=0, reason=reason))
 
     def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
         until = None if key in self.tried else next_try(known, self.bases)
@@ -222,7 +223,7 @@ class Sifter:
         swept: bool,
         failed: Collection[str] = (),
         gone: tuple[SourceRecord, ...] = (),
-        amiss: tuple[NotTaken, ...] = (),
+        amiss: tuple[SkipSummary, ...] = (),
     ) -> Finding:
         """Return the outcome of the look.
 
@@ -265,7 +266,7 @@ class Sifter:
 
     def _enter(
         self, key: str, facts: ObjectFacts, known: Known | None, *, is_other: bool
-    ) -> Verdict:
+    ) -> Decision:
         """Take a file, if the batch has room for it."""
         source = self.source
         if len(self._take) + len(self._misplaced) >= source.max_files_per_batch or (
@@ -273,16 +274,16 @@ class Sifter:
         ):
             self._left_over += 1
             self.leave(Reason.BEYOND_BATCH, facts)
-            return Verdict.WAIT
+            return Decision.WAIT
         if not facts.size and not self.exists(facts.path):
             self.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
-            return Verdict.NO_FILE
+            return Decision.NO_FILE
         try:
             values = partition_of(facts.path, self.template, self.partition_fields)
         except PartitionUnknown as unknown:
             self.leave(Reason.MISPLACED, facts, unknown.message)
             self._misplaced.append(_failed(source.name, facts, unknown, known))
-            return Verdict.WAIT
+            return Decision.WAIT
         if is_other:
             self._again.add(key)
         left = _left_before(known, facts) if known is not None else ()
@@ -301,7 +302,7 @@ class Sifter:
         )
         self._bytes += taken.to_read
         self._take[key] = taken
-        return Verdict.TAKE
+        return Decision.TAKE
 
 
 def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:

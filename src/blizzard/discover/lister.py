@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from blizzard.discover.cursor import MOST_RANGES, Range, Watch, Watcher
+from blizzard.discover.cursor import MOST_RANGES, CursorBuilder, ListingCursor, Range
 from blizzard.discover.filter import (
+    Decision,
+    FileFilter,
     Finding,
-    Sifter,
-    Verdict,
     is_due,
     is_same,
     why_not_below,
     why_not_ours,
 )
-from blizzard.discover.skip_reason import NotTaken, Reason
+from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.journal.state import Before
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
@@ -46,7 +46,7 @@ SKIPPED = 1000
 """Names of an old folder that are passed over before the listing goes on behind it."""
 
 
-class Books(Protocol):
+class JournalLookup(Protocol):
     """What a look asks of the journal."""
 
     def __call__(self, key: str) -> Before:
@@ -55,7 +55,7 @@ class Books(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Lookout:
+class SourceLister:
     """Looks at one source, and remembers between two looks where the next one may begin."""
 
     source: SourceSettings
@@ -63,9 +63,9 @@ class Lookout:
     partition_fields: Mapping[str, Field]
     bases: Mapping[Stage, str] = field(default_factory=dict)
     """By stage, a digest of the settings that bear on it."""
-    _watch: Watch = field(default_factory=Watch)
+    _cursor: ListingCursor = field(default_factory=ListingCursor)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
-    _amiss: tuple[NotTaken, ...] = ()
+    _amiss: tuple[SkipSummary, ...] = ()
     _hold_all: bool = False
     _began: datetime | None = None
     """When this one first looked: before a batch is journaled, nothing else says since when."""
@@ -73,7 +73,7 @@ class Lookout:
     def look(
         self,
         store: Reader,
-        books: Books,
+        lookup: JournalLookup,
         *,
         unfinished: Mapping[str, Known],
         since: datetime | None,
@@ -88,7 +88,7 @@ class Lookout:
         began = min(at for at in (since, self._began, now) if at is not None)
         due = self._due(unfinished, tried, now)
         sweep = (
-            self._watch.sweep_is_due(
+            self._cursor.sweep_is_due(
                 now.timestamp(),
                 interval=self.source.sweep_interval,
                 poll_interval=self.source.poll_interval,
@@ -96,14 +96,14 @@ class Lookout:
             or len(due) > MOST_HEADS
         )
         # Only where they are used: of ten thousand folders they take a minute to work out.
-        ranges = [] if sweep else self._watch.ranges()
+        ranges = [] if sweep else self._cursor.ranges()
         sweep = sweep or len(ranges) > MOST_RANGES
-        look = _Look(
-            lookout=self,
+        look = _Scan(
+            lister=self,
             store=store,
-            books=books,
+            lookup=lookup,
             unfinished=unfinished,
-            sifter=Sifter(
+            file_filter=FileFilter(
                 source=self.source,
                 template=self.template,
                 partition_fields=self.partition_fields,
@@ -115,9 +115,9 @@ class Lookout:
                 ahead=ahead,
                 exists=lambda path: store.head(path) is not None,
             ),
-            watcher=Watcher(
+            cursor_builder=CursorBuilder(
                 late_after=now.timestamp() - self.source.late_window,
-                before=self._watch,
+                before=self._cursor,
                 sweep=sweep,
             ),
             now=now,
@@ -137,7 +137,7 @@ class Lookout:
             self._hold_all = True
             return self.look(
                 store,
-                books,
+                lookup,
                 unfinished=unfinished,
                 since=since,
                 tried=tried,
@@ -145,19 +145,19 @@ class Lookout:
                 ahead=ahead,
             )
         finding = look.finding(self._amiss)
-        self._watch = look.watcher.end(now.timestamp())
-        self._young = look.sifter.young
+        self._cursor = look.cursor_builder.end(now.timestamp())
+        self._young = look.file_filter.young
         self._amiss = finding.amiss
         self._began = began
         return finding
 
     def forget(self) -> None:
         """Let the next look be a sweep."""
-        self._watch = Watch()
+        self._cursor = ListingCursor()
 
     def seen(self, path: str) -> tuple[Name, float] | None:
         """Give a name that is done as the last look saw it, and when it arrived."""
-        found = self._watch.seen(path)
+        found = self._cursor.seen(path)
         return None if found is None else (found.name, found.arrived)
 
     def _due(
@@ -184,7 +184,7 @@ class Lookout:
             and (horizon is None or horizon.holds(path, now))
         }
 
-    def _sweep(self, store: Reader, now: datetime, look: "_Look") -> Iterator[ObjectFacts]:
+    def _sweep(self, store: Reader, now: datetime, look: "_Scan") -> Iterator[ObjectFacts]:
         """List everything that the pattern can mean and the horizon holds."""
         pattern, horizon = self.source.pattern, self.source.horizon
         after = pattern.after if pattern else ""
@@ -197,7 +197,7 @@ class Lookout:
                 if horizon is None or horizon.holds(facts.path, now):
                     yield facts
                     continue
-                look.sifter.leave(Reason.BEYOND_HORIZON, facts)
+                look.file_filter.leave(Reason.BEYOND_HORIZON, facts)
                 skipped += 1
                 if skipped % SKIPPED == 0 and not self._hold_all:
                     old = _old_folder(facts.path, horizon, now)
@@ -208,14 +208,14 @@ class Lookout:
                 return
             after = behind
 
-    def _listed(self, store: Reader, each: Range, look: "_Look") -> Iterator[ObjectFacts]:
+    def _listed(self, store: Reader, each: Range, look: "_Scan") -> Iterator[ObjectFacts]:
         for facts in self._in_order(store, each.prefix, each.after, look):
             if each.until is not None and facts.path > each.until:
                 return
             yield facts
 
     def _in_order(
-        self, store: Reader, prefix: str, after: str, look: "_Look"
+        self, store: Reader, prefix: str, after: str, look: "_Scan"
     ) -> Iterator[ObjectFacts]:
         if self._hold_all:
             found = store.objects(prefix, after=after or None)
@@ -224,15 +224,15 @@ class Lookout:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Look:
+class _Scan:
     """One look under way."""
 
-    lookout: Lookout
+    lister: SourceLister
     store: Reader
-    books: Books
+    lookup: JournalLookup
     unfinished: Mapping[str, Known]
-    sifter: Sifter
-    watcher: Watcher
+    file_filter: FileFilter
+    cursor_builder: CursorBuilder
     now: datetime
     sought: set[str]
     """The files that are not done and were not listed so far."""
@@ -240,41 +240,41 @@ class _Look:
     def over(self, listing: Iterator[ObjectFacts]) -> None:
         """Go over listed files in their order."""
         for facts in listing:
-            self.watcher.listed()
+            self.cursor_builder.listed()
             self.sought.discard(facts.path)
-            if self.sifter.is_ours(facts):
+            if self.file_filter.is_ours(facts):
                 self._consider(facts)
 
     def one_by_one(self, due: list[str]) -> None:
         """Look at files that no range need list; one that is gone stays as it was left."""
         for path in due:
             facts = self.store.head(path)
-            if facts is not None and self.sifter.is_ours(facts):
-                self.sifter.consider(facts, self.books(self._key(path)))
+            if facts is not None and self.file_filter.is_ours(facts):
+                self.file_filter.consider(facts, self.lookup(self._key(path)))
 
     def guide(self) -> Guide:
         """Return what the listing need not go into; whatever it leaves out is counted."""
-        source = self.lookout.source
+        source = self.lister.source
 
         def enters(folder: str) -> bool:
             reason = why_not_below(folder, source)
             if reason is not None:
-                self.sifter.pass_over(f"{folder}/", reason)
+                self.file_filter.pass_over(f"{folder}/", reason)
             return reason is None
 
         return Guide(
-            passes=lambda path, oddity: self.sifter.pass_over(path, REASONS[oddity]),
+            passes=lambda path, oddity: self.file_filter.pass_over(path, REASONS[oddity]),
             enters=enters,
             lists=lambda path: why_not_ours(path, source) is None,
         )
 
-    def finding(self, amiss: tuple[NotTaken, ...]) -> Finding:
+    def finding(self, amiss: tuple[SkipSummary, ...]) -> Finding:
         """Give what came of it."""
-        source = self.lookout.source
+        source = self.lister.source
         most = sorted(self.sought)[: source.max_files_per_batch]
-        return self.sifter.finding(
-            late=frozenset(f"{source.name}:{path}" for path in self.watcher.late),
-            swept=self.watcher.sweep,
+        return self.file_filter.finding(
+            late=frozenset(f"{source.name}:{path}" for path in self.cursor_builder.late),
+            swept=self.cursor_builder.sweep,
             amiss=amiss,
             failed=[
                 key
@@ -288,22 +288,22 @@ class _Look:
 
     def _consider(self, facts: ObjectFacts) -> None:
         key = self._key(facts.path)
-        seen = self.lookout.seen(facts.path)
+        seen = self.lister.seen(facts.path)
         if seen is not None and key not in self.unfinished and is_same(seen[0], facts):
-            self.sifter.done(facts)
-            self.watcher.done(seen[0], facts.path, seen[1])
+            self.file_filter.done(facts)
+            self.cursor_builder.done(seen[0], facts.path, seen[1])
             return
-        before = self.books(key)
-        verdict = self.sifter.consider(facts, before)
-        if verdict is Verdict.NO_FILE:
+        before = self.lookup(key)
+        decision = self.file_filter.consider(facts, before)
+        if decision is Decision.NO_FILE:
             return
-        if verdict is Verdict.DONE:
+        if decision is Decision.DONE:
             # One that is another object now is compared with what is in the table each time.
             name = before.finished or Name(key=key, size=facts.size, etag=facts.etag)
-            self.watcher.done(name, facts.path, self._arrival(facts, seen))
+            self.cursor_builder.done(name, facts.path, self._arrival(facts, seen))
         else:
-            is_new = verdict is Verdict.TAKE and before == Before()
-            self.watcher.waits(facts.path, is_new=is_new)
+            is_new = decision is Decision.TAKE and before == Before()
+            self.cursor_builder.waits(facts.path, is_new=is_new)
 
     def _arrival(self, facts: ObjectFacts, seen: tuple[Name, float] | None) -> float:
         """Say when a file came: when we first saw it or, at a sweep, when the store says so.
@@ -313,12 +313,12 @@ class _Look:
         """
         if seen is not None:
             return seen[1]
-        if self.watcher.sweep:
+        if self.cursor_builder.sweep:
             return min(facts.modified.timestamp(), self.now.timestamp())
         return self.now.timestamp()
 
     def _key(self, path: str) -> str:
-        return f"{self.lookout.source.name}:{path}"
+        return f"{self.lister.source.name}:{path}"
 
 
 def gone(record: SourceRecord) -> SourceRecord:
@@ -373,14 +373,14 @@ def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window 
     return replace(lookback, lookback=lookback.lookback + max(units, 0))
 
 
-def lookouts(settings: PipelineSettings) -> list[Lookout]:
+def source_listers(settings: PipelineSettings) -> list[SourceLister]:
     """Give one who looks at each source, in the order of the sources."""
     sink = settings.sink
     schema = table_schema(settings.schema, sink.template)
     fields = {column.name: column for column in schema.fields}
     template = from_path(sink.template, settings.schema, sink.timestamp_field)
     return [
-        Lookout(
+        SourceLister(
             source=source,
             template=template,
             partition_fields=fields,

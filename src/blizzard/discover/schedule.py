@@ -2,7 +2,7 @@
 
 Every source has a pace of its own. While a batch runs, a look ahead finds the next one's files, so
 that a long listing costs no time of its own. What a look has found is used only as long as the
-journal has not heard of it: an entry makes the outlook forget every file that it names.
+journal has not heard of it: an entry makes the schedule forget every file that it names.
 
 A look is made by a copy of whoever looks at a source. The copy, and with it where the next look may
 begin, takes the place of the original only if the look counts: all sources answered and, for a look
@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from blizzard.discover.filter import Finding
-from blizzard.discover.lister import Books, Lookout, lookouts
+from blizzard.discover.lister import JournalLookup, SourceLister, source_listers
 from blizzard.journal.state import Before
 from blizzard.model.files import Known, Name, SourceFile
 from blizzard.model.locations import OpenReader, source_location
@@ -30,14 +30,14 @@ THINK_AGAIN_SECS = 10.0
 PATIENCE_SECS = 0.1
 
 
-class Ledger(Protocol):
-    """What the outlook asks of the journal."""
+class JournalView(Protocol):
+    """What the schedule asks of the journal."""
 
     @property
     def unfinished(self) -> Mapping[str, Known]:
         """Give the files that failed, or of which a part is unread."""
 
-    def lookup(self) -> Books:
+    def lookup(self) -> JournalLookup:
         """Give the way to ask what is known of source files."""
 
     def since(self, source: str) -> datetime | None:
@@ -66,7 +66,7 @@ class _Looked:
     """One look at a source: what it found, and whoever goes on from there."""
 
     finding: Finding
-    lookout: Lookout
+    lister: SourceLister
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class _Seen:
         return spent or now < self.at or now >= self.at + self.holds
 
 
-class Outlook:
+class Schedule:
     """What is known of the sources of one pipeline between two looks."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Outlook:
         self._pace = pace
         self._pause = pause
         self._ahead_of_store = ahead
-        self._lookouts = {each.source.name: each for each in lookouts(settings)}
+        self._lookouts = {each.source.name: each for each in source_listers(settings)}
         self._seen: dict[str, _Seen] = {}
         self._ahead: _LookAhead | None = None
         self._part_way: set[str] = set()
@@ -111,7 +111,7 @@ class Outlook:
         # The journal is asked by a look ahead while the batch that it knows is appended.
         self.journal_lock = threading.Lock()
 
-    def findings(self, ledger: Ledger, tried: frozenset[str]) -> dict[str, Finding]:
+    def findings(self, journal: JournalView, tried: frozenset[str]) -> dict[str, Finding]:
         """Look at the sources that are due; give what is known of all of them.
 
         All looks must succeed before any of them counts: a listing that breaks off fails them all.
@@ -120,7 +120,7 @@ class Outlook:
         now = self._clock.seconds()
         due = tuple(source for source in self._due(now) if source.name not in fresh)
         if due:
-            self._saw(self._look(due, ledger, ledger.lookup, ledger.unfinished, tried), now)
+            self._saw(self._look(due, journal, journal.lookup, journal.unfinished, tried), now)
             self._part_way.clear()
         return {name: seen.finding for name, seen in self._seen.items()}
 
@@ -133,7 +133,7 @@ class Outlook:
 
     def look_ahead(
         self,
-        ledger: Ledger,
+        journal: JournalView,
         tried: frozenset[str],
         *,
         running: Collection[SourceFile],
@@ -155,11 +155,11 @@ class Outlook:
             for source in self._settings.sources
             if source.name in more or self._seen[source.name].is_due(begun)
         )
-        unfinished = {key: known for key, known in ledger.unfinished.items() if key not in taken}
+        unfinished = {key: known for key, known in journal.unfinished.items() if key not in taken}
 
-        def books() -> Books:
+        def open_lookup() -> JournalLookup:
             with self.journal_lock:
-                lookup = ledger.lookup()
+                lookup = journal.lookup()
 
             def ask(key: str) -> Before:
                 if key in taken:
@@ -170,7 +170,7 @@ class Outlook:
             return ask
 
         def look_at_due() -> dict[str, _Looked]:
-            found = self._look(due, ledger, books, unfinished, tried)
+            found = self._look(due, journal, open_lookup, unfinished, tried)
             return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
 
         self._ahead = _LookAhead(look_at_due, delay=delay, begun=begun, taken=frozenset(taken))
@@ -232,31 +232,31 @@ class Outlook:
     def _look(
         self,
         sources: tuple[SourceSettings, ...],
-        ledger: Ledger,
-        books: Callable[[], Books],
+        journal: JournalView,
+        open_lookup: Callable[[], JournalLookup],
         unfinished: Mapping[str, Known],
         tried: frozenset[str],
     ) -> dict[str, _Looked]:
         looked = {}
         for source in sources:
-            lookout = copy(self._lookouts[source.name])
-            finding = lookout.look(
+            lister = copy(self._lookouts[source.name])
+            finding = lister.look(
                 self._open_source(source_location(source)),
-                books(),
+                open_lookup(),
                 unfinished=unfinished,
-                since=None if source.lookback is None else ledger.since(source.name),
+                since=None if source.lookback is None else journal.since(source.name),
                 tried=tried,
                 now=self._clock.now(),
                 ahead=self._ahead_of_store() if source.min_age else timedelta(0),
             )
-            looked[source.name] = _Looked(finding=finding, lookout=lookout)
+            looked[source.name] = _Looked(finding=finding, lister=lister)
         return looked
 
     def _saw(self, looks: Mapping[str, _Looked], at: float) -> None:
         for source in self._settings.sources:
             if source.name in looks:
                 looked = looks[source.name]
-                self._lookouts[source.name] = looked.lookout
+                self._lookouts[source.name] = looked.lister
                 self._seen[source.name] = _Seen(
                     finding=looked.finding, at=at, holds=self._pace.between(source)
                 )

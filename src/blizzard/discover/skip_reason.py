@@ -63,7 +63,7 @@ IN_WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class SkippedFile:
     """One file that is not taken, and why."""
 
     path: str
@@ -76,7 +76,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotTaken:
+class SkipSummary:
     """All files of a source that are not taken for the same reason."""
 
     reason: Reason
@@ -96,10 +96,10 @@ class Tally:
 
     _files: dict[Reason, int] = field(default_factory=dict)
     _bytes: dict[Reason, int] = field(default_factory=dict)
-    _first: dict[Reason, list[Passed]] = field(default_factory=dict)
+    _first: dict[Reason, list[SkippedFile]] = field(default_factory=dict)
     _until: dict[Reason, datetime] = field(default_factory=dict)
 
-    def add(self, one: Passed) -> None:
+    def add(self, one: SkippedFile) -> None:
         """Count a file."""
         reason = one.reason
         self._files[reason] = self._files.get(reason, 0) + 1
@@ -114,10 +114,10 @@ class Tally:
         """Count the files with one of some reasons."""
         return sum(self._files.get(reason, 0) for reason in reasons)
 
-    def summed_up(self) -> tuple[NotTaken, ...]:
+    def summed_up(self) -> tuple[SkipSummary, ...]:
         """Put the files with the same reason together, in the order of the reasons."""
         return tuple(
-            NotTaken(
+            SkipSummary(
                 reason=reason,
                 files=self._files[reason],
                 bytes=self._bytes[reason],
@@ -129,7 +129,7 @@ class Tally:
             if reason in self._files
         )
 
-    def named(self) -> tuple[Passed, ...]:
+    def named(self) -> tuple[SkippedFile, ...]:
         """Give the files that are told of one by one, in the order of their paths."""
         told = (one for reason, first in self._first.items() for one in first)
         open_ones = (one for one in told if one.reason is not Reason.INGESTED)

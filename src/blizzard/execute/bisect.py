@@ -120,12 +120,14 @@ def _not_run(unit: WorkUnit) -> UnitOutcome:
 def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:
     """Name the files that count against `max_failures`: each once.
 
-    One that changed while it was read has not failed: it is left for a later batch.
+    One that changed while it was read has not failed: it is left for a later batch. Nor has one
+    that is gone: it failed before, and that has ended.
     """
     return {
         record.key
         for record in records
         if record.failure is not None
+        and not record.gone
         and record.failure.code != ObjectChanged.code
         and record.key not in forgiven
     }

@@ -8,9 +8,8 @@ are lost; the source files, in contrast, are safe where they are.
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from lakebed import layout
-from lakebed.documents.entry import decode_entry, decode_receipt
 from lakebed.errors import LakeError, Whose
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 SURELY_FINE = timedelta(hours=1)
@@ -55,15 +54,12 @@ def waiting_since(store: Reader, pipeline: str, *, last: int) -> datetime | None
 
     One without files (a clean-up, failures, what a new journal inherits) waits for nothing.
     """
-    path = layout.receipt(pipeline)
-    body = store.get(path)
-    committed = 0 if body is None else decode_receipt(body, path).sequence
-    for number in range(committed + 1, last + 1):
-        path = layout.journal_entry(pipeline, number)
-        body = store.get(path)
-        if body is None:
+    journal = JournalReader(store, pipeline)
+    receipt = journal.receipt()
+    for number in range(1 if receipt is None else receipt.sequence + 1, last + 1):
+        entry = journal.entry(number)
+        if entry is None:
             return None  # What the receipt says of a journal that does not fit is told elsewhere.
-        entry = decode_entry(body, path)
         if entry.files:
             return datetime.fromisoformat(entry.created)
     return None

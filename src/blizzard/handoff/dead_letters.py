@@ -15,7 +15,6 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.journal.state import read_entries
 from blizzard.model.files import Location
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
@@ -23,6 +22,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord, Stage
 from lakebed.errors import DocumentUnreadable, LakeError, ObjectMissing, StoreUnavailable
+from lakebed.journal import JournalReader
 from lakebed.retry import Backoff
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Reader, Store
@@ -102,18 +102,18 @@ _LETTER = TypeAdapter(DeadLetter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DlqLocation:
     """Where a pipeline's letters go: a store, and a folder in it."""
 
     location: Location
     folder: str
 
 
-def place(pipeline: str, *, sink: Location, configured: str | None) -> Place:
+def dlq_location(pipeline: str, *, sink: Location, configured: str | None) -> DlqLocation:
     """Say where a queue is: at the configured path or, without one, below the table directory."""
     if configured is None:
-        return Place(location=sink, folder=layout.dead_letter_folder(pipeline))
-    return Place(location=beside(sink, configured), folder="")
+        return DlqLocation(location=sink, folder=layout.dead_letter_folder(pipeline))
+    return DlqLocation(location=beside(sink, configured), folder="")
 
 
 def beside(sink: Location, uri: str) -> Location:
@@ -236,16 +236,16 @@ def _scheme(uri: str) -> str:
     return scheme if separator else "file"
 
 
-def dlq_place(settings: PipelineSettings) -> Place:
+def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
     """Say where the pipeline's dead letters go."""
-    return place(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
+    return dlq_location(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
 
 
 def dead_letter_queue(settings: PipelineSettings, open_reader: OpenReader) -> Queue:
     """Read a pipeline's dead letter queue. It is handed readers only, so it cannot write."""
     sink = sink_location(settings)
     try:
-        entries = [entry for entry, _body in read_entries(open_reader(sink), settings.name)]
+        entries = list(JournalReader(open_reader(sink), settings.name).entries())
     except ObjectMissing:
         entries = []  # The table's folder does not exist yet.
     return read(

@@ -7,10 +7,10 @@ writes.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from blizzard.journal.state import read_entries
 from lakebed import layout
 from lakebed.documents.pending_meta import HeldMeta, decode_held
 from lakebed.errors import DocumentUnreadable, LakeError
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 HELD = 0
@@ -93,7 +93,8 @@ def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
         return Aside()
     marks = fates({layout.file_name(meta.filename) for meta in (*held, *discarded)})
     first = min(meta.entry or 0 for meta in (*held, *discarded))
-    again = {name for entry, _body in read_entries(store, pipeline, first) for name in entry.redone}
+    later = JournalReader(store, pipeline).entries(first)
+    again = {name for entry in later for name in entry.redone}
 
     def those(metas: tuple[HeldMeta, ...], mark: int) -> tuple[HeldMeta, ...]:
         names = ((layout.file_name(meta.filename), meta) for meta in metas)

@@ -11,9 +11,10 @@ from typing import Protocol, assert_never
 
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Handoff
+from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import Meta, encode_meta
 from lakebed.storage.store import Created, Store
+from lakebed.types import Handoff
 
 CONCURRENT = 16
 """Metas that are written, or files that are moved, at a time."""

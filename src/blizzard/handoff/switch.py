@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from blizzard.journal.protocol import latest_protocol, latest_protocol_number
 from lakebed import layout
-from lakebed.documents.entry import Entry, Handoff, Protocol, decode_entry, encode
-from lakebed.errors import ProtocolConflict, StoreUnavailable
+from lakebed.documents.entry import Protocol, encode
+from lakebed.errors import ProtocolConflict
+from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Reader, Store
+from lakebed.types import Handoff
 
 LastCommitted = Callable[[str, str], int | None]
 """Asks the Delta log for the last committed entry of a pipeline's journal."""
@@ -72,7 +74,7 @@ def uncommitted(store: Reader, last_committed: LastCommitted) -> list[Uncommitte
     """Name the entries of every pipeline of a table that the Delta log does not have."""
     found = []
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
-        last = _last_entry(store, pipeline)
+        last = JournalReader(store, pipeline).last()
         if last is None:
             continue
         committed = last_committed(pipeline, last.journal) or 0
@@ -84,18 +86,3 @@ def uncommitted(store: Reader, last_committed: LastCommitted) -> list[Uncommitte
 def _in_force(store: Reader) -> Handoff | None:
     latest = latest_protocol(store)
     return None if latest is None else latest.handoff
-
-
-def _last_entry(store: Reader, pipeline: str) -> Entry | None:
-    listed = (
-        layout.entry_sequence(facts.path)
-        for facts in store.objects(layout.journal_folder(pipeline))
-    )
-    number = max((number for number in listed if number is not None), default=None)
-    if number is None:
-        return None
-    path = layout.journal_entry(pipeline, number)
-    body = store.get(path)
-    if body is None:
-        raise StoreUnavailable("an entry that was listed cannot be read", path=path)
-    return decode_entry(body, path)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from blizzard.handoff.held_rows import Aside, Fates, read_aside
-from blizzard.journal.state import entry_numbers, read_receipt
 from lakebed import layout
-from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
-from lakebed.errors import LakeError, StoreUnavailable, Whose
+from lakebed.documents.entry import Entry, Receipt, digest
+from lakebed.errors import LakeError, Whose
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 
@@ -36,19 +36,20 @@ class Kept:
 
 def last_entries(store: Reader, pipeline: str, limit: int, fates: Fates) -> list[Kept]:
     """Give the last entries of a journal, the newest first."""
-    receipt = read_receipt(store, pipeline)
-    numbers = entry_numbers(store, pipeline)
+    receipt = JournalReader(store, pipeline).receipt()
+    journal = JournalReader(store, pipeline, full_paths=True)
+    numbers = journal.numbers()
     aside = read_aside(store, pipeline, fates)
     return [
-        _kept(store, pipeline, number, numbers, receipt, aside)
-        for number in reversed(numbers[-limit:])
+        _kept(journal, number, numbers, receipt, aside) for number in reversed(numbers[-limit:])
     ]
 
 
 def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
     """Give one entry; where there is none of this number, say which there are."""
-    receipt = read_receipt(store, pipeline)
-    numbers = entry_numbers(store, pipeline)
+    receipt = JournalReader(store, pipeline).receipt()
+    journal = JournalReader(store, pipeline, full_paths=True)
+    numbers = journal.numbers()
     if number not in numbers:
         there = (
             f"there are entries {numbers[0]} to {numbers[-1]}"
@@ -60,7 +61,7 @@ def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
             path=store.describe(layout.journal_folder(pipeline)),
         )
     aside = read_aside(store, pipeline, fates)
-    return _kept(store, pipeline, number, numbers, receipt, aside)
+    return _kept(journal, number, numbers, receipt, aside)
 
 
 def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
@@ -73,36 +74,25 @@ def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
 
 
 def _kept(
-    store: Reader,
-    pipeline: str,
+    journal: JournalReader,
     number: int,
     numbers: list[int],
     receipt: Receipt | None,
     aside: Aside,
 ) -> Kept:
-    path, body = _body(store, pipeline, number)
-    entry = decode_entry(body, path)
-    own = digest(body)
-    before = digest(_body(store, pipeline, number - 1)[1]) if number - 1 in numbers else None
+    stored = journal.listed(number)
+    entry, own = stored.entry, stored.digest
+    before = digest(journal.listed_body(number - 1)) if number - 1 in numbers else None
     follows = entry.previous == before
     if number + 1 in numbers:
-        path_after, after = _body(store, pipeline, number + 1)
-        follows = follows and decode_entry(after, path_after).previous == own
+        follows = follows and journal.listed(number + 1).entry.previous == own
     return Kept(
         entry=entry,
-        path=path,
+        path=journal.where(number),
         digest=own,
-        size=len(body),
+        size=len(stored.body),
         committed=is_committed(receipt, entry),
         follows=follows,
         is_last=number == numbers[-1],
         aside=aside.of(number),
     )
-
-
-def _body(store: Reader, pipeline: str, number: int) -> tuple[str, bytes]:
-    path = layout.journal_entry(pipeline, number)
-    body = store.get(path)
-    if body is None:
-        raise StoreUnavailable("an entry that was listed cannot be read", path=path)
-    return store.describe(path), body

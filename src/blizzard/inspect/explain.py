@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from blizzard.discover.filter import Finding
-from blizzard.discover.lister import lookouts
+from blizzard.discover.lister import source_listers
 from blizzard.journal.checks import admit, refuse_beside
 from blizzard.journal.ingested import KnownBroken
 from blizzard.journal.protocol import require_handoff
@@ -123,12 +123,12 @@ def look_at(
     clock: Clock,
 ) -> Finding:
     """Look at one source, all of it, as a run does that has just started."""
-    lookout = next(each for each in lookouts(settings) if each.source is source)
+    lister = next(each for each in source_listers(settings) if each.source is source)
     now = clock.now()
     since = None
     if source.lookback is not None and store is not None:
         since = history.first_read(store, settings.name, source.name, now=now)
-    return lookout.look(
+    return lister.look(
         open_source(source_location(source)),
         history.lookup(store, settings.name) if store is not None else lambda _key: UNKNOWN,
         unfinished=history.unfinished,

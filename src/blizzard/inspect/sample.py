@@ -6,18 +6,17 @@ be read is said, and an example is shown instead.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 
 from blizzard.config.load import place
 from blizzard.discover.filter import why_not_ours
 from blizzard.inspect.schema_guess import GuessedField, guess, section
-from blizzard.model.codec import Codec
 from blizzard.model.settings import SourceSettings
-from blizzard.worker.compression import decompress
+from blizzard.worker.compression import decompress, recognised
 from lakebed.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
 from lakebed.errors import LakeError
-from lakebed.schema import FieldType
 from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.types import Codec, FieldType
 
 FILES = 5
 LINES = 100
@@ -31,7 +30,6 @@ EXAMPLE = (
     GuessedField("name", FieldType.STRING),
     GuessedField("at", FieldType.TIMESTAMP),
 )
-MAGIC = {b"\x1f\x8b": Codec.GZIP, b"\x28\xb5\x2f\xfd": Codec.ZSTD}
 
 
 @dataclass(slots=True)
@@ -105,6 +103,4 @@ def _lines(reader: Reader, facts: ObjectFacts, look: _Look) -> list[bytes]:
 
 def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Decompress by the first bytes: a configuration that is still written may say otherwise."""
-    first = next(chunks, b"")
-    codec = next((codec for magic, codec in MAGIC.items() if first.startswith(magic)), Codec.NONE)
-    return decompress(chain([first], chunks), codec)
+    return decompress(*recognised(chunks, Codec.NONE))

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import TAKE, JsonValue, Nested, Number, Refused
-from lakebed.schema import FieldType
+from lakebed.types import FieldType
 
 PREFERRED = (
     FieldType.BOOLEAN,

@@ -9,22 +9,24 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.discover.filter import next_try
-from blizzard.discover.skip_reason import NotTaken, Reason
+from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.handoff.held_rows import Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.explain import look_at
 from blizzard.journal.checks import refuse_moved
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.protocol import latest_protocol
-from blizzard.journal.state import History, read_entries, read_receipt
+from blizzard.journal.state import History
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import Known
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, Receipt, Stage, digest
+from lakebed.documents.entry import Entry, Receipt, Stage
 from lakebed.errors import LakeError, ObjectMissing
+from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
+from lakebed.types import Handoff
 
 FEW = 10
 """How many failed files, and how many folders, of a source are named."""
@@ -107,7 +109,7 @@ class SourceStatus:
     """Some of them, the newest first."""
     changed_files: int = 0
     """Ingested before and another object now; reported and not read."""
-    passed_over: tuple[NotTaken, ...] = ()
+    passed_over: tuple[SkipSummary, ...] = ()
     """Names that cannot be read, by the reason."""
     watermarks: tuple[Watermark, ...] = ()
     """How far the newest of its folders are read, the last one first."""
@@ -208,10 +210,12 @@ class Books:
 
     def read(self, store: Reader, pipeline: str) -> None:
         """Read the receipt, then the entries since the last time."""
-        self.history.receipt = read_receipt(store, pipeline)
-        for entry, body in read_entries(store, pipeline, self.history.sequence):
-            self.history.learn(entry, body)
-            self.digests.append(digest(body))
+        journal = JournalReader(store, pipeline)
+        self.history.receipt = journal.receipt()
+        for stored in journal.stored_entries(self.history.sequence):
+            entry = stored.entry
+            self.history.learn(entry, stored.body)
+            self.digests.append(stored.digest)
             self.totals = self.totals.plus(entry)
             self.parquet_files += len(entry.files)
             self.parquet_bytes += sum(file.size for file in entry.files)

@@ -11,6 +11,7 @@ from blizzard.journal.state import History
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.errors import JournalLost, SourceContested, SourceMoved
+from lakebed.journal import JournalReader
 from lakebed.locations import place_of
 from lakebed.storage.store import Reader
 
@@ -100,7 +101,7 @@ def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> boo
         return False
     if receipt.sequence == history.sequence:
         return history.digest == receipt.digest
-    body = store.get(layout.journal_entry(pipeline, receipt.sequence))
+    body = JournalReader(store, pipeline).body(receipt.sequence)
     return body is not None and digest(body) == receipt.digest
 
 

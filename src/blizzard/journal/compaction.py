@@ -19,7 +19,7 @@ EVERY_NAMES = 5000
 
 
 @dataclass(slots=True, kw_only=True)
-class Keeper:
+class SnapshotWriter:
     """Keeps the snapshot and the segments of one pipeline up with its journal."""
 
     store: Store
@@ -34,7 +34,7 @@ class Keeper:
         since = history.sequence - (history.kept or 0)
         return since >= EVERY_ENTRIES or len(history.recent) >= EVERY_NAMES
 
-    def keep(self, history: History) -> None:
+    def write(self, history: History) -> None:
         """Write the segments and the snapshot; what they replace is removed after that."""
         # Should this fail, the next try is some batches away.
         self._not_before = history.sequence + EVERY_ENTRIES // 10

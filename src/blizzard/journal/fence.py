@@ -2,7 +2,7 @@
 
 `blizzard journal new` puts another journal in the place of one. Whoever looked at the old one and
 slept meanwhile could still create the entry that was next there, and so make a gap in the new one.
-A run is kept from that by its claim, which `journal new` takes. The commands that append beside a
+A run is kept from that by its lease, which `journal new` takes. The commands that append beside a
 run have none. Both look back: an entry that does not follow the one before it is taken back. And a
 batch that goes after a clean-up names nothing that this has taken.
 """
@@ -10,6 +10,7 @@ batch that goes after a clean-up names nothing that this has taken.
 from lakebed import layout
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import FilesCollected, JournalConflict
+from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Store
 
 
@@ -38,13 +39,13 @@ def withdraw_stray(store: Store, entry: Entry) -> bool:
     """
     if entry.sequence == 0:
         return False
-    before = store.get(layout.journal_entry(entry.pipeline, entry.sequence - 1))
-    path = layout.journal_entry(entry.pipeline, entry.sequence)
+    journal = JournalReader(store, entry.pipeline)
+    before = journal.body(entry.sequence - 1)
     if before is not None and digest(before) == entry.previous:
         return False
-    if store.get(path) != encode(entry):
+    if journal.body(entry.sequence) != encode(entry):
         return False
-    store.delete(path)
+    store.delete(layout.journal_entry(entry.pipeline, entry.sequence))
     return True
 
 

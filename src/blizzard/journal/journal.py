@@ -13,18 +13,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from blizzard.journal.checks import SourceTaken, admit, refuse_rivals, unread
-from blizzard.journal.compaction import Keeper
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.fence import refuse_collected, withdraw_stray
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
-from blizzard.journal.state import (
-    History,
-    Lookup,
-    entry_numbers,
-    read_entries,
-    read_receipt,
-    rebuild,
-)
+from blizzard.journal.state import History, Lookup, rebuild
 from blizzard.model.files import Known
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -33,17 +26,17 @@ from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import (
     Entry,
-    Handoff,
     SourceRecord,
     Started,
-    decode_entry,
     decode_started,
     encode,
 )
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
+from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
 from lakebed.retry import Backoff
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.types import Handoff
 
 TRIES = 6
 MAINTENANCE = ("gc", "redo", "retry")
@@ -76,6 +69,7 @@ class Journal:
     ) -> None:
         """`guard` raises where this run may not write any more; it is asked before each try."""
         self._store = store
+        self._reader = JournalReader(store, identity.pipeline)
         self._identity = identity
         self._history = history
         self._clock = clock
@@ -88,7 +82,7 @@ class Journal:
         """The batch of which there is a note, be it this process's or an earlier one's."""
         self._unseen: Mapping[str, str] = {}
         """Sources that are new to the journal, until the other pipelines were asked of them."""
-        self._keeper = Keeper(store=store, pipeline=identity.pipeline, clock=clock)
+        self._snapshots = SnapshotWriter(store=store, pipeline=identity.pipeline, clock=clock)
 
     @property
     def id(self) -> str:
@@ -139,11 +133,11 @@ class Journal:
     @property
     def snapshot_is_due(self) -> bool:
         """Say whether so much has happened that a snapshot is worth its writing."""
-        return self._keeper.is_due(self._history)
+        return self._snapshots.is_due(self._history)
 
-    def keep_snapshot(self) -> None:
+    def write_snapshot(self) -> None:
         """Write down what the journal says; a start reads this and what comes after."""
-        self._keeper.keep(self._history)
+        self._snapshots.write(self._history)
 
     def rebuild(self, why: str) -> None:
         """Read every entry again, because the names that were derived from them are damaged."""
@@ -152,7 +146,7 @@ class Journal:
             self._identity.pipeline,
             receipt=self._history.receipt,
             why=why,
-            spill=self._keeper.spill,
+            spill=self._snapshots.spill,
         )
         if (fresh.sequence, fresh.digest) != (self.sequence, self._history.digest) and not (
             self._only_maintained_since()
@@ -166,10 +160,7 @@ class Journal:
 
     def _only_maintained_since(self) -> bool:
         """Whether nobody but an operator's commands has appended to what this run has written."""
-        since = [
-            entry
-            for entry, _body in read_entries(self._store, self._identity.pipeline, self.sequence)
-        ]
+        since = list(self._reader.entries(self.sequence))
         return (
             bool(since)
             and since[0].previous == self._history.digest
@@ -218,9 +209,9 @@ class Journal:
             return
         self._guard()
         if (
-            read_receipt(self._store, pipeline) is None
-            and entry_numbers(self._store, pipeline) == [0]
-            and self._store.get(layout.journal_entry(pipeline, 0)) == encode(opening)
+            self._reader.receipt() is None
+            and self._reader.numbers() == [0]
+            and self._reader.body(0) == encode(opening)
         ):
             self._store.delete(layout.journal_entry(pipeline, 0))
             self._history = History()
@@ -241,13 +232,10 @@ class Journal:
         entry of another run is a JournalConflict.
         """
         learned = 0
-        while True:
-            path = layout.journal_entry(self._identity.pipeline, self.sequence + 1)
-            body = self._store.get(path)
-            if body is None:
-                return learned
-            self._history.learn(self._of_maintenance(path, body), body)
+        while (stored := self._reader.stored(self.sequence + 1)) is not None:
+            self._history.learn(*self._of_maintenance(stored, self.sequence + 1))
             learned += 1
+        return learned
 
     def started_before(self) -> Started:
         """Say how often the next batch was started by processes that died with it."""
@@ -374,7 +362,7 @@ class Journal:
             self._guard()
             try:
                 if isinstance(self._store.create(path, body), AlreadyThere):
-                    return self._check_ours(path, body)
+                    return self._check_ours(entry.sequence, body)
                 break
             except LakeError as error:
                 if attempt == TRIES or not error.retryable:
@@ -382,27 +370,28 @@ class Journal:
                 self._pause(Backoff(limit_secs=20).wait(attempt, random.random))
         return None
 
-    def _check_ours(self, path: str, body: bytes) -> tuple[Entry, bytes] | None:
+    def _check_ours(self, sequence: int, body: bytes) -> tuple[Entry, bytes] | None:
         """Tell our own write, whose answer was lost, from a clean-up's and from another run's."""
-        stored = self._store.get(path)
-        if stored == body:
+        path = layout.journal_entry(self._identity.pipeline, sequence)
+        stored = self._reader.stored(sequence)
+        if stored is None:
+            raise StoreUnavailable("an entry that exists cannot be read", path=path)
+        if stored.body == body:
             # The answer may have been lost before the write was put on disk.
             self._store.sync(path)
             return None
-        if stored is None:
-            raise StoreUnavailable("an entry that exists cannot be read", path=path)
-        return self._of_maintenance(path, stored), stored
+        return self._of_maintenance(stored, sequence)
 
-    def _of_maintenance(self, path: str, stored: bytes) -> Entry:
+    def _of_maintenance(self, stored: StoredEntry, sequence: int) -> tuple[Entry, bytes]:
         """Return an entry that an operator's command has appended; another run's is an error."""
-        other = decode_entry(stored, path)
+        other = stored.entry
         if other.kind in MAINTENANCE:
-            return other
+            return other, stored.body
         raise JournalConflict(
             f"another blizzard (run {other.run}, {other.created}) has appended entry "
             f"{other.sequence} ({other.kind}) of pipeline {other.pipeline}; this one stops and "
             "publishes nothing. Run one blizzard per pipeline",
-            path=self._store.describe(path),
+            path=self._store.describe(layout.journal_entry(self._identity.pipeline, sequence)),
         )
 
 

@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 
 from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
 from blizzard.journal.lease_record import (
+    LeaseRecord,
     Life,
     Machine,
     Standing,
-    Writer,
-    encode_writer,
+    encode_lease,
     is_gone,
     life_of,
-    read_writer,
+    read_lease,
     standing,
 )
 from lakebed import layout
@@ -34,8 +34,8 @@ LONGEST_BEAT_SECS = 60.0
 """Whatever a note says, its beat is not waited for longer."""
 
 
-class Claim:
-    """A run's turn at a pipeline: taken once, renewed while it lasts, given back at the end."""
+class Lease:
+    """A run's right to write a pipeline: taken once, renewed while it lasts, given back."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Claim:
         self._path = layout.writer(pipeline)
         self._lock = threading.Lock()
         self._store: Store | None = None
-        self._note: Writer | None = None
-        self._lost_to: Writer | None = None
+        self._note: LeaseRecord | None = None
+        self._lost_to: LeaseRecord | None = None
         self._wrote: datetime | None = None
 
     def take(self, store: Store) -> bool:
@@ -68,21 +68,21 @@ class Claim:
         A run that is alive is a JournalConflict. Taking again what is taken changes nothing.
         """
         while self._note is None:
-            found = read_writer(store, self._pipeline)
+            found = read_lease(store, self._pipeline)
             if found is not None and not found.ended and found.run != self._run:
                 if not self._is_free(store, found):
                     return False
-                watched, found = found, read_writer(store, self._pipeline)
+                watched, found = found, read_lease(store, self._pipeline)
                 if found is not None and found.run != watched.run:
                     continue  # Somebody else was quicker.
             mine = self._our_note(found)
             wrote = self._clock.now()
             if found is None:
-                if isinstance(store.create(self._path, encode_writer(mine)), AlreadyThere):
+                if isinstance(store.create(self._path, encode_lease(mine)), AlreadyThere):
                     continue  # Somebody began in this moment: look again.
             else:
-                store.replace(self._path, encode_writer(mine))
-            if standing(mine, read_writer(store, self._pipeline)) is Standing.OURS:
+                store.replace(self._path, encode_lease(mine))
+            if standing(mine, read_lease(store, self._pipeline)) is Standing.OURS:
                 with self._lock:
                     self._store, self._note, self._wrote = store, mine, wrote
         return True
@@ -107,7 +107,7 @@ class Claim:
             return
         if self._lost_to is None:
             with contextlib.suppress(LakeError):
-                self._heed(note, read_writer(store, self._pipeline))
+                self._heed(note, read_lease(store, self._pipeline))
         if self._lost_to is not None:
             raise JournalConflict(
                 f"another blizzard has taken over this pipeline ({self._lost_to.who()}) while "
@@ -122,11 +122,11 @@ class Claim:
             if self._store is None or self._note is None or self._lost_to is not None:
                 return
             try:
-                found = read_writer(self._store, self._pipeline)
+                found = read_lease(self._store, self._pipeline)
                 if self._heed(self._note, found) is Standing.OURS:
                     renewed = replace(self._note, beat=self._note.beat + 1)
                     wrote = self._clock.now()
-                    self._store.replace(self._path, encode_writer(renewed))
+                    self._store.replace(self._path, encode_lease(renewed))
                     self._note, self._wrote = renewed, wrote
             except LakeError as error:
                 self._emit(BeatFailed(pipeline=self._pipeline, code=error.code, error=str(error)))
@@ -140,15 +140,15 @@ class Claim:
                 return
             # The note that we leave behind is waited for by the next start, and harms nobody.
             with contextlib.suppress(LakeError):
-                found = read_writer(store, self._pipeline)
+                found = read_lease(store, self._pipeline)
                 if found is None or found.run != self._run:
                     return
                 if keep:
-                    store.replace(self._path, encode_writer(replace(note, ended=True)))
+                    store.replace(self._path, encode_lease(replace(note, ended=True)))
                 else:
                     store.delete(self._path)
 
-    def _is_free(self, store: Store, found: Writer) -> bool:
+    def _is_free(self, store: Store, found: LeaseRecord) -> bool:
         """Find out whether a run that has not ended is alive; False if a stop came first."""
         if is_gone(found, self._machine):
             self._tell_taken_over(found, "its process is gone")
@@ -162,7 +162,7 @@ class Claim:
         for _ in range(LOOKS):
             if self._wait(every / 2):
                 return False
-            now = read_writer(store, self._pipeline)
+            now = read_lease(store, self._pipeline)
             if now is None or now.ended:
                 return True
             if (now.run, now.beat) != (found.run, found.beat):
@@ -175,12 +175,12 @@ class Claim:
         self._tell_taken_over(found, f"it gave no sign of life for {LOOKS * every / 2:.0f} s")
         return True
 
-    def _tell_taken_over(self, other: Writer, why: str) -> None:
+    def _tell_taken_over(self, other: LeaseRecord, why: str) -> None:
         self._emit(TakenOver(pipeline=self._pipeline, other=other.who(), why=why))
 
-    def _our_note(self, found: Writer | None) -> Writer:
+    def _our_note(self, found: LeaseRecord | None) -> LeaseRecord:
         process = os.getpid()
-        return Writer(
+        return LeaseRecord(
             run=self._run,
             turn=1 if found is None else found.turn + 1,
             host=self._machine.host,
@@ -191,7 +191,7 @@ class Claim:
             every=self.every,
         )
 
-    def _heed(self, note: Writer, found: Writer | None) -> Standing:
+    def _heed(self, note: LeaseRecord, found: LeaseRecord | None) -> Standing:
         """Remember for good that another has taken over."""
         where = standing(note, found)
         if where is Standing.LOST:
@@ -205,21 +205,21 @@ def refuse_while_written(
     *,
     machine: Machine,
     wait: Callable[[float], object],
-    watching: Callable[[Writer], object],
+    watching: Callable[[LeaseRecord], object],
 ) -> None:
     """Let nothing be done to a pipeline that a run writes: a JournalConflict says which run.
 
     One on this machine is known to live; the beat of one elsewhere is watched, and whoever waits
     is told. It reads only.
     """
-    found = read_writer(store, pipeline)
+    found = read_lease(store, pipeline)
     refuse_while_alive_here(store, pipeline, machine=machine)
     if found is None or life_of(found, machine) is not Life.UNKNOWN:
         return
     watching(found)
     for _ in range(LOOKS):
         wait(min(found.every, LONGEST_BEAT_SECS) / 2)
-        now = read_writer(store, pipeline)
+        now = read_lease(store, pipeline)
         if now is None or now.ended:
             return
         if (now.run, now.beat) != (found.run, found.beat):
@@ -231,12 +231,12 @@ def refuse_while_alive_here(store: Reader, pipeline: str, *, machine: Machine) -
 
     Its beat would be missed while it sleeps; its process is there. It reads only.
     """
-    found = read_writer(store, pipeline)
+    found = read_lease(store, pipeline)
     if found is not None and life_of(found, machine) is Life.ALIVE:
         raise _is_written(store, pipeline, found)
 
 
-def _is_written(store: Reader, pipeline: str, writer: Writer) -> JournalConflict:
+def _is_written(store: Reader, pipeline: str, writer: LeaseRecord) -> JournalConflict:
     return JournalConflict(
         f"a blizzard writes pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
         "Nothing was done",
@@ -266,20 +266,20 @@ def turn_of(
         wait(seconds)
         return False  # A command is ended by a signal alone.
 
-    claim = Claim(pipeline, run, machine=machine, clock=clock, emit=emit, wait=waits)
-    claim.take(store)
-    with renewed(claim, keep=lambda: True):
+    lease = Lease(pipeline, run, machine=machine, clock=clock, emit=emit, wait=waits)
+    lease.take(store)
+    with renewed(lease, keep=lambda: True):
         yield
 
 
 @contextmanager
-def renewed(claim: Claim, *, keep: Callable[[], bool]) -> Iterator[None]:
-    """Let a claim beat while the block runs, whatever the block does, and give it back."""
+def renewed(lease: Lease, *, keep: Callable[[], bool]) -> Iterator[None]:
+    """Let a lease beat while the block runs, whatever the block does, and give it back."""
     over = threading.Event()
 
     def beat() -> None:
-        while not over.wait(claim.every):
-            claim.beat()
+        while not over.wait(lease.every):
+            lease.beat()
 
     thread = threading.Thread(target=beat, name="beat", daemon=True)
     thread.start()
@@ -287,4 +287,4 @@ def renewed(claim: Claim, *, keep: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         over.set()
-        claim.give_back(keep=keep())
+        lease.give_back(keep=keep())

@@ -20,7 +20,7 @@ from lakebed.storage.store import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class LeaseRecord:
     """The note of a run that writes a pipeline."""
 
     run: str
@@ -77,14 +77,14 @@ class Standing(Enum):
     """Another has taken over."""
 
 
-def read_writer(store: Reader, pipeline: str) -> Writer | None:
+def read_lease(store: Reader, pipeline: str) -> LeaseRecord | None:
     """Read who writes a pipeline, or has written it last; None where nobody ever has."""
     path = layout.writer(pipeline)
     body = store.get(path)
     if body is None:
         return None
     try:
-        return _WRITER.validate_json(body)
+        return _LEASE.validate_json(body)
     except ValidationError as invalid:
         raise DocumentUnreadable(
             "the note of who writes this pipeline cannot be read; delete it once you are sure "
@@ -93,12 +93,12 @@ def read_writer(store: Reader, pipeline: str) -> Writer | None:
         ) from invalid
 
 
-def encode_writer(writer: Writer) -> bytes:
+def encode_lease(writer: LeaseRecord) -> bytes:
     """Write the note, a line of JSON that ends in a newline."""
-    return _WRITER.dump_json(writer) + b"\n"
+    return _LEASE.dump_json(writer) + b"\n"
 
 
-_WRITER = TypeAdapter(Writer)
+_LEASE = TypeAdapter(LeaseRecord)
 
 
 def this_machine() -> Machine:
@@ -106,7 +106,7 @@ def this_machine() -> Machine:
     return Machine(host=socket.gethostname(), id=_machine_id(), born=_born)
 
 
-def is_gone(writer: Writer, machine: Machine) -> bool:
+def is_gone(writer: LeaseRecord, machine: Machine) -> bool:
     """Say whether the process of a note is known to be gone: on this very machine, and not alive.
 
     Of another machine, another boot or another container nothing is known.
@@ -114,7 +114,7 @@ def is_gone(writer: Writer, machine: Machine) -> bool:
     return _is_here(writer, machine) and machine.born(writer.process) != writer.born
 
 
-def life_of(writer: Writer, machine: Machine) -> Life:
+def life_of(writer: LeaseRecord, machine: Machine) -> Life:
     """Say what is known of a run right now."""
     if writer.ended:
         return Life.ENDED
@@ -136,7 +136,7 @@ class WriterStatus:
 
 def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatus | None:
     """Say who writes a pipeline; None where nobody ever has."""
-    found = read_writer(store, pipeline)
+    found = read_lease(store, pipeline)
     if found is None:
         return None
     return WriterStatus(
@@ -148,7 +148,7 @@ def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatu
     )
 
 
-def _is_here(writer: Writer, machine: Machine) -> bool:
+def _is_here(writer: LeaseRecord, machine: Machine) -> bool:
     return (
         writer.machine is not None
         and writer.born is not None
@@ -156,7 +156,7 @@ def _is_here(writer: Writer, machine: Machine) -> bool:
     )
 
 
-def standing(mine: Writer, found: Writer | None) -> Standing:
+def standing(mine: LeaseRecord, found: LeaseRecord | None) -> Standing:
     """Say what a stored note means to us. Pure.
 
     One with a lower turn was written by a run that we took over from, in the moment it woke.

@@ -1,10 +1,11 @@
 """What a table directory says of itself, written before any data file and obeyed ever after."""
 
 from lakebed import layout
-from lakebed.documents.entry import Handoff, Protocol, decode_protocol, encode
+from lakebed.documents.entry import Protocol, decode_protocol, encode
 from lakebed.errors import ProtocolConflict, StoreUnavailable
 from lakebed.storage.create_only import probe
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Handoff
 
 
 def agree_on_protocol(store: Store, handoff: Handoff) -> None:

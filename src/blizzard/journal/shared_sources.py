@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from blizzard.journal.lease_record import Life, life_of, read_writer, this_machine
+from blizzard.journal.lease_record import Life, life_of, read_lease, this_machine
 from blizzard.journal.state import History, read_history
 from lakebed import layout
 from lakebed.documents.entry import Entry
@@ -95,5 +95,5 @@ def unconfirmed(history: History) -> Entry | None:
 
 
 def _is_written(store: Reader, pipeline: str) -> bool:
-    note = read_writer(store, pipeline)
+    note = read_lease(store, pipeline)
     return note is not None and life_of(note, this_machine()) in (Life.ALIVE, Life.UNKNOWN)

@@ -5,24 +5,17 @@ where one is missing, damaged, or does not match its entry, every entry is read 
 that cannot be read stops the run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import count
 
 from blizzard.journal import snapshot
 from blizzard.journal.ingested import Blocks, Cursor, KnownBroken, Segment, needs_mark, open_segment
 from blizzard.model.files import Known, Name
 from lakebed import layout
-from lakebed.documents.entry import (
-    Entry,
-    Receipt,
-    SourceRecord,
-    decode_entry,
-    decode_receipt,
-    digest,
-)
-from lakebed.errors import DocumentUnreadable, StoreUnavailable
+from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest
+from lakebed.errors import DocumentUnreadable
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 
@@ -230,7 +223,7 @@ Spill = Callable[[History], None]
 def read_history(store: Reader, pipeline: str, *, spill: Spill | None = None) -> History:
     """Read a snapshot and the entries after it; a gap or an unreadable entry stops the run."""
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
-    receipt = read_receipt(store, pipeline)
+    receipt = JournalReader(store, pipeline).receipt()
     try:
         history = _from_snapshot(store, pipeline)
     except (snapshot.SnapshotBroken, KnownBroken) as broken:
@@ -254,37 +247,9 @@ def rebuild(
     return history
 
 
-def read_entries(store: Reader, pipeline: str, after: int = -1) -> Iterator[tuple[Entry, bytes]]:
-    """Give the entries of a journal in their order, each with its bytes, up to the last one."""
-    for number in count(after + 1):
-        path = layout.journal_entry(pipeline, number)
-        body = store.get(path)
-        if body is None and _is_beyond(store, pipeline, number):
-            # It was written since, or it is missing.
-            body = store.get(path)
-            if body is None:
-                raise StoreUnavailable("an entry that was listed cannot be read", path=path)
-        if body is None:
-            return
-        yield decode_entry(body, path), body
-
-
-def _is_beyond(store: Reader, pipeline: str, missing: int) -> bool:
-    """Say whether there is a missing entry after all; with a later one there, it is a gap."""
-    # The missing one is listed, too, if it is there by now.
-    listed = entry_numbers(store, pipeline, after=missing - 1)
-    if listed and listed[0] != missing:
-        raise DocumentUnreadable(
-            f"entry {missing} is missing, and this one is there; put it back from a backup, or "
-            "begin a new journal with blizzard journal new",
-            path=layout.journal_entry(pipeline, listed[0]),
-        )
-    return bool(listed)
-
-
 def _read_on(store: Reader, pipeline: str, history: History, spill: Spill | None) -> None:
-    for entry, body in read_entries(store, pipeline, history.sequence):
-        history.learn(entry, body)
+    for stored in JournalReader(store, pipeline).stored_entries(history.sequence):
+        history.learn(stored.entry, stored.body)
         if spill is not None:
             spill(history)
 
@@ -294,11 +259,18 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
     found = snapshot.read_latest(store, pipeline)
     if found is None:
         return History()
-    path = layout.journal_entry(pipeline, found.sequence)
-    body = store.get(path)
-    if body is None or digest(body) != found.digest:
-        raise snapshot.SnapshotBroken("a snapshot does not match its entry", path=path)
-    entry = decode_entry(body, path)
+    journal = JournalReader(store, pipeline)
+    stored = journal.stored(found.sequence)
+    if stored is None or stored.digest != found.digest:
+        raise snapshot.SnapshotBroken(
+            "a snapshot does not match its entry", path=journal.where(found.sequence)
+        )
+    entry = stored.entry
+    last = entry if found.last == found.sequence else journal.entry(found.last)
+    if last is None:
+        raise DocumentUnreadable(
+            "this entry is missing; put it back from a backup", path=journal.where(found.last)
+        )
     return History(
         journal=found.journal,
         sequence=found.sequence,
@@ -313,7 +285,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         },
         since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
         peak=datetime.fromisoformat(entry.created),
-        last=entry if found.last == found.sequence else _read_entry(store, pipeline, found.last),
+        last=last,
         awaits=found.awaits,
         heir=found.heir,
         unfinished=_by_key(found),
@@ -328,28 +300,3 @@ def _by_key(found: snapshot.Snapshot) -> dict[str, Known]:
         each.record.key: Known(record=each.record, at=datetime.fromisoformat(each.at))
         for each in found.unfinished
     }
-
-
-def _read_entry(store: Reader, pipeline: str, sequence: int) -> Entry:
-    path = layout.journal_entry(pipeline, sequence)
-    body = store.get(path)
-    if body is None:
-        raise DocumentUnreadable("this entry is missing; put it back from a backup", path=path)
-    return decode_entry(body, path)
-
-
-def entry_numbers(store: Reader, pipeline: str, *, after: int = -1) -> list[int]:
-    """List which entries a journal has past a number."""
-    start = layout.journal_entry(pipeline, after) if after >= 0 else None
-    return sorted(
-        number
-        for facts in store.objects(layout.journal_folder(pipeline), after=start)
-        if (number := layout.entry_sequence(facts.path)) is not None and number > after
-    )
-
-
-def read_receipt(store: Reader, pipeline: str) -> Receipt | None:
-    """Read what penguin has committed last; None before the first commit."""
-    path = layout.receipt(pipeline)
-    body = store.get(path)
-    return None if body is None else decode_receipt(body, path)

@@ -26,8 +26,9 @@ from blizzard.maintain.old_journal import inherited
 from blizzard.model.settings import SourceSettings
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord, decode_entry, digest, encode
+from lakebed.documents.entry import Entry, SourceRecord, digest, encode
 from lakebed.errors import JournalConflict, LakeError, StoreUnavailable, Whose
+from lakebed.journal import JournalReader
 from lakebed.locations import place_of, written_out
 from lakebed.storage.store import ObjectFacts, Reader, Store
 
@@ -185,11 +186,11 @@ def _in_order(place: Reader) -> Iterable[ObjectFacts]:
 
 
 def _last(store: Reader, pipeline: str, history: History) -> Entry:
-    path = layout.journal_entry(pipeline, history.sequence)
-    body = store.get(path)
-    if body is None:
-        raise StoreUnavailable("the last entry cannot be read", path=store.describe(path))
-    return decode_entry(body, path)
+    last = JournalReader(store, pipeline).entry(history.sequence)
+    if last is None:
+        path = store.describe(layout.journal_entry(pipeline, history.sequence))
+        raise StoreUnavailable("the last entry cannot be read", path=path)
+    return last
 
 
 def _append(store: Store, entry: Entry) -> None:

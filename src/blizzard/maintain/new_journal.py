@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from blizzard.journal.journal import Identity
 from blizzard.journal.protocol import agree_on_protocol
-from blizzard.journal.state import read_receipt
 from blizzard.maintain.old_journal import (
     LastCommitted,
     Past,
@@ -27,6 +26,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Lineage, Receipt, SourceRecord, digest, encode
 from lakebed.errors import JournalConflict
+from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Reader, Store
 
 CHUNK = 5000
@@ -72,7 +72,7 @@ def take_over(
             kept = _set_aside(store, old)
     else:
         opening = begun(store, opening_of(store, identity.pipeline), old)
-        if opening is None and _has_entries(store, identity.pipeline):
+        if opening is None and JournalReader(store, identity.pipeline).numbers():
             raise JournalConflict(
                 f"pipeline {identity.pipeline!r} has a journal of its own already",
                 path=store.describe(layout.journal_folder(identity.pipeline)),
@@ -103,22 +103,14 @@ def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) ->
 
     It stands alone, and neither receipt nor log know of entries after it.
     """
-    opening, receipt = opening_of(store, pipeline), read_receipt(store, pipeline)
+    journal = JournalReader(store, pipeline)
+    opening, receipt = opening_of(store, pipeline), journal.receipt()
     if opening is None or receipt is None or opening.inherits is not None:
         return None
-    alone = _numbers(store, layout.journal_folder(pipeline)) == [0]
+    alone = journal.numbers() == [0]
     fresh = receipt.journal != opening.journal or receipt.sequence == 0
     known = last_committed(pipeline, opening.journal)
     return opening if alone and fresh and known is None else None
-
-
-def _has_entries(store: Reader, pipeline: str) -> bool:
-    return bool(_numbers(store, layout.journal_folder(pipeline)))
-
-
-def _numbers(store: Reader, folder: str) -> list[int]:
-    listed = (layout.entry_sequence(facts.path) for facts in store.objects(folder))
-    return sorted(number for number in listed if number is not None)
 
 
 def _set_aside(store: Store, pipeline: str) -> str | None:
@@ -130,7 +122,8 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
     listed = sorted(facts.path for facts in store.objects(folder))
     if not listed:
         return None
-    target = layout.journal_aside(pipeline, id_of(store, listed, pipeline))
+    journal = JournalReader(store, pipeline)
+    target = layout.journal_aside(pipeline, id_of(journal, journal.numbers()))
     for path in listed:
         body = store.get(path)
         copy = f"{target}/{path.rpartition('/')[2]}"
@@ -194,7 +187,7 @@ def _write(
             sources=chunk,
         )
         body = _create(store, last)
-    receipt = read_receipt(store, opening.pipeline)
+    receipt = JournalReader(store, opening.pipeline).receipt()
     if receipt is None or receipt.journal != opening.journal:
         written = Receipt(journal=opening.journal, sequence=0, digest=first)
         store.replace(layout.receipt(opening.pipeline), encode(written))

@@ -1,16 +1,18 @@
 """What an old journal knew, for the one that takes its place. It looks only."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.journal import Identity
-from blizzard.journal.state import learn_sources, read_receipt
+from blizzard.journal.state import learn_sources
 from blizzard.maintain.references import entries_in
 from lakebed import layout
-from lakebed.documents.entry import Entry, SourceRecord, decode_entry, digest
+from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.documents.pending_meta import decode_meta
-from lakebed.errors import JournalConflict, JournalLost, LakeError
+from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 LastCommitted = Callable[[str, str], int | None]
@@ -46,10 +48,10 @@ def past_of(store: Reader, pipeline: str, old: str) -> Past:
     if old == pipeline:
         half = begun(store, opening, old)
         if half is not None and half.inherits is not None:
-            return _past(store, layout.journal_aside(old, half.inherits.journal))
+            return _past(store, old, layout.journal_aside(old, half.inherits.journal))
         if opening is None:
-            return _past(store, _kept_folder(store, old))
-    return _past(store, layout.journal_folder(old))
+            return _past(store, old, _kept_folder(store, old))
+    return _past(store, old, layout.journal_folder(old))
 
 
 def check_past(
@@ -73,7 +75,7 @@ def check_past(
     if old == identity.pipeline:
         _refuse_held(store, past)
     else:
-        receipt = read_receipt(store, old)
+        receipt = JournalReader(store, old).receipt()
         if receipt is not None and receipt.sequence > past.last.sequence + 1:
             raise JournalLost(
                 f"entry {receipt.sequence} of pipeline {old!r} is committed, and its journal ends "
@@ -99,18 +101,19 @@ def _refuse_held(store: Reader, past: Past) -> None:
         )
 
 
-def _past(store: Reader, folder: str) -> Past:
+def _past(store: Reader, pipeline: str, folder: str) -> Past:
     records: dict[str, tuple[SourceRecord, ...]] = {}
     uris: dict[str, str] = {}
     names: dict[str, str] = {}
     since: dict[str, str] = {}
     last: tuple[Entry, str] | None = None
     heir = None
-    for entry, body in entries_in(store, folder):
+    for stored in entries_in(store, pipeline, folder):
+        entry = stored.entry
         if entry.kind == "closed":
             heir = entry.heir
             continue
-        last = (entry, digest(body))
+        last = (entry, stored.digest)
         learn_sources(entry, names, uris)
         earlier = entry.inherits.since if entry.inherits is not None else {}
         since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
@@ -164,13 +167,9 @@ def inherited(record: SourceRecord) -> SourceRecord:
 
 def opening_of(store: Reader, pipeline: str) -> Entry | None:
     """Read entry 0 of a journal; None where there is none, or a damaged one."""
-    path = layout.journal_entry(pipeline, 0)
-    body = store.get(path)
-    if body is None:
-        return None
     try:
-        return decode_entry(body, store.describe(path))
-    except LakeError:
+        return JournalReader(store, pipeline).entry(0)
+    except DocumentUnreadable:
         return None  # It is damaged, as is the journal that is to be replaced.
 
 
@@ -181,16 +180,17 @@ def begun(store: Reader, opening: Entry | None, old: str) -> Entry | None:
     """
     if opening is None or opening.inherits is None or opening.inherits.pipeline != old:
         return None
-    receipt = read_receipt(store, opening.pipeline)
+    receipt = JournalReader(store, opening.pipeline).receipt()
     used = receipt is not None and receipt.journal == opening.journal and receipt.sequence > 0
     return None if used else opening
 
 
 def _kept_folder(store: Reader, pipeline: str) -> str:
     """Find where our own old journal is kept, or is being moved to: else the newest of them."""
-    listed = sorted(facts.path for facts in store.objects(layout.journal_folder(pipeline)))
-    if any(layout.entry_sequence(path) is not None for path in listed):
-        return layout.journal_aside(pipeline, id_of(store, listed, pipeline))
+    journal = JournalReader(store, pipeline)
+    numbers = journal.numbers()
+    if numbers:
+        return layout.journal_aside(pipeline, id_of(journal, numbers))
     kept = sorted(
         folder.rstrip("/")
         for folder in store.folders(f"{layout.OURS}/{pipeline}")
@@ -199,14 +199,10 @@ def _kept_folder(store: Reader, pipeline: str) -> str:
     return kept[-1] if kept else layout.journal_folder(pipeline)
 
 
-def id_of(store: Reader, listed: list[str], pipeline: str) -> str:
-    """Name the journal that is moved, by the first entry of it that can be read."""
-    for path in listed:
-        if layout.entry_sequence(path) is None:
-            continue
-        try:
-            return decode_entry(store.get(path) or b"", path).journal
-        except LakeError:
-            continue
-    receipt = read_receipt(store, pipeline)
+def id_of(journal: JournalReader, numbers: list[int]) -> str:
+    """Return the id of the journal that is moved, by the first entry of it that can be read."""
+    for number in numbers:
+        with suppress(LakeError):
+            return journal.listed(number).entry.journal
+    receipt = journal.receipt()
     return receipt.journal if receipt is not None else "unknown"

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from blizzard.handoff.held_rows import GONE, HELD, Fates, notes
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_beside
-from blizzard.journal.state import History, read_entries, read_history
+from blizzard.journal.state import History, read_history
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import JournalConflict
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
 MISSING = "file_missing"
@@ -148,7 +149,7 @@ def _written(
     by_name: dict[str, _Written] = {}
     by_source: dict[str, list[_Written]] = {}
     last: Entry | None = None
-    for entry, _body in read_entries(store, pipeline):
+    for entry in JournalReader(store, pipeline).entries():
         if entry.sequence > history.sequence:
             break  # It was appended since the history was read: the next try sees both.
         last = entry

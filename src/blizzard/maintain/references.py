@@ -3,17 +3,17 @@
 What cannot be read is an error: a file that an unread document names is never taken for unnamed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blizzard.journal.state import read_receipt
 from lakebed import layout
-from lakebed.documents.entry import Entry, decode_entry, digest
+from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, JournalLost
+from lakebed.journal import JournalReader, StoredEntry
 from lakebed.storage.store import ObjectFacts, Reader
 
 TAIL = 64 * 1024
@@ -50,7 +50,7 @@ def read_books(store: Reader, pipeline: str) -> Books:
     awaits = 0
     digests: list[str] = []
     # The receipt first: the journal only grows, so what is in the receipt must be in it.
-    receipt = read_receipt(store, pipeline)
+    receipt = JournalReader(store, pipeline).receipt()
     for other in layout.pipelines(store.folders(layout.OURS)):
         aside = [
             folder.rstrip("/")
@@ -58,7 +58,8 @@ def read_books(store: Reader, pipeline: str) -> Books:
             if layout.is_journal_aside(folder)
         ]
         for folder in (*aside, layout.journal_folder(other)):
-            for entry, body in entries_in(store, folder):
+            for stored in entries_in(store, other, folder):
+                entry = stored.entry
                 named |= {file.filename for file in entry.files}
                 named |= {last_part(uri) for uri in entry.dlq}
                 if other != pipeline:
@@ -68,7 +69,7 @@ def read_books(store: Reader, pipeline: str) -> Books:
                 if folder == layout.journal_folder(pipeline):
                     last = entry
                     awaits = entry.awaits or awaits
-                    digests.append(digest(body))
+                    digests.append(stored.digest)
     if receipt is not None and receipt.digest not in digests[receipt.sequence :][:1]:
         raise JournalLost(
             f"entry {receipt.sequence} is committed, and the journal does not have it as it was, "
@@ -85,30 +86,24 @@ def read_books(store: Reader, pipeline: str) -> Books:
     )
 
 
-def entries_in(store: Reader, folder: str) -> Iterable[tuple[Entry, bytes]]:
-    """Give the entries of a journal's folder in their order; a gap is an error."""
-    numbers = sorted(
-        number
-        for facts in store.objects(folder)
-        if (number := layout.entry_sequence(facts.path)) is not None
-    )
+def entries_in(store: Reader, pipeline: str, folder: str) -> Iterator[StoredEntry]:
+    """Yield the entries of a journal's folder in their order; a gap is an error."""
+    journal = JournalReader(store, pipeline, folder=folder, full_paths=True)
     before: str | None = None
-    for place, number in enumerate(numbers):
-        path = f"{folder}/{place:020d}.json"
-        body = store.get(path)
-        where = store.describe(path)
-        if place != number or body is None:
+    for place, number in enumerate(journal.numbers()):
+        stored = journal.stored(place) if place == number else None
+        if stored is None:
             raise DocumentUnreadable(
-                f"entry {place} of a journal is missing, so what it names is not known", path=where
+                f"entry {place} of a journal is missing, so what it names is not known",
+                path=journal.where(place),
             )
-        entry = decode_entry(body, where)
-        if entry.previous != before:
+        if stored.entry.previous != before:
             raise DocumentUnreadable(
                 "this entry does not follow the one before it: the journal was changed by hand",
-                path=where,
+                path=journal.where(place),
             )
-        before = digest(body)
-        yield entry, body
+        before = stored.digest
+        yield stored
 
 
 def named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> frozenset[str]:

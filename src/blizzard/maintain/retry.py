@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_beside
-from blizzard.journal.state import read_entries, read_history
+from blizzard.journal.state import read_history
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.errors import JournalConflict
+from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
 TRIES = 3
@@ -36,8 +37,8 @@ def look(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
     none of them: there is nothing to read.
     """
     history = read_history(store, pipeline)
-    tail = read_entries(store, pipeline, history.sequence - 1) if history.sequence >= 0 else ()
-    last = next((entry for entry, _body in tail), None)
+    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
+    last = next(tail, None) if history.sequence >= 0 else None
     if last is None:
         return Failed(unknown=wanted or frozenset())
     refuse_closed(store, pipeline, heir=history.heir)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blizzard.model.progress import Progress, Wish
+from blizzard.model.progress import Instruction, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +21,13 @@ class Bounds:
     """Files that have failed before in this run: they do not count again."""
 
 
-def wish(bounds: Bounds, *, age: float, failed: int) -> Wish:
+def instruction(bounds: Bounds, *, age: float, failed: int) -> Instruction:
     """Decide what a batch is to do that has run for so long, and so many files of which failed."""
     if bounds.failures is not None and failed >= bounds.failures:
-        return Wish.STOP
+        return Instruction.STOP
     if bounds.seconds is not None and age > bounds.seconds:
-        return Wish.HAND_IN
-    return Wish.GO_ON
+        return Instruction.HAND_IN
+    return Instruction.GO_ON
 
 
 @dataclass(slots=True)
@@ -44,11 +44,13 @@ class Overseer:
     _failed: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, unit: str, progress: Progress) -> Wish:
+    def answer(self, unit: str, progress: Progress) -> Instruction:
         """Take in how far a unit is; it replaces what the unit said before."""
         with self._lock:
             now = self.seconds()
             if self._began is None:
                 self._began = now
             self._failed[unit] = progress.files_failed
-            return wish(self.bounds, age=now - self._began, failed=sum(self._failed.values()))
+            return instruction(
+                self.bounds, age=now - self._began, failed=sum(self._failed.values())
+            )

@@ -13,7 +13,8 @@ from datetime import datetime
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.data_file import FinishedFile
 from lakebed.partition import PartitionValues, Template, TemplatePart
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 ANY = "%s"
 TIME_TYPES = (FieldType.TIMESTAMP, FieldType.DATE)

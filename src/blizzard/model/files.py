@@ -11,7 +11,6 @@ from uuid import UUID
 
 from blizzard.model.bounds import Bounds
 from blizzard.model.byte_range import ByteRange
-from blizzard.model.codec import Codec
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Address, Done
 from blizzard.model.settings import RollingPolicy, UploadSettings
@@ -20,6 +19,7 @@ from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
+from lakebed.types import Codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class Work:
     """Whether failures may quote what stands in a line."""
     bounds: Bounds = field(default_factory=Bounds)
     """When the batch is to end before all of its files are read."""
-    line: Address | None = None
+    driver: Address | None = None
     """Where running units tell the driver how far they are."""
 
 

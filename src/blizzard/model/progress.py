@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 
-class Wish(StrEnum):
+class Instruction(StrEnum):
     """What the driver wants a unit to do."""
 
     GO_ON = "go_on"

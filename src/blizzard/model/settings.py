@@ -5,53 +5,14 @@ They are built from YAML by `blizzard.config.load`; the stages know only this mo
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from blizzard.model.source_glob import Pattern
-from lakebed.documents.entry import Handoff
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
+from lakebed.types import Commit, Compression, Handoff, OnChange, ParquetCodec
 from lakebed.units import mebibytes
-
-
-class Compression(StrEnum):
-    """How source files are compressed; AUTO goes by the file: its name, and its first bytes."""
-
-    AUTO = "auto"
-    NONE = "none"
-    GZIP = "gzip"
-    ZSTD = "zstd"
-    BZIP2 = "bzip2"
-
-
-class OnChange(StrEnum):
-    """What becomes of a file that changed after it was ingested."""
-
-    ERROR = "error"
-    """It is told, and its new content is not read."""
-    IGNORE = "ignore"
-    """Its new content is not read, and nothing is said."""
-    REINGEST = "reingest"
-    """Its new content is ingested like a new file's; the rows of the old one stay."""
-
-
-class Codec(StrEnum):
-    """How the pages of a Parquet file are compressed."""
-
-    SNAPPY = "snappy"
-    GZIP = "gzip"
-    ZSTD = "zstd"
-    LZ4 = "lz4"
-    UNCOMPRESSED = "uncompressed"
-
-
-class Commit(StrEnum):
-    """Who commits to the Delta log."""
-
-    PENGUIN = "penguin"
-    INLINE = "inline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +57,7 @@ class RollingPolicy:
     """Seconds that a file may be open, or that a source file may wait for its batch."""
     inactivity: float = 60.0
     """Seconds without a new source file after which those that wait are taken."""
-    codec: Codec = Codec.SNAPPY
+    codec: ParquetCodec = ParquetCodec.SNAPPY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

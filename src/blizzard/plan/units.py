@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import compress, groupby
 
 from blizzard.model.byte_range import ByteRange, cut
-from blizzard.model.codec import Codec
 from blizzard.model.files import SourceFile, WorkUnit
+from lakebed.types import Codec
 
 COMPRESSED_WEIGHT = 6
 """A compressed byte is about as much work as six plain ones."""

@@ -12,8 +12,9 @@ from typing import cast
 import zstandard
 from isal import isal_zlib
 
-from blizzard.model.codec import _SKIPPABLE_MAGIC, _ZSTD_MAGIC, FIRST_BYTES, Codec, codec_in
+from blizzard.model.codec import FIRST_BYTES, codec_in
 from lakebed.errors import LakeError, Whose
+from lakebed.types import Codec
 
 PIECE_BYTES = 1 << 20
 
@@ -132,6 +133,8 @@ def _require_zeros(source: _Source) -> None:
 # ---------------------------------------------------------------------------------------- zstd
 
 
+_ZSTD_MAGIC = 0xFD2FB528
+_SKIPPABLE_MAGIC = 0x184D2A50
 _RAW, _RLE, _COMPRESSED, _RESERVED = range(4)
 _MAX_BLOCK = 128 << 10
 

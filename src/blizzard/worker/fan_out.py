@@ -41,7 +41,7 @@ class ForPartition(Protocol):
         """Give it; `repeating` says which columns repeat."""
 
 
-class SpreadWriter:
+class PartitionedWriter:
     """Writes rows into the files of the partitions that they belong to."""
 
     def __init__(

@@ -15,22 +15,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blizzard.model.files import ClosedFile
-from blizzard.model.settings import Codec, RollingPolicy
+from blizzard.model.settings import RollingPolicy
 from blizzard.worker.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
 from lakebed.documents.parquet_footer import statistics
 from lakebed.partition import PartitionValues
+from lakebed.types import ParquetCodec
 
 SAMPLE_ROWS = 10_000
 MOST_DISTINCT = 0.5
 """A column repeats if at most every second value of the sample is a new one."""
 
-PARQUET_CODEC: Mapping[Codec, Literal["snappy", "gzip", "zstd", "lz4", "none"]] = {
-    Codec.SNAPPY: "snappy",
-    Codec.GZIP: "gzip",
-    Codec.ZSTD: "zstd",
-    Codec.LZ4: "lz4",
-    Codec.UNCOMPRESSED: "none",
+PARQUET_CODEC: Mapping[ParquetCodec, Literal["snappy", "gzip", "zstd", "lz4", "none"]] = {
+    ParquetCodec.SNAPPY: "snappy",
+    ParquetCodec.GZIP: "gzip",
+    ParquetCodec.ZSTD: "zstd",
+    ParquetCodec.LZ4: "lz4",
+    ParquetCodec.UNCOMPRESSED: "none",
 }
 
 

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from blizzard.model.event_time import DAY, RowPartitions
 from lakebed.errors import LakeError, Whose
 from lakebed.partition import NULL_FOLDER, escape
-from lakebed.schema import Field, FieldType
+from lakebed.schema import Field
+from lakebed.types import FieldType
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_FOLDER = 255

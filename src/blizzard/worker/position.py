@@ -9,7 +9,7 @@ from lakebed.documents.entry import Unread
 
 
 @dataclass(slots=True)
-class Place:
+class ReadPosition:
     """Where in a file the reading is."""
 
     first: int = 0

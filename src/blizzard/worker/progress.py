@@ -1,4 +1,4 @@
-"""The line between running tasks and the driver: progress one way, what to do the other.
+"""The channel between running tasks and the driver: progress one way, what to do the other.
 
 It is advisory. Correctness never depends on it: a task that cannot reach the driver goes on
 without, and a message that is lost is followed by the next. Python accumulators would not do: they
@@ -23,14 +23,14 @@ from multiprocessing.connection import (
 from types import TracebackType
 from typing import Protocol, Self
 
-from blizzard.model.progress import Address, Done, Progress, Report, Wish
+from blizzard.model.progress import Address, Done, Instruction, Progress, Report
 
 BEAT_SECS = 0.5
 PATIENCE_SECS = 2.0
 
 
-class Line(Protocol):
-    """A unit's end of the line."""
+class ProgressChannel(Protocol):
+    """A unit's end of the channel."""
 
     @property
     def attempt(self) -> str:
@@ -57,8 +57,8 @@ class Line(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """A line to nobody."""
+class NoProgressChannel:
+    """A channel to nobody."""
 
     attempt: str = ""
     progress: Progress = field(default_factory=Progress)
@@ -70,8 +70,8 @@ class Silence:
         """Do nothing: nobody is there."""
 
 
-class Caller:
-    """A task's end of the line, open while one unit runs. Its trouble is no trouble of the task.
+class ProgressClient:
+    """A task's end of the channel, open while one unit runs. Its trouble is no trouble of the task.
 
     `reached` says whether the driver has answered at all. A unit that is run `again`, because its
     worker died, is not asked to hand in: it might die unnoticed in one batch after the other.
@@ -94,7 +94,7 @@ class Caller:
         self._job = job
         self._again = again
         self.reached = False
-        self._wish = Wish.GO_ON
+        self._instruction = Instruction.GO_ON
         self._answered = threading.Event()
         self._news = threading.Condition()
         self._reports = 0
@@ -104,17 +104,17 @@ class Caller:
         self._over = False
         self._gone = address is None
         """Whether nobody is there to be told."""
-        self._thread = threading.Thread(target=self._call, name="line", daemon=True)
+        self._thread = threading.Thread(target=self._call, name="progress-client", daemon=True)
 
     @property
     def stop_soon(self) -> bool:
         """Whether the driver wants the unit to come to a good end at once."""
-        return self._wish is Wish.STOP
+        return self._instruction is Instruction.STOP
 
     @property
     def hand_in(self) -> bool:
         """Whether the driver wants the unit to come to a good end, as the batch is old enough."""
-        return self._wish is Wish.HAND_IN and not self._again
+        return self._instruction is Instruction.HAND_IN and not self._again
 
     def report(self) -> None:
         """Call the driver now, and wait for its answer; one that is silent is not waited for."""
@@ -181,10 +181,10 @@ class Caller:
                 done=self.done,
             )
         )
-        wish: Wish = connection.recv()
+        instruction: Instruction = connection.recv()
         self.reached = True
-        if self._wish is not Wish.STOP:
-            self._wish = wish
+        if self._instruction is not Instruction.STOP:
+            self._instruction = instruction
         self._answered.set()
         with self._news:
             self._told = reports
@@ -200,7 +200,7 @@ def _send_at_once(connection: Connection) -> None:
         same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-class Switchboard:
+class ProgressServer:
     """The driver's end: it hears every running unit and tells each of them what to do.
 
     `host` is what executors call. The driver may have to listen at another address, `bind`: inside
@@ -215,7 +215,9 @@ class Switchboard:
         port: int = 0,
         stop_requested: Callable[[], bool],
         heard: Callable[[Report], None],
-        wish: Callable[[str, Progress], Wish] = lambda _unit, _progress: Wish.GO_ON,
+        instruction: Callable[[str, Progress], Instruction] = lambda _unit, _progress: (
+            Instruction.GO_ON
+        ),
     ) -> None:
         token = secrets.token_bytes(32)
         # The listener lets everybody in and each caller is asked for the word in a thread of its
@@ -225,9 +227,9 @@ class Switchboard:
         self.address = Address(host, self._own_door[1], token)
         self._stop_requested = stop_requested
         self._heard = heard
-        self._wish = wish
+        self._instruction = instruction
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._listen, name="switchboard", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="progress-server", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -258,5 +260,5 @@ class Switchboard:
             while True:
                 report: Report = connection.recv()
                 self._heard(report)
-                wish = self._wish(report.unit, report.progress)
-                connection.send(Wish.STOP if self._stop_requested() else wish)
+                instruction = self._instruction(report.unit, report.progress)
+                connection.send(Instruction.STOP if self._stop_requested() else instruction)

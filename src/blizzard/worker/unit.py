@@ -18,17 +18,16 @@ from typing import Protocol
 import pyarrow as pa
 
 from blizzard.model.byte_range import lines_of, without_first_lines
-from blizzard.model.codec import Codec
 from blizzard.model.files import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.unread import failed, untouched
 from blizzard.worker.compression import CorruptStream, decompress, recognised
 from blizzard.worker.download import Downloads
-from blizzard.worker.fan_out import SpreadWriter
+from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.parquet import Repeating, RollingWriter
 from blizzard.worker.partitioner import NoPartition, require_partitions
-from blizzard.worker.position import Place
-from blizzard.worker.progress import Line, Silence
+from blizzard.worker.position import ReadPosition
+from blizzard.worker.progress import NoProgressChannel, ProgressChannel
 from blizzard.worker.upload import Uploads
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
@@ -37,6 +36,7 @@ from lakebed.partition import PartitionValues
 from lakebed.retry import may_mend
 from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Codec
 
 DECODED_BUDGET = 64 * 1024 * 1024
 """Arrow bytes of one source file that are kept until its last line has parsed."""
@@ -78,23 +78,25 @@ class OpenedStores:
         return self._sink
 
 
-def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = None) -> UnitOutcome:
+def run_unit(
+    unit: WorkUnit, work: Work, stores: Stores, channel: ProgressChannel | None = None
+) -> UnitOutcome:
     """Turn a unit's source files into data files; every failure is part of the answer."""
-    line = line or Silence()
-    if line.stop_soon or line.hand_in:
-        return UnitOutcome(unit=unit.name, sources=(), files=(), handed_in=not line.stop_soon)
+    channel = channel or NoProgressChannel()
+    if channel.stop_soon or channel.hand_in:
+        return UnitOutcome(unit=unit.name, sources=(), files=(), handed_in=not channel.stop_soon)
 
-    def open_at(file: SourceFile, place: int) -> Iterator[bytes]:
+    def open_at(file: SourceFile, position: int) -> Iterator[bytes]:
         begin = file.part.read_from if file.part is not None else 0
         return stores.source(file.source).stream(
-            file.path, size=file.size, etag=file.etag, start=begin + place
+            file.path, size=file.size, etag=file.etag, start=begin + position
         )
 
     try:
         with (
             tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder,
             Uploads(
-                stores.sink(), work.upload, line.progress, line.done, outbox=work.outbox
+                stores.sink(), work.upload, channel.progress, channel.done, outbox=work.outbox
             ) as uploads,
             Downloads(
                 unit.files,
@@ -102,7 +104,7 @@ def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = Non
                 ahead={name: limits.max_concurrent_files for name, limits in work.limits.items()},
             ) as downloads,
         ):
-            return _Unit(unit, work, Path(folder), downloads, uploads, stores, line).run()
+            return _Unit(unit, work, Path(folder), downloads, uploads, stores, channel).run()
     except Exception as error:
         if machine_trouble(error) is None:
             raise
@@ -114,7 +116,7 @@ def run_unit(unit: WorkUnit, work: Work, stores: Stores, line: Line | None = Non
                 for file in unit.files
             ),
             files=(),
-            effort=Effort(attempts=((line.attempt, replace(line.done)),)),
+            effort=Effort(attempts=((channel.attempt, replace(channel.done)),)),
         )
 
 
@@ -123,7 +125,7 @@ class _Group:
     """Source files that share output files, and so stand or fall together."""
 
     name: str
-    writer: RollingWriter | SpreadWriter
+    writer: RollingWriter | PartitionedWriter
     records: list[SourceRecord] = field(default_factory=list)
     uploads: list[Future[FinishedFile]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -159,11 +161,11 @@ class _Unit:
         downloads: Downloads,
         uploads: Uploads,
         stores: Stores,
-        line: Line,
+        channel: ProgressChannel,
     ) -> None:
         self.unit = unit
         self.stores = stores
-        self.line = line
+        self.channel = channel
         self.work = work
         self.folder = folder
         self.downloads = downloads
@@ -188,9 +190,9 @@ class _Unit:
         shared = self._new_group()
         opened = self.decoder.decode_all(self._opened(), from_start=lambda one: one[0].from_start)
         with closing(opened):
-            for (file, place), decoded in opened:
+            for (file, position), decoded in opened:
                 self.most_rows = self.batch_sizes[file.key]
-                self._read(file, place, decoded, shared)
+                self._read(file, position, decoded, shared)
                 self._count_finished(file, shared)
                 if not self.may_fail:
                     break
@@ -207,7 +209,7 @@ class _Unit:
                 write_seconds=self.write_seconds,
                 download_retries=self.downloads.retries,
                 upload_retries=self.uploads.retries,
-                attempts=((self.line.attempt, replace(self.line.done)),),
+                attempts=((self.channel.attempt, replace(self.channel.done)),),
             ),
         )
 
@@ -217,9 +219,9 @@ class _Unit:
             if group.records and group.records[-1].key == file.key:
                 record = group.records[-1]
                 whole = record.complete and file.part is None
-                self.line.done.blank += record.blank
-                self.line.done.source_files += whole
-                self.line.done.source_bytes += record.size if whole else 0
+                self.channel.done.blank += record.blank
+                self.channel.done.source_files += whole
+                self.channel.done.source_bytes += record.size if whole else 0
                 return
 
     def _new_group(self) -> _Group:
@@ -227,7 +229,7 @@ class _Unit:
         self.groups.append(group)
         return group
 
-    def _new_writer(self) -> RollingWriter | SpreadWriter:
+    def _new_writer(self) -> RollingWriter | PartitionedWriter:
         work = self.work
         schema = work.file_schema.arrow()
 
@@ -246,7 +248,7 @@ class _Unit:
 
         if work.row_partitions is None:
             return for_partition(self.unit.partition_values)
-        return SpreadWriter(
+        return PartitionedWriter(
             by=work.row_partitions,
             from_path=self.unit.partition_values,
             schema=schema,
@@ -256,24 +258,24 @@ class _Unit:
             for_partition=for_partition,
         )
 
-    def _opened(self) -> Iterator[tuple[tuple[SourceFile, Place], Generator[bytes]]]:
+    def _opened(self) -> Iterator[tuple[tuple[SourceFile, ReadPosition], Generator[bytes]]]:
         for number, file in enumerate(self.unit.files):
             # The first one is begun in any case: a batch must get further.
             if number and self._is_to_end():
                 return
-            place = Place(opened=self.work.clock.seconds())
-            yield (file, place), self._pieces(file, place)
+            position = ReadPosition(opened=self.work.clock.seconds())
+            yield (file, position), self._pieces(file, position)
 
-    def _is_to_end(self, place: Place | None = None) -> bool:
+    def _is_to_end(self, position: ReadPosition | None = None) -> bool:
         """Whether to come to a good end: somebody wants to stop, or the batch is old enough.
 
         A unit that the driver does not reach goes by its own age.
         """
-        if self.line.stop_soon:
+        if self.channel.stop_soon:
             return True
         now, most = self.work.clock.seconds(), self.work.bounds.seconds
-        is_old = self.line.hand_in or (most is not None and now - self.began > most)
-        if not is_old or (place is not None and not place.is_worth_it(now)):
+        is_old = self.channel.hand_in or (most is not None and now - self.began > most)
+        if not is_old or (position is not None and not position.is_worth_it(now)):
             return False
         self.handed_in = True
         return True
@@ -285,15 +287,15 @@ class _Unit:
         changed = record.failure is not None and record.failure.code == ObjectChanged.code
         if bounds.failures is None or changed or record.key in bounds.forgiven:
             return
-        self.line.progress.files_failed += 1
-        self.line.report()
+        self.channel.progress.files_failed += 1
+        self.channel.report()
         # Small files that are decoded already do not count as begun here: each of them may fail.
         self.may_fail = (
-            self.line.progress.files_failed < bounds.failures and not self.line.stop_soon
+            self.channel.progress.files_failed < bounds.failures and not self.channel.stop_soon
         )
 
     def _read(
-        self, file: SourceFile, place: Place, batches: Iterator[Decoded], shared: _Group
+        self, file: SourceFile, position: ReadPosition, batches: Iterator[Decoded], shared: _Group
     ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = _Tally()
@@ -303,14 +305,14 @@ class _Unit:
         unread: tuple[Unread, ...] | None = ()
         try:
             for decoded in batches:
-                if place.reached is None:
-                    place.reached = self.work.clock.seconds()
-                self.line.progress.records += decoded.batch.num_rows
+                if position.reached is None:
+                    position.reached = self.work.clock.seconds()
+                self.channel.progress.records += decoded.batch.num_rows
                 if self.work.row_partitions is not None:
                     lines_before = None if decoded.blank else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
-                place.taken += decoded.taken
+                position.taken += decoded.taken
                 kept += self._slices(decoded)
                 decoded_bytes += decoded.size
                 if own is None and decoded_bytes > DECODED_BUDGET:
@@ -318,9 +320,9 @@ class _Unit:
                 if own is not None:
                     self._write(own, kept, file)
                     kept = []
-                    if self._is_to_end(place):
+                    if self._is_to_end(position):
                         self._require_unchanged(file)
-                        unread = place.rest_of(file, tally.lines)
+                        unread = position.rest_of(file, tally.lines)
                         break
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
@@ -333,24 +335,24 @@ class _Unit:
         if own is not None:
             self._write_all(own, own.writer.close())
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))
-        self.line.progress.files_read += 1
+        self.channel.progress.files_read += 1
 
-    def _pieces(self, file: SourceFile, place: Place) -> Generator[bytes]:
+    def _pieces(self, file: SourceFile, position: ReadPosition) -> Generator[bytes]:
         """Give the plain bytes of the lines that are to be read."""
         # Closed however the reading ends, and at once: the next download waits for it.
         with closing(self.downloads.pieces(file)) as downloaded:
             pieces = self._counted(downloaded)
             if file.part is not None:
-                pieces = lines_of(pieces, file.part, place.begin)
+                pieces = lines_of(pieces, file.part, position.begin)
             codec = file.codec
             if file.by_content:
                 pieces, codec = recognised(pieces, codec)
-            place.is_plain = codec is Codec.NONE
+            position.is_plain = codec is Codec.NONE
             pieces = decompress(pieces, codec)
             if file.part is None and file.skip:
                 pieces = without_first_lines(pieces, file.skip)
-            elif place.is_plain and (file.part is None or not file.part.start):
-                pieces = place.noticed(pieces)
+            elif position.is_plain and (file.part is None or not file.part.start):
+                pieces = position.noticed(pieces)
             yield from pieces
         if file.part is not None:
             # A part ends before its download does; a whole file is checked by the download.
@@ -362,7 +364,7 @@ class _Unit:
 
     def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
-            self.line.progress.bytes_read += len(piece)
+            self.channel.progress.bytes_read += len(piece)
             yield piece
 
     def _slices(self, decoded: Decoded) -> list[_Slice]:
@@ -375,7 +377,7 @@ class _Unit:
     def _write(self, group: _Group, slices: list[_Slice], file: SourceFile) -> None:
         for batch, size in slices:
             self._write_all(group, group.writer.write(batch, file.key, size))
-            self.line.done.rows += batch.num_rows
+            self.channel.done.rows += batch.num_rows
 
     def _write_all(self, group: _Group, closed: Iterator[ClosedFile]) -> None:
         """Write and hand in what was closed; trouble breaks the group, and only the group."""

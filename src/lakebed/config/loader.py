@@ -279,7 +279,7 @@ _WORDS = {
     "missing": "is required",
     "greater_than": "must be greater than {gt:g}, is {value}",
     "greater_than_equal": "must be {ge:g} or greater, is {value}",
-    "literal_error": "must be {expected}; is {value}",
+    "enum": "must be {expected}; is {value}",
     "string_too_short": "must not be empty",
     "string_type": "must be text, is {kind}",
     "list_type": "must be a list, is {kind}",

@@ -9,7 +9,7 @@ never repeats it: it may be a secret.
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -23,6 +23,18 @@ from pydantic import (
 
 from lakebed.locations import place_of
 from lakebed.storage.options import StorageOptions
+from lakebed.types import (
+    Commit,
+    Compression,
+    DiscoverBy,
+    Evolution,
+    FieldType,
+    Handoff,
+    OnBadRecord,
+    OnChange,
+    ParquetCodec,
+    UnknownFields,
+)
 from lakebed.units import mebibytes
 
 KeyPath = tuple[str | int, ...]
@@ -212,14 +224,14 @@ class Source(Discovering):
 
     path: SourceLocation
     storage_options: dict[str, SecretStr] = {}
-    compression: Literal["auto", "none", "gzip", "zstd", "bzip2"] = "auto"
+    compression: Compression = Compression.AUTO
     max_concurrent_files: Count = 16
     batch_size: Count = 8192
     poll_interval_secs: Seconds = 10
     max_files_per_batch: Count = 10_000
     max_bytes_per_batch: Count = 16 * 1024**3
     min_age_secs: SecondsOrZero = 0
-    on_change: Literal["error", "ignore", "reingest"] = "error"
+    on_change: OnChange = OnChange.ERROR
 
 
 class Sink(Section):
@@ -230,15 +242,15 @@ class Sink(Section):
     storage_options: dict[str, SecretStr] = {}
     file_size_mb: Megabytes = 128
     row_group_size_bytes: Count = 134_217_728
-    compression: Literal["snappy", "gzip", "zstd", "lz4", "uncompressed"] = "snappy"
+    compression: ParquetCodec = ParquetCodec.SNAPPY
     inactivity_timeout_secs: Seconds = 60
     rollover_timeout_secs: Seconds = 300
     max_concurrent_uploads: Count = 4
     part_size_mb: Megabytes = 32
     min_multipart_size_mb: Megabytes = 5
     max_concurrent_parts: Count = 8
-    handoff: Literal["journal", "staging", "direct"] = "journal"
-    commit: Literal["penguin", "inline"] = "penguin"
+    handoff: Handoff = Handoff.JOURNAL
+    commit: Commit = Commit.PENGUIN
     partition_by: PartitionBy | None = None
 
     @property
@@ -251,18 +263,7 @@ class DeclaredField(Section):
     """One column."""
 
     name: Text
-    type: Literal[
-        "string",
-        "int32",
-        "int64",
-        "float32",
-        "float64",
-        "boolean",
-        "timestamp",
-        "date",
-        "json",
-        "binary",
-    ]
+    type: FieldType
     nullable: Flag = True
 
 
@@ -271,7 +272,7 @@ class DeclaredSchema(Section):
 
     fields_: list[DeclaredField] = Field(default=[], alias="fields")
     infer: Flag = False
-    unknown_fields: Literal["drop", "rescue", "add"] = "drop"
+    unknown_fields: UnknownFields = UnknownFields.DROP
 
 
 class ErrorHandling(Section):
@@ -279,7 +280,7 @@ class ErrorHandling(Section):
 
     max_failures: CountOrZero = 0
     dlq_path: Location | None = None
-    on_bad_record: Literal["fail", "quarantine"] = "fail"
+    on_bad_record: OnBadRecord = OnBadRecord.FAIL
     show_values: Flag = False
 
 
@@ -307,8 +308,8 @@ class Table(Discovering):
     storage_options: dict[str, SecretStr] = {}
     poll_interval_secs: Seconds = 10
     delta_checkpoint_interval: Count = 10
-    schema_evolution: Literal["strict", "merge", "overwrite"] = "merge"
-    discovery: Literal["auto", "journal", "staging", "watermark"] = "auto"
+    schema_evolution: Evolution = Evolution.MERGE
+    discovery: DiscoverBy = DiscoverBy.AUTO
     partition_by: PartitionBy | None = None
     max_files_per_commit: Count = 10_000
     file_pattern: Text | None = None

@@ -15,19 +15,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import DocumentUnreadable
+from lakebed.types import Handoff
 
 FORMAT = 1
 FORMAT_WITH_HOLES = 2
 """Of an entry that names a file which was read in places. A program that knows format 1 only would
 take those lines for the first ones of the file, so it must not read such an entry at all."""
-
-
-class Handoff(StrEnum):
-    """How penguin learns of a file."""
-
-    JOURNAL = "journal"
-    STAGING = "staging"
-    DIRECT = "direct"
 
 
 class Stage(StrEnum):

@@ -10,32 +10,29 @@ from dataclasses import dataclass
 
 from lakebed.documents.entry import (
     Entry,
-    Handoff,
     Protocol,
     Receipt,
     decode_protocol,
-    decode_receipt,
     digest_number,
 )
 from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict
+from lakebed.journal import JournalReader
 from lakebed.layout import (
     OURS,
     PIPELINE_NAME,
     PROTOCOL,
-    entry_sequence,
     journal_entry,
     journal_folder,
     pipeline_transaction,
     pipelines,
     protocol,
     protocol_number,
-    receipt,
 )
 from lakebed.storage.store import Reader
+from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.entry_cache import EntryCache
 from penguin.model.commit import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.model.errors import JournalBroken, LogRolledBack
-from penguin.model.settings import DiscoverBy
 
 NEW_JOURNAL = "or begin a new one with blizzard journal new"
 
@@ -78,7 +75,7 @@ def read_pipelines(
     stopped = []
     for name in names:
         try:
-            receipts[name] = _read_receipt(store, name)
+            receipts[name] = JournalReader(store, name, full_paths=True).receipt()
         except LakeError as error:
             stopped.append(Stopped(pipeline=name, error=error))
     return TablePipelines(
@@ -157,6 +154,10 @@ class _Journal:
     pipeline: str
     receipt: Receipt | None
     transactions: Transactions
+
+    @property
+    def reader(self) -> JournalReader:
+        return JournalReader(self.store, self.pipeline, full_paths=True)
 
     def backlog(self, max_files: int) -> Backlog | None:
         """Check the past and read what comes next; None where there is no journal yet."""
@@ -264,11 +265,10 @@ class _Journal:
             files += max(1, len(ready.entry.files))
 
     def _read(self, sequence: int) -> ReadyEntry | None:
-        path = journal_entry(self.pipeline, sequence)
-        body = self.store.get(path)
+        body = self.reader.body(sequence)
         if body is None:
             return None
-        where = self.store.describe(path)
+        where = self.reader.where(sequence)
         entry, fingerprint = _ENTRIES.entry(body, where)
         self._check_place(entry, sequence, where)
         return ReadyEntry(entry=entry, digest=fingerprint, path=where)
@@ -299,28 +299,17 @@ class _Journal:
 
     def _check_no_gap(self, sequence: int) -> None:
         """Be sure that nothing stands beyond the first missing entry."""
-        missing = journal_entry(self.pipeline, sequence)
-        beyond = [
-            number
-            for facts in self.store.objects(journal_folder(self.pipeline), after=missing)
-            if (number := entry_sequence(facts.path)) is not None and number > sequence
-        ]
+        beyond = self.reader.numbers(sequence)
         # Between the read and the listing blizzard may have written the missing one and more.
-        if beyond and self.store.head(missing) is None:
+        if beyond and self.store.head(journal_entry(self.pipeline, sequence)) is None:
             raise JournalBroken(
-                f"entry {sequence} is missing and entry {min(beyond)} is there; "
+                f"entry {sequence} is missing and entry {beyond[0]} is there; "
                 "put the missing one back from a backup",
                 pipeline=self.pipeline,
             )
 
     def _receipt_says(self, last: ReadyEntry) -> bool:
         return last.entry.sequence == 0 or self.receipt == last.receipt()
-
-
-def _read_receipt(store: Reader, pipeline: str) -> Receipt | None:
-    path = receipt(pipeline)
-    body = store.get(path)
-    return None if body is None else decode_receipt(body, store.describe(path))
 
 
 def _or_none(sequence: int | None) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lakebed.documents.entry import Handoff
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader
+from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.backlog.pending_metas import (
     Metas,
@@ -25,7 +25,7 @@ from penguin.held import HeldFile, HeldFiles, read_held, sort_out
 from penguin.model.commit import Backlog, Stopped, TableFacts, Transactions, Waiting
 from penguin.model.foreign_file import LeftOut
 from penguin.model.retention import Danger, danger, instant
-from penguin.model.settings import DiscoverBy, TableSettings
+from penguin.model.settings import TableSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from lakebed.documents.entry import Entry, Handoff
+from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, Meta, decode_meta, entry_named_by
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.layout import PENDING, is_meta, journal_entry, journal_transaction
@@ -18,6 +18,7 @@ from lakebed.listing.sort import Oddity
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader, Store
 from lakebed.storage.tolerant import objects
+from lakebed.types import Handoff
 from penguin.foreign.rules import WHY_UNUSABLE, why_not_a_data_file
 from penguin.model.commit import Backlog, Stopped, Transactions, Waiting
 

@@ -9,19 +9,14 @@ table, and the entry stops its pipeline: the file is contested until somebody di
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import takewhile
 
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, decode_entry
+from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, entry_named_by
 from lakebed.errors import DocumentUnreadable, LakeError, Whose
-from lakebed.layout import (
-    DISCARDED,
-    file_name,
-    held_transaction,
-    journal_entry,
-    journal_transaction,
-)
+from lakebed.journal import JournalReader
+from lakebed.layout import DISCARDED, file_name, held_transaction, journal_transaction
 from lakebed.storage.store import Reader
 from penguin.delta.snapshot import Snapshot
 from penguin.held import HeldFile, read_held
@@ -113,7 +108,8 @@ def contested(
 
 
 def _of_pipeline(store: Reader, pipeline: str, transactions: Transactions) -> Iterator[Contested]:
-    opening = _read(store, pipeline, 0)
+    reader = JournalReader(store, pipeline, full_paths=True)
+    opening = reader.entry(0)
     if opening is None:
         return
     journal = opening.journal
@@ -126,7 +122,7 @@ def _of_pipeline(store: Reader, pipeline: str, transactions: Transactions) -> It
                 by[name] = EntryName(pipeline, journal, entry.sequence)
                 states[name] = None if mark is None else HeldState(mark)
     for sequence in range(1, max((one.sequence for one in by.values()), default=0)):
-        named = _read(store, pipeline, sequence)
+        named = reader.entry(sequence)
         for file in () if named is None else named.files:
             name = file_name(file.filename)
             if name in by:
@@ -149,19 +145,10 @@ def _waiting(
 ) -> Iterator[Entry]:
     """Read a journal's entries that are not committed."""
     committed = transactions(journal_transaction(pipeline, journal)) or 0
-    yield from _after(store, pipeline, journal, committed)
+    return _after(store, pipeline, journal, committed)
 
 
 def _after(store: Reader, pipeline: str, journal: str, known: int) -> Iterator[Entry]:
     """Read a journal's entries past one of them."""
-    for sequence in count(known + 1):
-        entry = _read(store, pipeline, sequence)
-        if entry is None or entry.journal != journal:
-            return
-        yield entry
-
-
-def _read(store: Reader, pipeline: str, sequence: int) -> Entry | None:
-    path = journal_entry(pipeline, sequence)
-    body = store.get(path)
-    return None if body is None else decode_entry(body, store.describe(path))
+    entries = JournalReader(store, pipeline, full_paths=True).until_missing(known)
+    return takewhile(lambda entry: entry.journal == journal, entries)

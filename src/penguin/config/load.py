@@ -8,7 +8,7 @@ from lakebed.config.addresses import metrics_address
 from lakebed.config.loader import Fault, load_document, not_acted_on
 from lakebed.config.models import Document, Table, same_place, storage_options, template_keys
 from lakebed.listing.lookback import Window
-from penguin.model.settings import DiscoverBy, Evolution, PenguinSettings, TableSettings
+from penguin.model.settings import PenguinSettings, TableSettings
 
 NOT_YET: Mapping[str, str] = {}
 """Keys that are read and do nothing so far, with what happens instead."""
@@ -129,8 +129,8 @@ def _settings(name: str, table: Table) -> TableSettings:
         storage_options=storage_options(table.storage_options),
         poll_interval=table.poll_interval_secs,
         checkpoint_interval=table.delta_checkpoint_interval,
-        evolution=Evolution(table.schema_evolution),
-        discovery=DiscoverBy(table.discovery),
+        evolution=table.schema_evolution,
+        discovery=table.discovery,
         max_files_per_commit=table.max_files_per_commit,
         partition_columns=None if template is None else template_keys(template),
         partition_template=template,

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from lakebed.documents.entry import Handoff
 from lakebed.errors import LakeError
 from lakebed.layout import file_id, is_parquet
 from lakebed.listing.sort import Oddity
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.storage.tolerant import objects
+from lakebed.types import Handoff
 from penguin.delta.log_files import NOTHING, read_log
 from penguin.delta.snapshot import LogReader
 from penguin.foreign.footer import read_footer

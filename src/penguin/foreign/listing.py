@@ -10,10 +10,9 @@ A listing that breaks off is an error: it is never taken for a short one.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import count
 
-from lakebed.documents.entry import decode_entry
-from lakebed.layout import OURS, journal_entry, pipelines
+from lakebed.journal import JournalReader
+from lakebed.layout import OURS, pipelines
 from lakebed.listing.watermark import Marks, is_hot, look_from, newest, place
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.storage.tolerant import Odd, objects
@@ -108,11 +107,8 @@ def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:
     """Give those of some files of blizzard's that no entry of any pipeline names."""
     left = set(paths)
     for pipeline in pipelines(store.folders(OURS)):
-        for sequence in count(1):
-            path = journal_entry(pipeline, sequence)
-            # No more entries are read than it takes.
-            body = store.get(path) if left else None
-            if body is None:
-                break
-            left -= {file.filename for file in decode_entry(body, path).files}
+        entries = JournalReader(store, pipeline).until_missing(after=0)
+        # No more entries are read than it takes.
+        while left and (entry := next(entries, None)) is not None:
+            left -= {file.filename for file in entry.files}
     return left

@@ -6,7 +6,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Handoff, Receipt, digest_number
+from lakebed.documents.entry import Entry, Receipt, digest_number
 from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import LakeError
 from lakebed.layout import (
@@ -20,6 +20,7 @@ from lakebed.layout import (
     pipeline_transaction,
     stranger_transaction,
 )
+from lakebed.types import Handoff
 
 DeltaSchema = dict[str, Any]
 """A schema as the Delta protocol writes it."""

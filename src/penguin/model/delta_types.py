@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from lakebed.schema import DELTA, FieldType
+from lakebed.schema import DELTA
+from lakebed.types import FieldType
 from penguin.model.commit import DeltaField, DeltaSchema
 
 DeltaType = Any

@@ -2,27 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
-
-
-class Evolution(StrEnum):
-    """What a file whose schema is not the table's may change."""
-
-    STRICT = "strict"
-    MERGE = "merge"
-    OVERWRITE = "overwrite"
-
-
-class DiscoverBy(StrEnum):
-    """How new files are found; AUTO obeys what the table directory says of itself."""
-
-    AUTO = "auto"
-    JOURNAL = "journal"
-    STAGING = "staging"
-    WATERMARK = "watermark"
+from lakebed.types import DiscoverBy, Evolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

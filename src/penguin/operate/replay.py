@@ -15,6 +15,7 @@ from lakebed.errors import JournalLost, LakeError, Whose
 from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
 from lakebed.layout import receipt as receipt_path
 from lakebed.storage.store import Store
+from lakebed.types import Evolution
 from penguin.backlog.journals import read_pipelines
 from penguin.committer import Committer, Superseded, missing_files
 from penguin.delta.log_files import read_log
@@ -38,7 +39,7 @@ from penguin.model.commit import (
     held_mark,
 )
 from penguin.model.errors import CommitFailed, JournalBroken, SchemaRefused
-from penguin.model.settings import Evolution, TableSettings
+from penguin.model.settings import TableSettings
 from penguin.operate.survival import Survival, look_into
 from penguin.plan import evolution
 from penguin.plan.draft import new_table

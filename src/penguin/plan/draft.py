@@ -11,6 +11,7 @@ from lakebed.documents.entry import Entry
 from lakebed.layout import held_transaction
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
+from lakebed.types import Evolution
 from penguin.committer import MissingFiles, missing_files
 from penguin.foreign.join import Joined, JoinRules, join
 from penguin.foreign.search import ForeignFiles, still_there
@@ -28,7 +29,7 @@ from penguin.model.commit import (
     Transactions,
     Waiting,
 )
-from penguin.model.settings import Evolution, TableSettings
+from penguin.model.settings import TableSettings
 from penguin.plan import evolution, stats
 from penguin.plan.commit import Rules, plan_commit, without
 

@@ -7,7 +7,7 @@ written as text here and compared as text.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lakebed.schema import FieldType
+from lakebed.types import FieldType
 
 STRING, BOOLEAN = FieldType.STRING, FieldType.BOOLEAN
 INT32, INT64 = FieldType.INT32, FieldType.INT64

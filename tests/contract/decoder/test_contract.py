@@ -13,7 +13,8 @@ from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import blocks
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
 
 AROUND = 1500

@@ -34,7 +34,7 @@ print(good, fast)
 
 AT_THE_EDGE = """
 from random import Random
-from blizzard.ndjson import columns, fast
+from blizzard.worker.ndjson import columns, fast
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block, blocks
 from tests.support.damage import LIMIT, SCHEMA, cut_short, outcome

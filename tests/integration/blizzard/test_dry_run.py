@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from blizzard.model.settings import SinkSettings
-from lakebed.documents.entry import Handoff, Receipt, encode
+from lakebed.documents.entry import Receipt, encode
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry, receipt
 from lakebed.partition import Template
+from lakebed.types import Handoff
 from tests.support.builders import Bench, ndjson, put, rows, tree
 from tests.support.commands import WIDTH, Desk, told
 

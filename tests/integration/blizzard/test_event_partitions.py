@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from blizzard.handoff.publish import CommitInline
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Handoff
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
+from lakebed.types import FieldType, Handoff
 from penguin import inline
 from penguin.model.settings import TableSettings
 from penguin.pipeline import commit_table

@@ -8,21 +8,21 @@ import pytest
 
 from blizzard import service
 from blizzard.discover.filter import is_due, next_try
-from blizzard.discover.lister import Lookout
+from blizzard.discover.lister import SourceLister
 from blizzard.events import NothingNew, SourceFilesGone, SourcesListed
 from blizzard.journal import snapshot
-from blizzard.journal.compaction import Keeper
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import Before, History, read_history
 from blizzard.maintain.retry import look, retry
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.settings import Compression
 from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, Stage, decode_entry, digest, encode
+from lakebed.documents.entry import Entry, Stage, decode_entry, digest, encode
 from lakebed.errors import StoreUnavailable
 from lakebed.partition import Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Compression, FieldType, Handoff
 from tests.support.builders import (
     ID_AND_NAME,
     NOON,
@@ -388,10 +388,10 @@ def test_a_quick_look_never_takes_a_file_for_gone(desk):
     """HOLES W38: only a sweep has seen the whole source."""
     put(desk.landing, "b.ndjson", ndjson(rows(1)))
     before = known(record("a.ndjson", failure=failure()))
-    lookout = Lookout(source=source_settings(desk.landing), template=None, partition_fields={})
+    lister = SourceLister(source=source_settings(desk.landing), template=None, partition_fields={})
 
     def gone():
-        found = lookout.look(
+        found = lister.look(
             Reader(str(desk.landing), no_options()),
             lambda key: Before(unfinished=before.get(key)),
             unfinished=before,
@@ -402,7 +402,7 @@ def test_a_quick_look_never_takes_a_file_for_gone(desk):
         return found.swept, [each.path for each in found.gone], found.resting
 
     assert gone() == (True, ["a.ndjson"], 0)
-    lookout._watch.pages = 1000  # As if the source were large: the next look is a quick one.
+    lister._cursor.pages = 1000  # As if the source were large: the next look is a quick one.
     assert gone() == (False, [], 1)
 
 
@@ -541,7 +541,9 @@ def test_a_snapshot_of_another_version_is_believed(bench, desk):
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
     store = Store(str(desk.table), no_options())
-    Keeper(store=store, pipeline="default", clock=Clock()).keep(read_history(store, "default"))
+    SnapshotWriter(store=store, pipeline="default", clock=Clock()).write(
+        read_history(store, "default")
+    )
     (path,) = (desk.table / "_blizzard/default/journal").glob("*.snapshot.json")
     text = path.read_text().replace(',"gone":false', "").replace(',"retry":false', "")
     whole = json.loads(text)

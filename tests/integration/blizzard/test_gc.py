@@ -18,10 +18,11 @@ from blizzard.maintain.references import mark_of
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Handoff, digest, encode
+from lakebed.documents.entry import digest, encode
 from lakebed.errors import FilesCollected, JournalConflict, LakeError
 from lakebed.layout import batch_started, journal_entry
 from lakebed.storage.store import Store
+from lakebed.types import Handoff
 from penguin import inline
 from penguin.model.errors import TableUnreadable
 from tests.support.builders import Bench, Hands, ndjson, no_options, put, rows, tree

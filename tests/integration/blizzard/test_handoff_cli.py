@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.documents.entry import Handoff
+from lakebed.types import Handoff
 from tests.support.processes import Ended, run
 from tests.support.tables import Penguin, TableDirectory, rows_of
 

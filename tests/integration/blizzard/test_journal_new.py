@@ -16,13 +16,13 @@ from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import read_history
 from blizzard.maintain import new_journal
 from blizzard.maintain.new_journal import begin_empty, take_over
-from blizzard.model.settings import OnChange
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_receipt
 from lakebed.documents.pending_meta import HeldMeta, encode_meta
 from lakebed.errors import JournalConflict, JournalLost, LakeError
 from lakebed.layout import file_name, held_meta, journal_entry, journal_folder
 from lakebed.storage.store import Store
+from lakebed.types import OnChange
 from penguin import inline
 from tests.support.builders import (
     Bench,
@@ -36,7 +36,7 @@ from tests.support.builders import (
     tree,
 )
 from tests.support.commands import Desk, told
-from tests.support.writers import claim
+from tests.support.writers import lease
 
 DRAWN = count()
 """Ids are drawn from one counter by all runs: no two of them give files the same name."""
@@ -424,7 +424,7 @@ def test_a_new_journal_hides_nothing_that_came_after_the_old_one_was_begun(desk)
 def test_a_journal_is_not_replaced_while_a_blizzard_writes_it(desk, writes):
     """HOLES D07, L21: `--yes` or not; the old one, too, if it is another."""
     a_past(desk)
-    turn = claim("run-7", pipeline=writes, on=this_machine())
+    turn = lease("run-7", pipeline=writes, on=this_machine())
     turn.take(Store(str(desk.table), no_options()))
     config = renamed(desk)
     before = tree(desk.table)

@@ -141,7 +141,7 @@ def test_a_full_disk_of_a_worker_fails_the_files_whole_and_takes_them_later(
     (failed,) = bench.entries()[-1].sources
     assert failed.failure is not None
     assert failed.failure.code == "store_full"
-    assert "worker's local disk" in failed.failure.message
+    assert "the machine's own disk" in failed.failure.message
     assert list(disk.folder.iterdir()) == []
     disk.change("size=20m")
     bench.hands.at += HOUR

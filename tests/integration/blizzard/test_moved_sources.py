@@ -14,11 +14,12 @@ from blizzard.maintain import new_journal
 from blizzard.maintain.move_source import compare, move, to_learn
 from blizzard.model.files import Known, Name
 from blizzard.model.locations import sink_location, source_location
-from blizzard.model.settings import OnChange, PipelineSettings
+from blizzard.model.settings import PipelineSettings
 from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.storage.store import Reader, Store
+from lakebed.types import OnChange
 from penguin import inline
 from tests.support.builders import (
     NOON,
@@ -38,7 +39,7 @@ from tests.support.builders import (
 )
 from tests.support.commands import Desk, told
 from tests.support.processes import run
-from tests.support.writers import claim
+from tests.support.writers import lease
 
 
 @pytest.fixture
@@ -247,7 +248,7 @@ def test_what_the_journal_does_not_know_cannot_have_been_moved(desk):
 def test_nothing_is_moved_while_a_blizzard_writes_the_pipeline(desk):
     """HOLES D26."""
     place = moved(desk)
-    turn = claim("run-7", on=this_machine())
+    turn = lease("run-7", on=this_machine())
     turn.take(Store(str(desk.table), no_options()))
     for more in ((), ("--yes",)):
         refused = told_so(desk, place, *more)

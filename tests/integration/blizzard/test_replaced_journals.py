@@ -31,7 +31,7 @@ from tests.support.builders import (
 )
 from tests.support.commands import Desk
 from tests.support.runner import InProcessRunner
-from tests.support.writers import claim, machine
+from tests.support.writers import lease, machine
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def desk(tmp_path: Path, monkeypatch) -> Desk:
 def elsewhere(desk: Desk, run: str, **given) -> Bench:
     """Give a run on another machine, of which only the beat tells whether it lives."""
     return replace(
-        desk.bench(), run_id=run, claim=claim(run, on=machine("db7", alive=False)), **given
+        desk.bench(), run_id=run, lease=lease(run, on=machine("db7", alive=False)), **given
     )
 
 
@@ -192,7 +192,7 @@ def test_while_a_journal_is_replaced_a_start_is_told_who_writes(desk, monkeypatc
     def begin(store, *given):
         other = elsewhere(desk, "run-8")
         with pytest.raises(JournalConflict) as told:
-            replace(other, claim=claim("run-8", wait=beating)).pipeline().step()
+            replace(other, lease=lease("run-8", wait=beating)).pipeline().step()
         seen.append(str(told.value))
         return begin_empty(store, *given)
 

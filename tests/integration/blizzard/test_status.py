@@ -29,7 +29,7 @@ from tests.support.builders import (
 )
 from tests.support.commands import WIDTH, Desk, told
 from tests.support.processes import finish, start
-from tests.support.writers import claim, machine
+from tests.support.writers import lease, machine
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_it_says_who_writes_or_has_written_last(desk):
     desk.bench().pipeline().step()
     assert told(desk.run("status", "--output", "json"))[0]["writer"] is None
 
-    turn = claim("run-7", on=this_machine())
+    turn = lease("run-7", on=this_machine())
     turn.take(Store(str(desk.table), no_options()))
     (one,) = told(desk.run("status", "--output", "json"))
     assert one["writer"] == {
@@ -116,7 +116,7 @@ def test_it_says_who_writes_or_has_written_last(desk):
 
 
 def test_of_a_writer_elsewhere_it_says_only_who_it_is(desk):
-    claim("run-7", on=machine("db7")).take(Store(str(desk.table), no_options(), make_folder=True))
+    lease("run-7", on=machine("db7")).take(Store(str(desk.table), no_options(), make_folder=True))
     shown = desk.run("status")
     assert shown.exit_code == 0
     assert "nothing is journaled yet" in shown.stdout

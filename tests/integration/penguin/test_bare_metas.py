@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakebed.types import DiscoverBy, Evolution
 from penguin.delta.table import Table
 from penguin.events.backlog import MetasLeftAlone
 from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.errors import CommitFailed
-from penguin.model.settings import DiscoverBy, Evolution
 from tests.support.foreign import DAY, Directory
 from tests.support.handoffs import ring
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -243,7 +243,7 @@ def test_files_that_do_not_fit_never_block_those_that_do(table):
 
 
 def test_entries_of_blizzard_and_files_of_others_share_a_commit(tmp_path):
-    from lakebed.documents.entry import Handoff  # noqa: PLC0415
+    from lakebed.types import Handoff  # noqa: PLC0415
 
     both = TableDirectory(tmp_path / "both", handoff=Handoff.STAGING)
     others = Directory(tmp_path / "both")

@@ -10,7 +10,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from lakebed.documents.entry import Handoff
+from lakebed.types import Handoff
 from penguin.cli import app
 from tests.support.tables import TableDirectory, rows_of
 

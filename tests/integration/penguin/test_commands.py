@@ -9,14 +9,14 @@ from typer.testing import CliRunner
 
 from lakebed.documents.entry import encode
 from lakebed.layout import journal_entry
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
+from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.cli.report import duration
 from penguin.delta.versions import read_commit
 from penguin.inspect.status import table_status
-from penguin.model.settings import Evolution
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 
 BAD = Schema((Field(name="id", type=FieldType.STRING), *EVENTS.fields[1:]))

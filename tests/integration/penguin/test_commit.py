@@ -10,10 +10,11 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord, encode
 from lakebed.errors import LakeError, NoExclusiveCreate
 from lakebed.layout import data_file, journal_entry, log_version, protocol, receipt
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Created, Reader, Store
 from lakebed.telemetry.events import Level
+from lakebed.types import FieldType
 from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.delta import preview

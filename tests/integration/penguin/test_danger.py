@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from lakebed.clock import Clock
-from lakebed.documents.entry import Handoff
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.server import observed
+from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
 from penguin.delta.table import Table
 from penguin.events.foreign_files import FilesLeftOut
@@ -20,7 +20,6 @@ from penguin.events.health import FilesWaitNoLonger, FilesWaitTooLong
 from penguin.metrics import METRICS
 from penguin.model.errors import CommitFailed
 from penguin.model.retention import RETENTION_PROPERTY
-from penguin.model.settings import DiscoverBy
 from tests.support.foreign import DAY, Directory, name_at
 from tests.support.handoffs import ring
 from tests.support.scrape import Pages

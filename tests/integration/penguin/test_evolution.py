@@ -11,10 +11,10 @@ from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 
 from lakebed.documents.entry import SourceRecord
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.events.commits import EntriesCommitted
-from penguin.model.settings import Evolution
 from penguin.plan.evolution import DROPPED_PROPERTY
 from penguin.plan.stats import SKIPPING_PROPERTY
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of

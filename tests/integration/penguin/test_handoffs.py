@@ -5,17 +5,17 @@ import json
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.documents.entry import Handoff, Protocol, Receipt, digest, encode
+from lakebed.documents.entry import Protocol, Receipt, digest, encode
 from lakebed.errors import ProtocolConflict
 from lakebed.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Reader
+from lakebed.types import DiscoverBy, Handoff
 from penguin.delta.table import Table
 from penguin.events.backlog import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
 from penguin.events.foreign_files import FilterBoundsOthersOnly
 from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
-from penguin.model.settings import DiscoverBy
 from tests.support.foreign import Directory
 from tests.support.handoffs import metas, move_out, put_back, ring
 from tests.support.tables import Penguin, TableDirectory, rows_of

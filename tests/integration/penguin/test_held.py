@@ -10,17 +10,16 @@ from deltalake.schema import PrimitiveType
 from typer.testing import CliRunner
 
 from lakebed.clock import Clock
-from lakebed.documents.entry import Handoff
 from lakebed.layout import TablePath, held_meta, held_transaction, outbox
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
+from lakebed.types import Evolution, FieldType, Handoff
 from penguin.cli.app import app
 from penguin.committer import NOT_MOVED
 from penguin.delta.table import Log
 from penguin.events.health import FilesWaitTooLong
 from penguin.model.errors import CommitFailed
-from penguin.model.settings import Evolution
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.dying import Died, Fate, dying

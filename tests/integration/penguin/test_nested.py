@@ -8,8 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from lakebed.types import Evolution
 from penguin.events.foreign_files import FilesLeftOut
-from penguin.model.settings import Evolution
 from tests.support.foreign import Directory
 
 A = pa.struct([("a", pa.int64())])

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lakebed.documents.entry import Handoff
 from lakebed.listing.lookback import Window
+from lakebed.types import Handoff
 from penguin.cli.app import app
 from penguin.events.backlog import MetasLeftAlone
 from penguin.events.foreign_files import FilesLeftOut

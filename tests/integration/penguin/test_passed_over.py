@@ -9,13 +9,12 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from lakebed.clock import uuid7
-from lakebed.documents.entry import Handoff
 from lakebed.layout import timed_id
 from lakebed.listing.watermark import look_from
+from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.app import app
 from penguin.events.foreign_files import FilesPassedOver, OthersSeen
 from penguin.foreign import ignored
-from penguin.model.settings import DiscoverBy
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
 from tests.support.tables import Penguin, TableDirectory, rows_of, write_file

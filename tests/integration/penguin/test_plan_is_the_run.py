@@ -2,11 +2,10 @@
 
 import pytest
 
-from lakebed.documents.entry import Handoff
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import Evolution, FieldType, Handoff
 from penguin.committer import Committer
 from penguin.inspect.explain import explain
-from penguin.model.settings import Evolution
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 
 STRICT, MERGE = Evolution.STRICT, Evolution.MERGE

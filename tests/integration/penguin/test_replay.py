@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import log_version, receipt
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.delta.restore import NothingToReplay
 from penguin.delta.table import Log
-from penguin.model.settings import Evolution
 from penguin.operate.replay import Replay
 from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
 

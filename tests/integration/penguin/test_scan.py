@@ -13,11 +13,12 @@ import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
-from lakebed.documents.entry import Handoff, Protocol, encode
+from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import StoreUnavailable
 from lakebed.layout import protocol
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Store
+from lakebed.types import DiscoverBy, Handoff
 from penguin.delta.log_files import read_log
 from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log, Table
@@ -25,7 +26,6 @@ from penguin.events.backlog import FilesUnnamed
 from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.events.foreign_files import FilesLeftOut, LateFilesCommitted, OthersSeen
 from penguin.model.errors import CommitFailed
-from penguin.model.settings import DiscoverBy
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, Visitor, name_at
 from tests.support.tables import Penguin, TableDirectory, rows_of

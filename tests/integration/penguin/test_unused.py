@@ -9,11 +9,11 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from lakebed.schema import Field as Column
-from lakebed.schema import FieldType, Schema
+from lakebed.schema import Schema
+from lakebed.types import Evolution, FieldType
 from penguin.delta.table import Log
 from penguin.delta.unused import is_unused
 from penguin.events.foreign_files import FilesLeftOut
-from penguin.model.settings import Evolution
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from blizzard.discover.filter import Finding
-from blizzard.discover.lister import Lookout
+from blizzard.discover.lister import SourceLister
 from blizzard.discover.skip_reason import Reason
 from blizzard.journal.state import History
 from blizzard.model.files import Name
@@ -50,11 +50,11 @@ class Site:
         self.reader = reader
         self.history = History()
         self.now = datetime.now(UTC) + timedelta(hours=2)
-        self.lookout = Lookout(source=source_settings("in"), template=None, partition_fields={})
+        self.lister = SourceLister(source=source_settings("in"), template=None, partition_fields={})
 
     def look(self) -> list[str]:
         self.now += timedelta(seconds=1)
-        finding = self.lookout.look(
+        finding = self.lister.look(
             self.reader,
             self.history.lookup(self.reader, "default"),
             unfinished={},
@@ -75,10 +75,10 @@ def test_a_listing_that_breaks_off_between_pages_fails_whole_and_then_costs_one_
     put_all(s3, bucket, NAMES)
     site = Site(store(proxy.address, f"s3://{bucket}/in"))
     proxy.rule = lambda request: fault if "continuation-token" in request.query else None
-    before = site.lookout._watch
+    before = site.lister._cursor
     with pytest.raises(StoreUnavailable):
         site.look()
-    assert site.lookout._watch is before
+    assert site.lister._cursor is before
     assert site.history.recent == {}
 
     proxy.rule = lambda _request: None
@@ -104,7 +104,7 @@ BESIDE = ["a-1/x.ndjson", "a/x.ndjson", "b.ndjson/part-0.json", "c.ndjson"]
 
 def markers(site: Site) -> list[str]:
     site.now += timedelta(seconds=1)
-    finding = site.lookout.look(
+    finding = site.lister.look(
         site.reader,
         site.history.lookup(site.reader, "default"),
         unfinished={},
@@ -123,7 +123,7 @@ def test_markers_of_folders_are_no_files_and_make_no_listing_unordered(s3, bucke
         urllib.request.urlopen(request).close()
     site = Site(store(s3, f"s3://{bucket}/in"))
     assert markers(site) == ["a/", "b.ndjson/"]
-    assert not site.lookout._hold_all
+    assert not site.lister._hold_all
     assert site.look() == ["-.ndjson", *BESIDE]
     assert site.look() == []
 
@@ -155,10 +155,10 @@ def taken(found: Finding) -> list[str]:
 
 
 def look_at(reader: Reader) -> Finding:
-    lookout = Lookout(source=source_settings("in"), template=None, partition_fields={})
+    lister = SourceLister(source=source_settings("in"), template=None, partition_fields={})
     lookup = History().lookup(reader, "default")
     now = datetime.now(UTC) + timedelta(hours=2)
-    return lookout.look(reader, lookup, unfinished={}, since=None, tried=frozenset(), now=now)
+    return lister.look(reader, lookup, unfinished={}, since=None, tried=frozenset(), now=now)
 
 
 @pytest.mark.parametrize("inside", ["in", ""])

@@ -6,11 +6,11 @@ from blizzard.handoff.publish import publisher_of
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
-from lakebed.documents.entry import Handoff
 from lakebed.errors import ObjectMissing
 from lakebed.layout import PENDING, file_id
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Handoff
 from penguin.delta.preview import look
 from penguin.model.settings import TableSettings
 from penguin.pipeline import commit_table

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.documents.entry import Handoff
 from lakebed.storage.options import StorageOptions
+from lakebed.types import Handoff
 from penguin.delta.preview import look
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun

@@ -20,7 +20,7 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress, Report
 from blizzard.model.settings import RollingPolicy, SinkSettings, UploadSettings
 from blizzard.pipeline import Pipeline
-from blizzard.worker.progress import Silence
+from blizzard.worker.progress import NoProgressChannel
 from blizzard.worker.unit import run_unit
 from blizzard.worker.upload import Uploads
 from lakebed.errors import StoreDenied, StoreUnavailable
@@ -255,7 +255,7 @@ class Reports(InProcessRunner):
         assert self.watched is not None
         outcomes = []
         for unit in units:
-            line = Silence(attempt=f"won {unit.name}")
+            line = NoProgressChannel(attempt=f"won {unit.name}")
             outcomes.append(run_unit(unit, work, self.stores(work), line))
             self.watched.report(Report(unit="default/0", attempt=line.attempt, done=line.done))
             self.watched.report(Report(unit="default/0", attempt=line.attempt, done=line.done))

@@ -14,7 +14,7 @@ from blizzard import events
 from blizzard.handoff.publish import CommitInline
 from blizzard.inspect.explain import explain
 from blizzard.journal import journal
-from blizzard.model.settings import OnChange, SinkSettings
+from blizzard.model.settings import SinkSettings
 from blizzard.model.source_glob import Pattern
 from blizzard.pipeline import TooManyFailures
 from lakebed.clock import Clock
@@ -30,6 +30,7 @@ from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
+from lakebed.types import OnChange
 from tests.support.builders import (
     Bench,
     ndjson,

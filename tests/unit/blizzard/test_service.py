@@ -10,14 +10,14 @@ import pytest
 
 from blizzard import service
 from blizzard.events import BatchJournaled
-from blizzard.journal.lease_record import read_writer
+from blizzard.journal.lease_record import read_lease
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.settings import BlizzardSettings, Commit, PipelineSettings, RollingPolicy
+from blizzard.model.settings import BlizzardSettings, PipelineSettings, RollingPolicy
 from blizzard.service import Service
-from lakebed.documents.entry import Handoff
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.polling import Stop
 from lakebed.telemetry.events import Event, StepFailed
+from lakebed.types import Commit, Handoff
 from tests.support.builders import Hands, entries, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.stores import local
@@ -196,7 +196,7 @@ def test_the_note_says_that_a_run_has_ended_also_where_it_ended_in_an_error(
     """So the next start waits for nobody."""
     put(tmp_path / "limited", "bad.ndjson", b"{oops\n")
     run_of(pipeline(tmp_path, "limited", max_failures=1)).run()
-    found = read_writer(local(tmp_path / "limited-table"), "limited")
+    found = read_lease(local(tmp_path / "limited-table"), "limited")
 
     assert found is not None
     assert found.ended

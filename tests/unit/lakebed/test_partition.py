@@ -11,7 +11,8 @@ from lakebed.partition import (
     table_schema,
     unescape,
 )
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 
 @pytest.mark.parametrize(

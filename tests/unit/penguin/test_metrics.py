@@ -17,18 +17,18 @@ from lakebed.documents.entry import encode
 from lakebed.layout import journal_entry
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.server import observed
+from lakebed.types import Evolution, FieldType
 from penguin import inline
 from penguin.cli.app import app
 from penguin.delta.table import Log, Table
 from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.metrics import METRICS
 from penguin.model.errors import CommitFailed
-from penguin.model.settings import Evolution
 from penguin.pipeline import TableRun
 from tests.support.foreign import Directory
 from tests.support.scrape import Pages

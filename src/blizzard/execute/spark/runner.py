@@ -35,9 +35,9 @@ from blizzard.execute.spark.session import (
 )
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.progress import Progress, Report, Wish
+from blizzard.model.progress import Instruction, Progress, Report
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.progress import Caller, Switchboard
+from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.errors import ConfigInvalid, LakeError
 
@@ -76,14 +76,14 @@ class SparkRunner:
         self._jobs: dict[str, set[str]] = {}
         """The units of each running job that have reported, which is before they read anything."""
         self._session: SparkSession | None = None
-        self._switchboard: Switchboard | None = None
+        self._server: ProgressServer | None = None
 
     @property
     def parallelism(self) -> int:
         """Say how many tasks Spark runs at the same time; on this machine Spark need not start."""
         cores = local_cores(self._settings)
         if cores is None:
-            session, _switchboard = self._started()
+            session, _server = self._started()
             try:
                 return int(session.sparkContext.defaultParallelism)
             except TROUBLE as cause:
@@ -96,11 +96,11 @@ class SparkRunner:
         Each pipeline's jobs are in a pool of their own, named like it, and pools share the cores
         fairly: a small job need not wait until the tasks of a large one have all begun.
         """
-        session, switchboard = self._started()
+        session, server = self._started()
         count = len(units)
         pipeline = work.marks["pipeline"]
         self._overseers[pipeline] = Overseer(work.bounds, work.clock.seconds)
-        work = replace(work, line=switchboard.address)
+        work = replace(work, driver=server.address)
         job = secrets.token_hex(8)
         begun = self._jobs[job] = set()
         try:
@@ -115,7 +115,7 @@ class SparkRunner:
             raise self._explained(cause, count, session, begun=bool(begun)) from cause
         finally:
             del self._jobs[job], self._overseers[pipeline]
-        self._notice_silence([row.reached for row in answers], switchboard)
+        self._notice_silence([row.reached for row in answers], server)
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
 
@@ -134,16 +134,16 @@ class SparkRunner:
             return False
         return True
 
-    def _wish(self, unit: str, progress: Progress) -> Wish:
+    def _instruction(self, unit: str, progress: Progress) -> Instruction:
         """Return what a unit (`pipeline/unit`) is to do; one of a job that has ended goes on."""
         overseer = self._overseers.get(unit.partition("/")[0])
-        return Wish.GO_ON if overseer is None else overseer.answer(unit, progress)
+        return Instruction.GO_ON if overseer is None else overseer.answer(unit, progress)
 
-    def _notice_silence(self, reached: Sequence[bool], switchboard: Switchboard) -> None:
+    def _notice_silence(self, reached: Sequence[bool], server: ProgressServer) -> None:
         """Tell, once, that no unit of a job could call; a single one may have been too quick."""
         if reached and not any(reached) and not self._told_unreached:
             self._told_unreached = True
-            self._unreached(switchboard.address.host, switchboard.address.port)
+            self._unreached(server.address.host, server.address.port)
 
     def _explained(
         self, cause: BaseException, count: int, session: SparkSession, *, begun: bool = False
@@ -180,8 +180,8 @@ class SparkRunner:
 
         A JVM that is gone already is no trouble: who stops a service often signals all of it.
         """
-        if self._switchboard is not None:
-            self._switchboard.close()
+        if self._server is not None:
+            self._server.close()
         if self._session is not None:
             forget(self._session)
 
@@ -189,15 +189,15 @@ class SparkRunner:
         """Where Spark was started with nothing kept from an earlier start, see that it is kept."""
         return self._session is not None and make_archive_for_next_time(self._settings)
 
-    def _started(self) -> tuple[SparkSession, Switchboard]:
-        """Give the process's one session, and the line that its tasks call."""
+    def _started(self) -> tuple[SparkSession, ProgressServer]:
+        """Give the process's one session, and the server that its tasks call."""
         with self._lock:
             if self._session is None:
                 self._starting()
                 self._session = self._new_session()
-            if self._switchboard is None:
-                self._switchboard = self._listening(self._session)
-            return self._session, self._switchboard
+            if self._server is None:
+                self._server = self._listening(self._session)
+            return self._session, self._server
 
     def _new_session(self) -> SparkSession:
         try:
@@ -210,7 +210,7 @@ class SparkRunner:
             ) from cause
         return session
 
-    def _listening(self, session: SparkSession) -> Switchboard:
+    def _listening(self, session: SparkSession) -> ProgressServer:
         """Listen where Spark itself does, and be called where its executors call the driver."""
         host = session.conf.get(HOST) or ""
         bind = session.conf.get(BIND, host) or host
@@ -218,13 +218,13 @@ class SparkRunner:
             raise ConfigInvalid([fault])
         port = self._settings.line_port
         try:
-            return Switchboard(
+            return ProgressServer(
                 host,
                 bind=bind,
                 port=port,
                 stop_requested=self._stop_requested,
                 heard=self._report,
-                wish=self._wish,
+                instruction=self._instruction,
             )
         except OSError as cause:
             raise RunFailed(
@@ -264,13 +264,13 @@ def task(
             for index in batch.column(0).to_numpy().tolist():
                 unit: WorkUnit = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
                 name = f"{work.marks['pipeline']}/{unit.name}"
-                with Caller(work.line, name, job=job, again=again) as line:
-                    outcome = run_unit(unit, work, stores, line)
+                with ProgressClient(work.driver, name, job=job, again=again) as channel:
+                    outcome = run_unit(unit, work, stores, channel)
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array([index], pa.int64()),
                         pa.array([pickle.dumps(outcome)], pa.binary()),
-                        pa.array([line.reached], pa.bool_()),
+                        pa.array([channel.reached], pa.bool_()),
                     ],
                     names=["unit", "outcome", "reached"],
                 )

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from blizzard.worker.ndjson import scan
 from blizzard.worker.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, binary
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import ARROW, Field, FieldType
+from lakebed.schema import ARROW, Field
+from lakebed.types import FieldType
 
 _NAIVE = pa.timestamp("us")
 _FIRST_DAY, _LAST_DAY = FIRST_MICROS // DAY_MICROS, LAST_MICROS // DAY_MICROS

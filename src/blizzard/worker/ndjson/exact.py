@@ -15,7 +15,8 @@ import pyarrow as pa
 from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
 from blizzard.worker.ndjson.values import TAKE, Cell, JsonValue, Nested, Number, Refused, kind_of
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 _SPACE = re.compile(r"[ \t\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")

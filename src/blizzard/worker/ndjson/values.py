@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 
-from lakebed.schema import FieldType
+from lakebed.types import FieldType
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAY_MICROS = 86_400_000_000

@@ -9,10 +9,6 @@ import yaml
 
 from blizzard.config.load import NOT_AVAILABLE, NOT_YET, load
 from blizzard.model.settings import (
-    Codec,
-    Commit,
-    Compression,
-    OnChange,
     PipelineSettings,
     RollingPolicy,
     SinkSettings,
@@ -32,11 +28,11 @@ from lakebed.config.models import (
     Source,
     Spark,
 )
-from lakebed.documents.entry import Handoff
 from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import Commit, Compression, FieldType, Handoff, OnChange, ParquetCodec
 
 SECTIONS: dict[str, type[Section]] = {
     "source": Source,
@@ -88,7 +84,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     ),
     "sink.file_size_mb": (0.5, lambda s: sink(s).rolling.file_size, 524_288),
     "sink.row_group_size_bytes": (1000, lambda s: sink(s).rolling.row_group_size, 1000),
-    "sink.compression": ("lz4", lambda s: sink(s).rolling.codec, Codec.LZ4),
+    "sink.compression": ("lz4", lambda s: sink(s).rolling.codec, ParquetCodec.LZ4),
     "sink.max_concurrent_uploads": (2, lambda s: sink(s).upload.max_concurrent_uploads, 2),
     "sink.part_size_mb": (6, lambda s: sink(s).upload.part_size, 6_291_456),
     "sink.min_multipart_size_mb": (1, lambda s: sink(s).upload.min_multipart_size, 1_048_576),
@@ -222,7 +218,7 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
             sink=SinkSettings(
                 table_uri="/table",
                 rolling=RollingPolicy(
-                    file_size=134_217_728, row_group_size=134_217_728, codec=Codec.SNAPPY
+                    file_size=134_217_728, row_group_size=134_217_728, codec=ParquetCodec.SNAPPY
                 ),
                 upload=UploadSettings(
                     part_size=33_554_432,

@@ -9,19 +9,20 @@ import pytest
 from blizzard.execute.spark.session import capped_master, local_cores
 from blizzard.model.files import Limits, UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import (
-    Codec,
     PipelineSettings,
     RollingPolicy,
     SparkSettings,
     UploadSettings,
     share_of,
 )
-from lakebed.documents.entry import Handoff
 from lakebed.storage.options import StorageOptions
+from lakebed.types import Handoff, ParquetCodec
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
 from tests.support.runner import InProcessRunner
 
-ROLLING = RollingPolicy(file_size=7, row_group_size=6, rollover=5, inactivity=4, codec=Codec.ZSTD)
+ROLLING = RollingPolicy(
+    file_size=7, row_group_size=6, rollover=5, inactivity=4, codec=ParquetCodec.ZSTD
+)
 UPLOAD = UploadSettings(
     part_size=9, min_multipart_size=10**9, max_concurrent_parts=3, max_concurrent_uploads=2
 )

@@ -29,7 +29,7 @@ from tests.support.builders import (
     rows,
     source_settings,
 )
-from tests.support.writers import claim
+from tests.support.writers import lease
 from tests.unit.blizzard.discover.test_filter import look, taken
 
 DAY = timedelta(days=1)
@@ -147,7 +147,7 @@ def young(tmp_path: Path) -> Bench:
     os.utime(folder / "a.ndjson", (written, written))
     source = source_settings(folder, min_age=300)
     settings = pipeline_settings(folder, tmp_path / "table", sources=(source,))
-    return Bench(settings, claim=claim(), once=False)
+    return Bench(settings, lease=lease(), once=False)
 
 
 def test_a_file_is_not_older_because_our_clock_is_ahead(young):
@@ -178,7 +178,7 @@ def test_what_our_clock_is_ahead_is_taken_off_the_age_of_a_file():
 def test_a_claim_tells_how_far_our_clock_is_ahead_of_the_store():
     """L29."""
     store = Bucket()
-    ours = claim()
+    ours = lease()
     assert ours.ahead() == timedelta(0)
     ours.take(store)
     store.modified[layout.writer("default")] = NOON - 10 * MINUTE

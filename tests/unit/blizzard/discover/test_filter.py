@@ -5,18 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.discover.filter import SUFFIXES, Finding, Sifter, Verdict, why_not_ours
+from blizzard.discover.filter import SUFFIXES, Decision, FileFilter, Finding, why_not_ours
 from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
 from blizzard.journal.state import Before
-from blizzard.model.codec import Codec
 from blizzard.model.files import Known, Name
-from blizzard.model.settings import Compression, OnChange, SourceSettings
+from blizzard.model.settings import SourceSettings
 from blizzard.model.source_glob import Pattern
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema
 from lakebed.schema import Schema
 from lakebed.storage.store import ObjectFacts
+from lakebed.types import Codec, Compression, OnChange
 from tests.support.builders import (
     ID_AND_NAME,
     NOON,
@@ -46,13 +46,13 @@ def before_of(records: dict[str, Known]) -> dict[str, Before]:
     }
 
 
-def sifter(
+def file_filter(
     *,
     source: SourceSettings | None = None,
     template: str | None = None,
     schema: Schema = ID_AND_NAME,
     **given,
-) -> Sifter:
+) -> FileFilter:
     parsed = Template.parse(template) if template else None
     usual = {
         "source": source or source_settings(),
@@ -60,17 +60,17 @@ def sifter(
         "partition_fields": {each.name: each for each in table_schema(schema, parsed).fields},
         "now": NOON,
     }
-    return Sifter(**(usual | given))
+    return FileFilter(**(usual | given))
 
 
 def look(*listed: ObjectFacts, before=None, tried=(), now=NOON, **given) -> Finding:
-    sifting = sifter(tried=frozenset(tried), now=now, **given)
+    filtering = file_filter(tried=frozenset(tried), now=now, **given)
     books = before_of(dict(before or {}))
     for each in listed:
-        if sifting.is_ours(each):
-            sifting.consider(each, books.get(f"{sifting.source.name}:{each.path}", Before()))
+        if filtering.is_ours(each):
+            filtering.consider(each, books.get(f"{filtering.source.name}:{each.path}", Before()))
     failed = [key for key, each in (before or {}).items() if each.record.failure is not None]
-    return sifting.finding(late=frozenset(), swept=True, failed=failed)
+    return filtering.finding(late=frozenset(), swept=True, failed=failed)
 
 
 def taken(finding: Finding) -> list[str]:
@@ -299,9 +299,9 @@ def test_the_rest_of_an_object_that_was_taken_again_is_read_and_its_first_lines_
         finished=Name(key="default:a.ndjson", size=10, etag="e1"),
         unfinished=Known(record=half, at=NOON),
     )
-    sifting = sifter(source=source_settings(on_change=on_change))
-    assert sifting.consider(facts("a.ndjson", etag="e2"), before) is Verdict.TAKE
-    finding = sifting.finding(late=frozenset(), swept=True)
+    filtering = file_filter(source=source_settings(on_change=on_change))
+    assert filtering.consider(facts("a.ndjson", etag="e2"), before) is Decision.TAKE
+    finding = filtering.finding(late=frozenset(), swept=True)
     assert [file.skip for file in finding.take] == [7]
     assert finding.again == {"default:a.ndjson"}
 
@@ -312,8 +312,8 @@ def test_an_object_that_failed_when_it_was_taken_again_and_is_the_old_one_now_is
         finished=Name(key="default:a.ndjson", size=10, etag="e1"),
         unfinished=Known(record=record("a.ndjson", etag="e2", failure=failure()), at=NOON),
     )
-    sifting = sifter(source=source_settings(on_change=OnChange.REINGEST))
-    assert sifting.consider(facts("a.ndjson"), before) is Verdict.DONE
+    filtering = file_filter(source=source_settings(on_change=OnChange.REINGEST))
+    assert filtering.consider(facts("a.ndjson"), before) is Decision.DONE
 
 
 def test_a_file_that_cannot_succeed_rests_for_good():
@@ -474,15 +474,15 @@ def test_a_file_younger_than_asked_for_waits(age, is_taken):
 def test_a_file_is_old_enough_once_we_have_seen_it_unchanged_for_so_long():
     """L22: the store's clock is an hour ahead."""
     source = source_settings(min_age=60)
-    first = sifter(source=source)
-    assert first.consider(aged(-3600), Before()) is Verdict.WAIT
+    first = file_filter(source=source)
+    assert first.consider(aged(-3600), Before()) is Decision.WAIT
     at = NOON + timedelta(seconds=60)
-    later = sifter(source=source, first_seen=first.young, now=at)
-    assert later.consider(aged(-3600), Before()) is Verdict.TAKE
-    grown = sifter(source=source, first_seen=first.young, now=at)
-    assert grown.consider(aged(-3600, etag="grown"), Before()) is Verdict.WAIT
-    set_back = sifter(source=source, first_seen=first.young, now=NOON - timedelta(hours=1))
-    assert set_back.consider(aged(-3600), Before()) is Verdict.WAIT
+    later = file_filter(source=source, first_seen=first.young, now=at)
+    assert later.consider(aged(-3600), Before()) is Decision.TAKE
+    grown = file_filter(source=source, first_seen=first.young, now=at)
+    assert grown.consider(aged(-3600, etag="grown"), Before()) is Decision.WAIT
+    set_back = file_filter(source=source, first_seen=first.young, now=NOON - timedelta(hours=1))
+    assert set_back.consider(aged(-3600), Before()) is Decision.WAIT
 
 
 def test_folders_older_than_the_filter_allows_are_counted_and_not_taken():

@@ -11,7 +11,7 @@ import pytest
 
 from blizzard.discover import cursor
 from blizzard.discover.filter import Finding
-from blizzard.discover.lister import SKIPPED, Lookout
+from blizzard.discover.lister import SKIPPED, SourceLister
 from blizzard.discover.skip_reason import Reason
 from blizzard.journal import ingested
 from blizzard.journal.state import History
@@ -38,7 +38,7 @@ class Site:
         self.now = NOON
         self.since: datetime | None = NOON
         self.settings = source_settings("s3://bucket/in", **source)
-        self.lookout = Lookout(source=self.settings, template=None, partition_fields={})
+        self.lister = SourceLister(source=self.settings, template=None, partition_fields={})
 
     def finish(self, *paths: str) -> None:
         """Let files be in the table, as they are now."""
@@ -61,7 +61,7 @@ class Site:
 
     def look(self, *, later: timedelta = timedelta(0)) -> Finding:
         self.now += later
-        return self.lookout.look(
+        return self.lister.look(
             self.bucket,
             self.history.lookup(self.table, "default"),
             unfinished=self.history.unfinished,
@@ -75,7 +75,7 @@ class Site:
             self.bucket.add(path, modified=self.now)
 
     def restart(self) -> None:
-        self.lookout = Lookout(source=self.settings, template=None, partition_fields={})
+        self.lister = SourceLister(source=self.settings, template=None, partition_fields={})
 
 
 def taken(finding: Finding) -> list[str]:
@@ -170,7 +170,7 @@ def test_many_live_folders_are_swept_rather_than_listed_one_by_one(monkeypatch):
     site = Site([f"user={number:05d}/a.ndjson" for number in range(10_000)])
     assert len(site.look().take) == 10_000
     site.bucket.requests.clear()
-    monkeypatch.setattr(cursor.Watch, "ranges", lambda _watch: pytest.fail("nobody asked"))
+    monkeypatch.setattr(cursor.ListingCursor, "ranges", lambda _cursor: pytest.fail("nobody asked"))
     site.look(later=10 * SECOND)
     assert site.bucket.requests == {"list": 10}
 
@@ -225,7 +225,7 @@ def test_an_arrival_is_looked_behind_until_the_late_window_has_passed(quick):
         site.look(later=601 * SECOND)
     site.arrive("00001002.ndjson")
     assert site.look(later=SECOND).take == ()
-    site.lookout.forget()
+    site.lister.forget()
     found = site.look()
     assert taken(found) == ["00001002.ndjson"]
     assert found.late == {"default:00001002.ndjson"}
@@ -316,7 +316,7 @@ def test_files_that_wait_are_listed_until_they_are_done(quick):
 
 def test_what_is_left_over_is_found_by_the_next_look(quick):
     site = Site([f"{number % 7}/{number:03d}.ndjson" for number in range(50)])
-    site.settings = site.lookout.source = replace(site.settings, max_files_per_batch=20)
+    site.settings = site.lister.source = replace(site.settings, max_files_per_batch=20)
     found: list[str] = []
     for _ in range(3):
         now = taken(site.look())
@@ -374,7 +374,7 @@ def test_a_folder_with_more_live_names_than_are_kept_is_left_to_the_sweeps(quick
     site.arrive(*flat(100))
     site.finish(*site.bucket.names)
     site.look()
-    assert sum(len(each.names) for each in site.lookout._watch.folders.values()) <= 10
+    assert sum(len(each.names) for each in site.lister._cursor.folders.values()) <= 10
     site.arrive("00000000a.ndjson", "00000100.ndjson")
     assert taken(site.look(later=10 * SECOND)) == ["00000100.ndjson"]
     assert taken(site.look(later=HOUR)) == ["00000000a.ndjson", "00000100.ndjson"]
@@ -426,12 +426,12 @@ def test_a_listing_that_breaks_off_fails_whole_and_moves_no_mark(quick, sweep):
     site = Site(flat(100))
     site.finish_all()
     site.look()
-    before = site.lookout._watch
+    before = site.lister._cursor
     site.arrive("00000200.ndjson", "00000201.ndjson")
     site.bucket.breaks_after = 1
     with pytest.raises(StoreUnavailable):
         site.look(later=HOUR if sweep else SECOND)
-    assert site.lookout._watch is before
+    assert site.lister._cursor is before
     site.bucket.breaks_after = None
     assert taken(site.look()) == ["00000200.ndjson", "00000201.ndjson"]
 

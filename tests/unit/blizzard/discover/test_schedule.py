@@ -186,7 +186,7 @@ class Meanwhile:
 
 
 def ahead_of(pipeline: Pipeline) -> threading.Event:
-    ahead = pipeline._outlook._ahead
+    ahead = pipeline._schedule._ahead
     assert ahead is not None
     return ahead.ended
 
@@ -205,7 +205,7 @@ def test_the_next_batch_is_discovered_while_one_runs(tmp_path: Path) -> None:
     assert sources.looked() == ["a", "a"], "once before the batch, and once while it ran"
     sources.bench.runner = pipeline.runner = InProcessRunner()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline._outlook, "look_ahead", lambda *_given, **_named: None)
+        patch.setattr(pipeline._schedule, "look_ahead", lambda *_given, **_named: None)
         assert pipeline.step()
     assert sources.looked() == []
     while pipeline.step():
@@ -222,7 +222,7 @@ def test_to_drain_a_source_it_is_looked_at_once_for_each_batch(tmp_path: Path) -
     running: list[Pipeline] = []
 
     def wait() -> None:
-        if running[0]._outlook._ahead is not None:
+        if running[0]._schedule._ahead is not None:
             ahead_of(running[0]).wait(60)
 
     sources.bench.runner = Meanwhile(wait)
@@ -256,7 +256,7 @@ def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) 
             sources.fails.add("a")
         return opened(place)
 
-    pipeline._outlook._open_source = first_only
+    pipeline._schedule._open_source = first_only
     assert pipeline.step()
     pipeline.runner = InProcessRunner()
     while pipeline.step():
@@ -319,7 +319,7 @@ def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before
             assert changed.wait(60)
         return opened(place)
 
-    pipeline._outlook._open_source = after_the_change
+    pipeline._schedule._open_source = after_the_change
     pipeline.step()
     pipeline.runner = InProcessRunner()
     pipeline.step()
@@ -344,7 +344,7 @@ class Busy:
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         self.land()
         self.sources.bench.hands.at += self.chance.choice([0, 11])
-        ahead = self.pipeline._outlook._ahead if self.pipeline is not None else None
+        ahead = self.pipeline._schedule._ahead if self.pipeline is not None else None
         if self.chance.random() < 0.5 and ahead is not None and ahead._looks:
             ahead.ended.wait(60)
         if self.chance.random() < 0.2:
@@ -388,7 +388,7 @@ def test_a_long_batch_is_looked_ahead_of_when_a_source_is_due_and_not_before(
     running: list[Pipeline] = []
 
     def note() -> None:
-        ahead = running[0]._outlook._ahead
+        ahead = running[0]._schedule._ahead
         assert ahead is not None
         begun.append(ahead.begun - sources.bench.hands.at)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.discover.filter import Sifter
+from blizzard.discover.filter import FileFilter
 from blizzard.discover.skip_reason import FEW, IN_WORDS, Reason
 from blizzard.journal.state import Before
 from blizzard.model.files import Name
@@ -21,11 +21,13 @@ BOOKS = {
 
 
 def looked(*paths, now=NOON, **limits):
-    sifter = Sifter(source=source_settings(**limits), template=None, partition_fields={}, now=now)
+    file_filter = FileFilter(
+        source=source_settings(**limits), template=None, partition_fields={}, now=now
+    )
     for one in sorted((facts(path) for path in paths), key=lambda one: one.path):
-        if sifter.is_ours(one):
-            sifter.consider(one, BOOKS.get(f"default:{one.path}", Before()))
-    return sifter.finding(late=frozenset(), swept=True)
+        if file_filter.is_ours(one):
+            file_filter.consider(one, BOOKS.get(f"default:{one.path}", Before()))
+    return file_filter.finding(late=frozenset(), swept=True)
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ import pytest
 from blizzard.events import BatchHandedIn, UnitsLeft
 from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.model.bounds import Bounds, Overseer, wish
+from blizzard.model.bounds import Bounds, Overseer, instruction
 from blizzard.model.byte_range import without_first_lines
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.model.progress import Done, Progress, Wish
+from blizzard.model.progress import Done, Instruction, Progress
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SparkSettings
 from blizzard.pipeline import TooManyFailures
 from blizzard.plan import units as planning
 from blizzard.worker import unit as worker
 from blizzard.worker.ndjson import decoder, lines
-from blizzard.worker.progress import Caller, Silence, Switchboard
+from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.documents.entry import SourceRecord
 from tests.support.builders import (
@@ -223,7 +223,7 @@ def test_a_unit_that_the_driver_does_not_reach_goes_by_its_own_age(tmp_path: Pat
         put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10)))
     hands = Hands()
     given = work(tmp_path / "in", tmp_path / "table", clock=hands.clock, bounds=Bounds(seconds=15))
-    line = Silence(progress=slow(hands, 1))
+    line = NoProgressChannel(progress=slow(hands, 1))
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), line)
 
     assert [each.path for each in outcome.sources] == ["0.ndjson", "1.ndjson"]
@@ -291,28 +291,28 @@ def test_the_age_counts_from_the_first_word_and_whoever_says_it_goes_on() -> Non
     overseer = Overseer(Bounds(seconds=10), hands.seconds)
     hands.at += 1_000
 
-    assert overseer.answer("p/1", Progress()) is Wish.GO_ON
+    assert overseer.answer("p/1", Progress()) is Instruction.GO_ON
     hands.at += 10
-    assert overseer.answer("p/2", Progress()) is Wish.GO_ON
+    assert overseer.answer("p/2", Progress()) is Instruction.GO_ON
     hands.at += 0.1
-    assert overseer.answer("p/1", Progress()) is Wish.HAND_IN
-    assert wish(Bounds(), age=10**9, failed=10**9) is Wish.GO_ON
-    assert wish(Bounds(seconds=1, failures=2), age=5, failed=2) is Wish.STOP
+    assert overseer.answer("p/1", Progress()) is Instruction.HAND_IN
+    assert instruction(Bounds(), age=10**9, failed=10**9) is Instruction.GO_ON
+    assert instruction(Bounds(seconds=1, failures=2), age=5, failed=2) is Instruction.STOP
 
 
 def test_a_unit_hears_that_it_is_to_hand_in_unless_it_is_run_again() -> None:
     """HOLES W29: a file that kills its worker must not hide behind the end of the batch."""
-    switchboard = Switchboard(
+    server = ProgressServer(
         "127.0.0.1",
         stop_requested=lambda: False,
         heard=lambda *_: None,
-        wish=lambda _unit, _progress: Wish.HAND_IN,
+        instruction=lambda _unit, _progress: Instruction.HAND_IN,
     )
-    with Caller(switchboard.address, "p/1") as line:
+    with ProgressClient(server.address, "p/1") as line:
         assert (line.hand_in, line.stop_soon) == (True, False)
-    with Caller(switchboard.address, "p/1", again=True) as line:
+    with ProgressClient(server.address, "p/1", again=True) as line:
         assert (line.reached, line.hand_in) == (True, False)
-    switchboard.close()
+    server.close()
 
 
 def test_the_units_of_each_pipeline_are_answered_by_their_own_job() -> None:
@@ -320,8 +320,8 @@ def test_the_units_of_each_pipeline_are_answered_by_their_own_job() -> None:
     runner = SparkRunner(SparkSettings())
     runner._overseers["a"] = Overseer(Bounds(failures=1), lambda: 0.0)
 
-    assert runner._wish("a/0", Progress(files_failed=1)) is Wish.STOP
-    assert runner._wish("b/0", Progress(files_failed=1)) is Wish.GO_ON
+    assert runner._instruction("a/0", Progress(files_failed=1)) is Instruction.STOP
+    assert runner._instruction("b/0", Progress(files_failed=1)) is Instruction.GO_ON
 
 
 # By failures
@@ -408,8 +408,11 @@ def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(
     tasks, limit = 4, 3
     hands = Hands()
     overseer = Overseer(Bounds(failures=limit), hands.seconds)
-    switchboard = Switchboard(
-        "127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None, wish=overseer.answer
+    server = ProgressServer(
+        "127.0.0.1",
+        stop_requested=lambda: False,
+        heard=lambda *_: None,
+        instruction=overseer.answer,
     )
     for number in range(tasks):
         for bad in range(10):
@@ -420,13 +423,13 @@ def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(
 
     def run(number: int) -> int:
         mine = unit([file for file in files if file.path.startswith(f"{number}/")], str(number))
-        with Caller(switchboard.address, f"p/{number}") as line:
+        with ProgressClient(server.address, f"p/{number}") as line:
             together.wait()
             return len(run_unit(mine, given, OpenedStores(given), line).sources)
 
     with ThreadPoolExecutor(tasks) as pool:
         failed = sum(pool.map(run, range(tasks)))
-    switchboard.close()
+    server.close()
 
     assert limit <= failed <= limit + tasks - 1
 

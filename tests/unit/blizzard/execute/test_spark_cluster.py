@@ -25,7 +25,7 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.execute.spark.session import await_executors, executors_python, start
 from blizzard.model.progress import Address, Report
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.progress import Switchboard
+from blizzard.worker.progress import ProgressServer
 from lakebed.errors import ConfigInvalid, LakeError
 from tests.support.cluster import ARCHIVE, ROOT
 
@@ -117,7 +117,7 @@ def runner(master: str = "spark://h:7077", **given: Any) -> SparkRunner:
     return SparkRunner(SparkSettings(master=master, **given))
 
 
-def listening(of: SparkRunner, **conf: str) -> Switchboard:
+def listening(of: SparkRunner, **conf: str) -> ProgressServer:
     return of._listening(cast(SparkSession, Conf(**conf)))
 
 
@@ -331,10 +331,10 @@ def test_a_loopback_that_spark_chose_by_itself_is_refused_too() -> None:
 
 def test_tasks_call_the_host_that_executors_know_and_the_driver_listens_where_spark_does() -> None:
     given = {"spark__driver__host": "driver.lan", "spark__driver__bindAddress": "127.0.0.1"}
-    switchboard = listening(runner(), **given)
-    switchboard.close()
+    server = listening(runner(), **given)
+    server.close()
 
-    assert switchboard.address.host == "driver.lan"
+    assert server.address.host == "driver.lan"
 
 
 def test_a_port_that_is_taken_is_told_with_the_key() -> None:
@@ -364,13 +364,13 @@ def test_a_jvm_that_is_gone_before_the_end_is_no_trouble_of_the_run() -> None:
 def test_that_nobody_could_call_is_told_once_and_not_of_a_job_in_which_one_could() -> None:
     told: list[tuple[str, int]] = []
     one = SparkRunner(SparkSettings(), unreached=lambda host, port: told.append((host, port)))
-    switchboard = cast(Switchboard, type("Quiet", (), {"address": Address("h", 7078, b"")}))
+    server = cast(ProgressServer, type("Quiet", (), {"address": Address("h", 7078, b"")}))
 
-    one._notice_silence([], switchboard)
-    one._notice_silence([False, True], switchboard)
+    one._notice_silence([], server)
+    one._notice_silence([False, True], server)
     assert told == []
-    one._notice_silence([False, False], switchboard)
-    one._notice_silence([False], switchboard)
+    one._notice_silence([False, False], server)
+    one._notice_silence([False], server)
     assert told == [("h", 7078)]
 
 

@@ -18,7 +18,6 @@ from blizzard.handoff import dead_letters
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal import journal
 from blizzard.model.files import Location
-from blizzard.model.settings import Compression
 from blizzard.pipeline import TooManyFailures
 from blizzard.worker.unit import OpenedStores
 from lakebed.documents.entry import Stage
@@ -27,6 +26,7 @@ from lakebed.layout import journal_entry
 from lakebed.retry import Backoff
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
+from lakebed.types import Compression
 from tests.support.builders import (
     NOON,
     Bench,
@@ -535,7 +535,7 @@ def test_a_configured_queue_is_reached_as_the_sink_is_if_it_is_of_its_kind(
 ):
     """W17: the sink's credentials go to no store of another kind."""
     sink = at("s3://bucket/table", AWS_SECRET_ACCESS_KEY="hunter2")
-    place = dead_letters.place("events", sink=sink, configured=configured)
+    place = dead_letters.dlq_location("events", sink=sink, configured=configured)
     assert (place.location.uri, place.folder) == (uri, "")
     assert (place.location.options == sink.options) is has_options
 

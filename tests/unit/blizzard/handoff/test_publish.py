@@ -19,9 +19,10 @@ from blizzard.handoff.publish import (
 )
 from blizzard.model.settings import SinkSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, Protocol, encode
+from lakebed.documents.entry import Entry, Protocol, encode
 from lakebed.errors import ObjectMissing, ProtocolConflict, StoreUnavailable
 from lakebed.layout import data_file, outbox, pending_meta, protocol
+from lakebed.types import Handoff
 from tests.support.builders import (
     Bench,
     finished_file,

@@ -4,10 +4,11 @@ import pytest
 
 from blizzard.handoff.switch import Changed, TooEarly, Unchanged, Uncommitted, set_handoff
 from blizzard.journal.protocol import latest_protocol
-from lakebed.documents.entry import Handoff, Protocol, encode
+from lakebed.documents.entry import Protocol, encode
 from lakebed.errors import DocumentUnreadable, ProtocolConflict
 from lakebed.layout import journal_entry, protocol
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.types import Handoff
 from tests.support.builders import tree
 from tests.support.tables import TableDirectory, rows_of
 

@@ -19,8 +19,9 @@ from blizzard.inspect.schema_guess import GuessedField
 from blizzard.model.settings import BlizzardSettings
 from blizzard.worker.ndjson.decoder import Decoder
 from lakebed.errors import ConfigInvalid, StoreUnavailable
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.storage.store import Reader
+from lakebed.types import FieldType
 from tests.support.builders import gz, put
 
 SEED = """\

@@ -10,7 +10,7 @@ from blizzard.journal.protocol import agree_on_protocol, latest_protocol
 from blizzard.journal.state import Before, read_history
 from blizzard.model.files import Name
 from lakebed import layout
-from lakebed.documents.entry import Entry, Handoff, Protocol, Receipt, decode_entry, digest, encode
+from lakebed.documents.entry import Entry, Protocol, Receipt, decode_entry, digest, encode
 from lakebed.errors import (
     DocumentUnreadable,
     JournalConflict,
@@ -21,6 +21,7 @@ from lakebed.errors import (
     StoreUnavailable,
 )
 from lakebed.storage.store import Created, Store
+from lakebed.types import Handoff
 from tests.support.builders import (
     Hands,
     entries,

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
-from blizzard.journal.lease import BEAT_SECS, LOOKS, Claim, refuse_while_written, renewed
+from blizzard.journal.lease import BEAT_SECS, LOOKS, Lease, refuse_while_written, renewed
 from blizzard.journal.lease_record import (
+    LeaseRecord,
     Life,
     Machine,
     Standing,
-    Writer,
     is_gone,
     life_of,
-    read_writer,
+    read_lease,
     standing,
     this_machine,
 )
@@ -28,7 +28,7 @@ from lakebed.storage.store import AlreadyThere, Created, Store
 from lakebed.telemetry.events import Event
 from tests.support.builders import Hands, no_options
 from tests.support.stores import local
-from tests.support.writers import Waits, claim, machine
+from tests.support.writers import Waits, lease, machine
 
 NOTE = "_blizzard/default/writer.json"
 
@@ -38,15 +38,15 @@ def store(tmp_path: Path) -> Store:
     return local(tmp_path)
 
 
-def note(store: Store) -> Writer:
-    found = read_writer(store, "default")
+def note(store: Store) -> LeaseRecord:
+    found = read_lease(store, "default")
     assert found is not None
     return found
 
 
 def test_the_note_says_who_writes_where_since_when(store: Store) -> None:
     """It is a plain JSON document below the pipeline's folder."""
-    assert claim("run-1", on=machine("db7")).take(store)
+    assert lease("run-1", on=machine("db7")).take(store)
 
     body = store.get(NOTE)
     assert body is not None
@@ -66,11 +66,11 @@ def test_the_note_says_who_writes_where_since_when(store: Store) -> None:
 
 def test_a_second_writer_is_told_who_the_first_is_and_leaves_its_note_alone(store: Store) -> None:
     """It watches for a beat; the other beats; it stops (HOLES D07)."""
-    first = claim("run-1", on=machine("db7"))
+    first = lease("run-1", on=machine("db7"))
     first.take(store)
     waits = Waits(meanwhile=first.beat)
     with pytest.raises(JournalConflict) as told:
-        claim("run-2", on=machine("db8"), wait=waits).take(store)
+        lease("run-2", on=machine("db8"), wait=waits).take(store)
 
     for fact in ("run-1", "db7", str(os.getpid()), "2024-01-01T12:00:00", NOTE):
         assert fact in str(told.value)
@@ -81,9 +81,9 @@ def test_a_second_writer_is_told_who_the_first_is_and_leaves_its_note_alone(stor
 
 def test_a_writer_whose_process_is_gone_from_this_machine_is_not_waited_for(store: Store) -> None:
     """A restart after a crash is at once."""
-    claim("run-1").take(store)
+    lease("run-1").take(store)
     waits = Waits()
-    second = claim("run-2", on=machine(alive=False), wait=waits, emit=waits.events.append)
+    second = lease("run-2", on=machine(alive=False), wait=waits, emit=waits.events.append)
 
     assert second.take(store)
     assert waits.seconds == []
@@ -103,9 +103,9 @@ def test_a_silent_writer_of_which_nothing_is_known_is_watched_for_three_beats(
     store: Store, there
 ) -> None:
     """Beats are compared by change: the clocks of two machines are never compared."""
-    claim("run-1").take(store)
+    lease("run-1").take(store)
     waits = Waits()
-    assert claim("run-2", on=there, wait=waits, emit=waits.events.append).take(store)
+    assert lease("run-2", on=there, wait=waits, emit=waits.events.append).take(store)
 
     assert sum(waits.seconds) >= 3 * BEAT_SECS
     assert note(store).run == "run-2"
@@ -114,22 +114,22 @@ def test_a_silent_writer_of_which_nothing_is_known_is_watched_for_three_beats(
 
 
 def test_a_writer_that_ended_is_not_waited_for(store: Store) -> None:
-    first = claim("run-1")
+    first = lease("run-1")
     first.take(store)
     first.give_back(keep=True)
     waits = Waits()
 
     assert note(store).ended
-    assert claim("run-2", on=machine("elsewhere"), wait=waits).take(store)
+    assert lease("run-2", on=machine("elsewhere"), wait=waits).take(store)
     assert waits.seconds == []
     assert note(store).turn == 2
 
 
 def test_a_writer_that_ends_while_it_is_watched_makes_room(store: Store) -> None:
-    first = claim("run-1")
+    first = lease("run-1")
     first.take(store)
     waits = Waits(meanwhile=lambda: first.give_back(keep=True), events=[])
-    second = claim("run-2", wait=waits, emit=waits.events.append)
+    second = lease("run-2", wait=waits, emit=waits.events.append)
 
     assert second.take(store)
     assert len(waits.seconds) == 1
@@ -137,11 +137,11 @@ def test_a_writer_that_ends_while_it_is_watched_makes_room(store: Store) -> None
 
 
 def test_a_stop_ends_the_watch_at_once_and_nothing_is_written(store: Store) -> None:
-    claim("run-1").take(store)
+    lease("run-1").take(store)
     before = store.get(NOTE)
     waits = Waits(stop_after=2)
 
-    assert not claim("run-2", wait=waits).take(store)
+    assert not lease("run-2", wait=waits).take(store)
     assert len(waits.seconds) == 2
     assert store.get(NOTE) == before
 
@@ -150,9 +150,9 @@ def test_the_one_that_was_taken_over_from_stops_and_leaves_the_note_of_the_other
     store: Store,
 ) -> None:
     """It wakes, sees the other's note, and neither beats nor marks it ended (HOLES D07)."""
-    first = claim("run-1", on=machine("db7"))
+    first = lease("run-1", on=machine("db7"))
     first.take(store)
-    claim("run-2", on=machine("db8", alive=False)).take(store)
+    lease("run-2", on=machine("db8", alive=False)).take(store)
     first.beat()
     with pytest.raises(JournalConflict, match=r"taken over.*run-2 on db8"):
         first.check()
@@ -162,9 +162,9 @@ def test_the_one_that_was_taken_over_from_stops_and_leaves_the_note_of_the_other
 
 
 def test_the_one_that_was_taken_over_from_stops_although_the_other_has_ended(store: Store) -> None:
-    first = claim("run-1")
+    first = lease("run-1")
     first.take(store)
-    second = claim("run-2")
+    second = lease("run-2")
     second.take(store)
     second.give_back(keep=True)
     with pytest.raises(JournalConflict):
@@ -173,10 +173,10 @@ def test_the_one_that_was_taken_over_from_stops_although_the_other_has_ended(sto
 
 def test_a_late_write_of_the_one_that_was_taken_over_from_is_mended(store: Store) -> None:
     """Asleep between its look and its write, it overwrites the note; the winner goes on."""
-    claim("run-1").take(store)
+    lease("run-1").take(store)
     late = store.get(NOTE)
     assert late is not None
-    second = claim("run-2")
+    second = lease("run-2")
     second.take(store)
     store.replace(NOTE, late)
     second.beat()
@@ -185,8 +185,8 @@ def test_a_late_write_of_the_one_that_was_taken_over_from_is_mended(store: Store
     assert (note(store).run, note(store).turn) == ("run-2", 2)
 
 
-def writer(**given: object) -> Writer:
-    usual = Writer(
+def writer(**given: object) -> LeaseRecord:
+    usual = LeaseRecord(
         run="mine", turn=3, host="h", process=1, machine="m", born="b", since="s", every=10.0
     )
     return replace(usual, **given)  # type: ignore[arg-type]
@@ -204,7 +204,7 @@ def writer(**given: object) -> Writer:
         (writer(run="other", turn=4, ended=True), Standing.LOST),
     ],
 )
-def test_what_a_stored_note_means(found: Writer | None, expected: Standing) -> None:
+def test_what_a_stored_note_means(found: LeaseRecord | None, expected: Standing) -> None:
     assert standing(writer(), found) is expected
 
 
@@ -212,7 +212,7 @@ def test_two_that_begin_in_the_same_moment_leave_it_to_the_journal_and_one_survi
     store: Store,
 ) -> None:
     """Neither takes the other's note for a defeat; the loser of the entry gives its note back."""
-    first, second = claim("run-1"), claim("run-2")
+    first, second = lease("run-1"), lease("run-2")
     first.take(store)
     mine = note(store)
     second.take(store)
@@ -231,7 +231,7 @@ def test_two_that_begin_in_the_same_moment_leave_it_to_the_journal_and_one_survi
 class AnotherBegins(Store):
     """Right before the first create-only write of a note, somebody else makes one."""
 
-    other: Claim | None = None
+    other: Lease | None = None
 
     def create(self, path: str, body: bytes) -> Created | AlreadyThere:
         if self.other is not None:
@@ -242,9 +242,9 @@ class AnotherBegins(Store):
 
 def test_of_two_that_begin_where_there_was_no_note_one_is_told(tmp_path: Path) -> None:
     store = AnotherBegins(str(tmp_path), no_options(), make_folder=True)
-    first = store.other = claim("run-1")
+    first = store.other = lease("run-1")
     with pytest.raises(JournalConflict):
-        claim("run-2", wait=Waits(meanwhile=first.beat)).take(store)
+        lease("run-2", wait=Waits(meanwhile=first.beat)).take(store)
     assert note(store).run == "run-1"
 
 
@@ -263,7 +263,7 @@ def test_a_note_that_cannot_be_reached_stops_nobody_and_is_told(tmp_path: Path) 
     """The journal decides anyway, so a beat that fails costs nothing but a line in the log."""
     store = NotNow(str(tmp_path), no_options(), make_folder=True)
     events: list[Event] = []
-    first = claim("run-1", emit=events.append)
+    first = lease("run-1", emit=events.append)
     first.take(store)
     store.away = True
     first.beat()
@@ -279,13 +279,13 @@ def test_a_note_that_cannot_be_read_stops_the_start_and_names_the_way_out(store:
     """Unknown is never taken for nobody."""
     store.replace(NOTE, b"{")
     with pytest.raises(DocumentUnreadable, match="delete it once you are sure") as stopped:
-        claim().take(store)
+        lease().take(store)
     assert NOTE in str(stopped.value)
 
 
 def test_the_note_of_a_run_that_never_opened_its_journal_is_taken_away(store: Store) -> None:
     """A pipeline that was refused at its start leaves no trace of its name in the table."""
-    refused = claim()
+    refused = lease()
     refused.take(store)
     refused.give_back(keep=False)
     assert store.get(NOTE) is None
@@ -294,12 +294,12 @@ def test_the_note_of_a_run_that_never_opened_its_journal_is_taken_away(store: St
 def test_a_claim_beats_while_the_block_runs_and_says_it_ended_after_an_error(store: Store) -> None:
     beaten = threading.Event()
 
-    class Beating(Claim):
+    class Beating(Lease):
         def beat(self) -> None:
             super().beat()
             beaten.set()
 
-    claim = Beating(
+    lease = Beating(
         "default",
         "run-1",
         machine=machine(),
@@ -308,10 +308,10 @@ def test_a_claim_beats_while_the_block_runs_and_says_it_ended_after_an_error(sto
         wait=lambda _seconds: False,
         every=0.001,
     )
-    claim.take(store)
+    lease.take(store)
 
     def run() -> None:
-        with renewed(claim, keep=lambda: True):
+        with renewed(lease, keep=lambda: True):
             assert beaten.wait(60)
             raise KeyError
 
@@ -319,7 +319,7 @@ def test_a_claim_beats_while_the_block_runs_and_says_it_ended_after_an_error(sto
         run()
     assert note(store).ended
     ended = store.get(NOTE)
-    claim.beat()
+    lease.beat()
     assert store.get(NOTE) == ended
 
 
@@ -343,16 +343,16 @@ def test_this_machine_tells_its_living_processes_from_those_that_are_gone() -> N
     assert not is_gone(replace(alive, machine=None), here)
 
 
-def refuse(store: Store, on: Machine, waits: Waits) -> list[Writer]:
+def refuse(store: Store, on: Machine, waits: Waits) -> list[LeaseRecord]:
     """Ask whether something may be done to the pipeline; give the runs that were watched."""
-    watched: list[Writer] = []
+    watched: list[LeaseRecord] = []
     refuse_while_written(store, "default", machine=on, wait=waits, watching=watched.append)
     return watched
 
 
 def test_nothing_is_done_to_a_pipeline_whose_writer_lives_on_this_machine(store: Store) -> None:
     """It is known at once, beat or no beat (HOLES D07)."""
-    claim("run-1").take(store)
+    lease("run-1").take(store)
     waits = Waits()
     assert life_of(note(store), machine()) is Life.ALIVE
     with pytest.raises(JournalConflict, match=r"run-1 on here.*stop it first"):
@@ -362,7 +362,7 @@ def test_nothing_is_done_to_a_pipeline_whose_writer_lives_on_this_machine(store:
 
 def test_nothing_is_done_to_a_pipeline_whose_writer_beats_elsewhere(store: Store) -> None:
     """Its note is watched, and whoever waits is told whose (HOLES D07)."""
-    first = claim("run-1", on=machine("db7"))
+    first = lease("run-1", on=machine("db7"))
     first.take(store)
     assert life_of(note(store), machine("db8")) is Life.UNKNOWN
     with pytest.raises(JournalConflict, match="run-1 on db7"):
@@ -378,7 +378,7 @@ def test_nothing_is_done_to_a_pipeline_whose_writer_beats_elsewhere(store: Store
 def test_a_writer_that_ended_or_is_gone_keeps_nobody_from_anything(store: Store) -> None:
     waits = Waits()
     assert refuse(store, machine(), waits) == []
-    first = claim("run-1")
+    first = lease("run-1")
     first.take(store)
     assert life_of(note(store), machine(alive=False)) is Life.GONE
     assert refuse(store, machine(alive=False), waits) == []

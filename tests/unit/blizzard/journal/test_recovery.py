@@ -16,12 +16,12 @@ from blizzard.journal import compaction, ingested, snapshot
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import Before, History, read_history
 from blizzard.model.files import Name
-from blizzard.model.settings import OnChange
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Handoff, Receipt, decode_entry, digest, encode
+from lakebed.documents.entry import Entry, Receipt, decode_entry, digest, encode
 from lakebed.errors import DocumentUnreadable, JournalLost, StoreUnavailable
 from lakebed.storage.store import Store
+from lakebed.types import Handoff, OnChange
 from tests.support.bucket import Bucket
 from tests.support.builders import (
     Bench,
@@ -49,7 +49,7 @@ def often(monkeypatch):
 
 
 def opened(store: Store, *, run: str = "run-1", **given: Any) -> Journal:
-    spill = compaction.Keeper(store=store, pipeline="default", clock=Clock()).spill
+    spill = compaction.SnapshotWriter(store=store, pipeline="default", clock=Clock()).spill
     history = read_history(store, "default", spill=spill)
     who = identity(run=run, **given)
     journal = Journal(store, who, history, Hands().clock, lambda _secs: None)
@@ -65,7 +65,7 @@ def grow(journal: Journal, batches: int, *, files: int = 3) -> None:
         bad = record(f"bad-{number:06d}.ndjson", failure=failure(retryable=True))
         journal.append((*done, bad) if number % 7 == 0 else tuple(done), (finished_file(),))
         if journal.snapshot_is_due:
-            journal.keep_snapshot()
+            journal.write_snapshot()
 
 
 def state(history: History, store: Store) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def test_names_that_move_to_a_segment_while_they_are_asked_for_stay_known(often)
     grow(journal, 4)
     asks = journal.lookup()
     assert asks("default:000001-0.ndjson").finished is not None
-    journal.keep_snapshot()
+    journal.write_snapshot()
     assert asks("default:000001-0.ndjson").finished is not None
     grow(journal, 30)
     for number in range(1, 35):
@@ -476,13 +476,13 @@ def test_names_move_only_while_no_look_ahead_can_ask_for_them(bench, often, monk
     ingest(bench, 11)
     held: list[bool] = []
     pipeline = bench.again(run_id="run-2").pipeline()
-    real = Journal.keep_snapshot
+    real = Journal.write_snapshot
 
     def keep(journal: Journal) -> None:
-        held.append(pipeline._outlook.journal_lock.locked())
+        held.append(pipeline._schedule.journal_lock.locked())
         real(journal)
 
-    monkeypatch.setattr(Journal, "keep_snapshot", keep)
+    monkeypatch.setattr(Journal, "write_snapshot", keep)
     monkeypatch.setattr(Journal, "snapshot_is_due", True)
     pipeline.step()
     assert held == [True]

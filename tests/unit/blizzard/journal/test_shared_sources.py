@@ -29,7 +29,7 @@ from tests.support.builders import (
     source_settings,
 )
 from tests.support.stores import local
-from tests.support.writers import claim, machine
+from tests.support.writers import lease, machine
 
 
 def settings(tmp_path: Path, name: str, *uris: str):
@@ -156,7 +156,7 @@ class Actor(threading.Thread):
         self.pipeline = name
         self.go, self.arrived = threading.Semaphore(0), threading.Semaphore(0)
         self.outcome: str = ""
-        self.claim = claim(f"run-{name}", pipeline=name, on=machine("db7"))
+        self.lease = lease(f"run-{name}", pipeline=name, on=machine("db7"))
         gate = self.gate
 
         class Waits(Store):
@@ -170,10 +170,10 @@ class Actor(threading.Thread):
                 return super().create(path, body)
 
         store = Waits(str(root), no_options(), make_folder=True)
-        self.claim.take(store)
+        self.lease.take(store)
         self.who = identity(pipeline=name, source_uris=uris)
         self.journal = Journal(
-            store, self.who, read_history(store, name), hands.clock, guard=self.claim.check
+            store, self.who, read_history(store, name), hands.clock, guard=self.lease.check
         )
 
     def gate(self) -> None:
@@ -235,7 +235,7 @@ def test_of_two_that_begin_to_read_a_folder_at_once_one_gives_way(tmp_path, ahea
             known = read_history(local(root), name)
             assert "default" not in known.source_uris, "nothing is left of its wish"
             assert set(known.source_names) <= {"/before"}
-            actors[name].claim.give_back(keep=False)
+            actors[name].lease.give_back(keep=False)
         for name, outcome in found.items():
             if outcome != "goes on":
                 found[name] = opened(partial(journal_of, local(root), actors[name].who))

@@ -14,7 +14,7 @@ from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, tree
 from tests.support.runner import InProcessRunner
 from tests.support.stores import local
-from tests.support.writers import Waits, claim, machine
+from tests.support.writers import Waits, lease, machine
 
 
 @dataclass
@@ -48,7 +48,7 @@ def first(tmp_path: Path) -> Bench:
     return Bench(
         pipeline_settings(tmp_path / "in", tmp_path / "table"),
         publisher=Remembers(),
-        claim=claim("run-1", on=machine("db7")),
+        lease=lease("run-1", on=machine("db7")),
     )
 
 
@@ -56,7 +56,7 @@ def second_of(first: Bench, **given: object) -> Bench:
     """Give another blizzard on the same pipeline, which finds the first one gone."""
     return first.again(
         run_id="run-2",
-        claim=claim("run-2", on=machine("db7", alive=False)),
+        lease=lease("run-2", on=machine("db7", alive=False)),
         publisher=Remembers(),
         runner=InProcessRunner(),
         **given,
@@ -72,10 +72,10 @@ def test_the_second_is_told_and_has_written_nothing(first: Bench) -> None:
     running = first.pipeline()
     assert running.step()
     put(Path(first.settings.sources[0].uri), "b.ndjson", ndjson(rows(3)))
-    assert first.claim is not None
+    assert first.lease is not None
     second = first.again(
         run_id="run-2",
-        claim=claim("run-2", on=machine("db8"), wait=Waits(meanwhile=first.claim.beat)),
+        lease=lease("run-2", on=machine("db8"), wait=Waits(meanwhile=first.lease.beat)),
     )
     before = set(tree(first.table))
     with pytest.raises(JournalConflict, match="is alive: run run-1 on db7"):
@@ -88,7 +88,7 @@ def test_the_second_is_told_and_has_written_nothing(first: Bench) -> None:
 
 def test_a_stop_while_the_second_watches_ends_it_with_nothing_done(first: Bench) -> None:
     first.pipeline().step()
-    second = first.again(run_id="run-2", claim=claim("run-2", wait=Waits(stop_after=1)))
+    second = first.again(run_id="run-2", lease=lease("run-2", wait=Waits(stop_after=1)))
 
     assert not second.pipeline().step()
     assert runs(first) == ["run-1", "run-1"]
@@ -167,5 +167,5 @@ def test_a_configuration_that_is_refused_leaves_no_note(first: Bench, tmp_path: 
     store.replace("_blizzard/protocol/2.json", b'{"format":1,"handoff":"staging"}\n')
     other = pipeline_settings(tmp_path / "in", tmp_path / "table", name="other")
     with pytest.raises(ProtocolConflict):
-        Bench(other, claim=claim(pipeline="other")).pipeline().step()
+        Bench(other, lease=lease(pipeline="other")).pipeline().step()
     assert not (first.table / "_blizzard/other").exists()

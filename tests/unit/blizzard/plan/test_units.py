@@ -2,7 +2,6 @@
 
 import pytest
 
-from blizzard.model.codec import Codec
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.units import (
@@ -14,6 +13,7 @@ from blizzard.plan.units import (
     units_per_core,
     weight,
 )
+from lakebed.types import Codec
 from tests.support.builders import source_file
 
 FILE_SIZE = RollingPolicy().file_size

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import pytest
 import zstandard
 
-from blizzard.model.codec import Codec, codec_in, codec_of
+from blizzard.model.codec import codec_in, codec_of
 from blizzard.worker.compression import (
     MAX_WINDOW_BYTES,
     PIECE_BYTES,
@@ -17,6 +17,7 @@ from blizzard.worker.compression import (
     decompress,
     recognised,
 )
+from lakebed.types import Codec
 
 TEXT = b"".join(
     b'{"id":%d,"name":"penguin %d"}\n' % (number, number % 97) for number in range(20_000)

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.parquet import RollingWriter
 from lakebed.clock import Clock
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 
 def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> None:

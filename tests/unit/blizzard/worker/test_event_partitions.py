@@ -20,8 +20,9 @@ from blizzard.worker.unit import OpenedStores, run_unit
 from lakebed.documents.entry import Stage
 from lakebed.errors import StoreDenied
 from lakebed.partition import Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
 from lakebed.telemetry.measures import Count
+from lakebed.types import FieldType
 from tests.support import builders
 from tests.support.builders import Bench, listed, ndjson, pipeline_settings, put, unit
 from tests.support.stores import RefusesUploads
@@ -233,7 +234,8 @@ from blizzard.model.settings import RollingPolicy
 from blizzard.worker.unit import OpenedStores, run_unit
 from blizzard.worker.parquet import RollingWriter
 from lakebed.partition import Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 from lakebed.storage.store import ObjectFacts, Store
 from tests.support.builders import NOON, listed, ndjson, put, unit, work
 

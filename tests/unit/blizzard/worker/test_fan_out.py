@@ -12,10 +12,11 @@ from blizzard.model.event_time import row_partitions
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker import fan_out
-from blizzard.worker.fan_out import SpreadWriter
+from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.parquet import RollingWriter, batch_cost
 from lakebed.partition import Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 from tests.support.builders import Hands
 from tests.unit.blizzard.worker.test_parquet import open_files
 
@@ -32,7 +33,7 @@ COST = batch_cost(FILE)
 
 def writer(
     folder: Path, policy: RollingPolicy | None = None, hands: Hands | None = None
-) -> SpreadWriter:
+) -> PartitionedWriter:
     by = row_partitions(Template.parse("tenant=%s/region=%s"), DECLARED, "ts")
     assert by is not None
     clock = (hands or Hands()).clock
@@ -49,7 +50,7 @@ def writer(
             repeating=repeating,
         )
 
-    return SpreadWriter(
+    return PartitionedWriter(
         by=by,
         from_path={"tenant": "t"},
         schema=FILE,

@@ -9,11 +9,11 @@ import pytest
 
 from blizzard.inspect.explain import explain
 from blizzard.model.files import Location
-from blizzard.model.settings import Compression
 from blizzard.plan import units
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import Reader
+from lakebed.types import Compression
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 
 TEXT = ndjson(rows(2000))

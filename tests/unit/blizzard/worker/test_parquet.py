@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.model.files import ClosedFile
-from blizzard.model.settings import Codec, RollingPolicy
+from blizzard.model.settings import RollingPolicy
 from blizzard.worker.parquet import RollingWriter
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics
+from lakebed.types import ParquetCodec
 from tests.support.builders import ID_AND_NAME
 
 SCHEMA = ID_AND_NAME.arrow()
@@ -42,7 +43,7 @@ def write_all(
     return closed + list(target.close())
 
 
-@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("codec", ParquetCodec)
 @pytest.mark.parametrize("size", [100_000, 400_000])
 def test_files_are_near_the_target_for_every_codec(tmp_path, codec, size):
     policy = RollingPolicy(file_size=size, row_group_size=size // 4, codec=codec)
@@ -53,7 +54,7 @@ def test_files_are_near_the_target_for_every_codec(tmp_path, codec, size):
     assert sum(file.rows for file in closed) == 40_000
 
 
-@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("codec", ParquetCodec)
 def test_the_footer_says_the_codec_that_was_asked_for(tmp_path, codec):
     (closed,) = write_all(writer(tmp_path, RollingPolicy(codec=codec)), [batch(5000)])
     metadata = pq.read_metadata(closed.path)

@@ -9,7 +9,8 @@ import pytest
 from blizzard.model.event_time import RowPartitions, row_partitions
 from blizzard.worker.partitioner import NoPartition, Values, grouped, require_partitions
 from lakebed.partition import NULL_FOLDER, Template
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 DECLARED = Schema(
     (

@@ -11,7 +11,7 @@ import pytest
 
 from blizzard.model.progress import Address, Progress, Report
 from blizzard.worker import progress as line_module
-from blizzard.worker.progress import Caller, Switchboard
+from blizzard.worker.progress import ProgressClient, ProgressServer
 from tests.support.ports import reserved_port
 
 
@@ -30,24 +30,24 @@ def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
         heard[report.unit] = report.progress
         told.set()
 
-    switchboard = Switchboard("127.0.0.1", stop_requested=stop.is_set, heard=hear)
-    with Caller(switchboard.address, "p/1") as line:
+    server = ProgressServer("127.0.0.1", stop_requested=stop.is_set, heard=hear)
+    with ProgressClient(server.address, "p/1") as client:
         assert told.wait(60)
-        assert not line.stop_soon
-        line.progress.records = 7
+        assert not client.stop_soon
+        client.progress.records = 7
         stop.set()
-    switchboard.close()
+    server.close()
 
     assert heard["p/1"].records == 7, "the last word comes when the unit ends"
-    assert line.stop_soon
+    assert client.stop_soon
 
 
 def test_a_stop_is_known_before_a_unit_begins() -> None:
-    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
-    with Caller(switchboard.address, "p/1") as line:
-        assert line.stop_soon
-        assert line.reached
-    switchboard.close()
+    server = ProgressServer("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+    with ProgressClient(server.address, "p/1") as client:
+        assert client.stop_soon
+        assert client.reached
+    server.close()
 
 
 def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
@@ -63,10 +63,10 @@ def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
         answer(connection, token)
 
     monkeypatch.setattr(line_module, "answer_challenge", spy)
-    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None)
-    with Caller(switchboard.address, "p/1") as line:
-        assert line.reached
-    switchboard.close()
+    server = ProgressServer("127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None)
+    with ProgressClient(server.address, "p/1") as client:
+        assert client.reached
+    server.close()
 
     assert at_once == [1, 1], "at both ends"
 
@@ -74,35 +74,35 @@ def test_no_word_waits_for_the_acknowledgement_of_the_one_before(
 @pytest.mark.parametrize("token", [b"wrong", b""])
 def test_a_caller_without_the_word_is_not_let_in_and_harms_nobody(token: bytes) -> None:
     heard: list[str] = []
-    switchboard = Switchboard(
+    server = ProgressServer(
         "127.0.0.1", stop_requested=lambda: True, heard=lambda report: heard.append(report.unit)
     )
-    stranger = Address(switchboard.address.host, switchboard.address.port, token)
-    with Caller(stranger, "stranger") as line:
-        assert not line.stop_soon
-    with Caller(switchboard.address, "friend") as line:
-        assert line.stop_soon
-    switchboard.close()
+    stranger = Address(server.address.host, server.address.port, token)
+    with ProgressClient(stranger, "stranger") as client:
+        assert not client.stop_soon
+    with ProgressClient(server.address, "friend") as client:
+        assert client.stop_soon
+    server.close()
 
     assert set(heard) == {"friend"}
 
 
 def test_a_caller_that_says_nothing_keeps_nobody_out() -> None:
     """A port scanner, say. It must not hold up the end of the driver either."""
-    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
-    with socket.create_connection((switchboard.address.host, switchboard.address.port)):
-        with Caller(switchboard.address, "friend") as line:
-            assert line.stop_soon
-        assert _ends(switchboard.close)
+    server = ProgressServer("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+    with socket.create_connection((server.address.host, server.address.port)):
+        with ProgressClient(server.address, "friend") as client:
+            assert client.stop_soon
+        assert _ends(server.close)
 
 
 def test_the_end_does_not_wait_for_a_listener_that_has_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One that is awake just then sees the end by itself, and the last call finds nobody."""
-    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
-    door = (switchboard.address.host, switchboard.address.port)
-    listener = next(each for each in threading.enumerate() if each.name == "switchboard")
+    server = ProgressServer("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+    door = (server.address.host, server.address.port)
+    listener = next(each for each in threading.enumerate() if each.name == "progress-server")
 
     def call_late(address: tuple[str, int], authkey: bytes | None = None) -> Connection:
         socket.create_connection(door).close()
@@ -111,14 +111,14 @@ def test_the_end_does_not_wait_for_a_listener_that_has_gone(
 
     monkeypatch.setattr(line_module, "Client", call_late)
 
-    assert _ends(switchboard.close)
+    assert _ends(server.close)
 
 
 def test_the_end_comes_also_where_no_last_call_can_be_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A process that has no file handle left can call nobody, not even itself."""
-    switchboard = Switchboard("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
+    server = ProgressServer("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
 
     def no_handle(*_given: object) -> Connection:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -126,9 +126,9 @@ def test_the_end_comes_also_where_no_last_call_can_be_made(
     monkeypatch.setattr(line_module, "Client", no_handle)
     monkeypatch.setattr(line_module, "PATIENCE_SECS", 0.1)
 
-    assert _ends(switchboard.close)
-    with socket.create_connection((switchboard.address.host, switchboard.address.port)):
-        switchboard._thread.join(60)  # not the product's: it would end with its process
+    assert _ends(server.close)
+    with socket.create_connection((server.address.host, server.address.port)):
+        server._thread.join(60)  # not the product's: it would end with its process
 
 
 def _ends(work: Callable[[], None]) -> bool:
@@ -139,32 +139,35 @@ def _ends(work: Callable[[], None]) -> bool:
 
 
 def test_a_driver_that_is_gone_is_no_trouble_of_the_task() -> None:
-    with reserved_port() as port, Caller(Address("127.0.0.1", port, b"word"), "p/1") as line:
-        line.progress.records = 1
+    with (
+        reserved_port() as port,
+        ProgressClient(Address("127.0.0.1", port, b"word"), "p/1") as client,
+    ):
+        client.progress.records = 1
 
-    assert not line.stop_soon
-    assert not line.reached
+    assert not client.stop_soon
+    assert not client.reached
 
 
 def test_the_driver_is_called_at_its_host_and_listens_where_it_is_told() -> None:
     """The two differ in a container, and behind a name that only others know."""
-    switchboard = Switchboard(
+    server = ProgressServer(
         "localhost", bind="127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None
     )
-    assert switchboard.address.host == "localhost"
-    with Caller(switchboard.address, "p/1") as line:
-        assert line.stop_soon
-    switchboard.close()
+    assert server.address.host == "localhost"
+    with ProgressClient(server.address, "p/1") as client:
+        assert client.stop_soon
+    server.close()
 
 
 def test_the_driver_listens_at_the_port_that_it_is_told() -> None:
     with reserved_port() as port:
-        switchboard = Switchboard(
+        server = ProgressServer(
             "127.0.0.1", port=port, stop_requested=lambda: True, heard=lambda *_: None
         )
-        with Caller(Address("127.0.0.1", port, switchboard.address.token), "p/1") as line:
-            assert line.stop_soon
-        switchboard.close()
+        with ProgressClient(Address("127.0.0.1", port, server.address.token), "p/1") as client:
+            assert client.stop_soon
+        server.close()
 
 
 def test_the_word_is_not_shown() -> None:

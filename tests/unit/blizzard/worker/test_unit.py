@@ -15,7 +15,6 @@ import zstandard
 
 from blizzard.execute.merge import settle
 from blizzard.model.byte_range import cut
-from blizzard.model.codec import Codec
 from blizzard.model.files import Limits, SourceFile, UnitOutcome, Work
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker import unit as worker
@@ -27,6 +26,7 @@ from blizzard.worker.unit import OpenedStores, failure_of, run_unit
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.store import Reader, Store
+from lakebed.types import Codec
 from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows, unit
 from tests.support.stores import RefusesUploads

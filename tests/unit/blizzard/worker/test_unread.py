@@ -17,7 +17,7 @@ from blizzard.cli.journal import _outcome
 from blizzard.inspect.explain import explain
 from blizzard.inspect.status import Books, pipeline_status
 from blizzard.journal import snapshot
-from blizzard.journal.compaction import Keeper
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
 from blizzard.maintain.old_journal import inherited
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
@@ -336,7 +336,7 @@ def test_an_older_program_does_not_take_the_lines_for_the_first_ones(tmp_path: P
 
     store = Store(str(bench.table), no_options())
     history = read_history(store, "default")
-    Keeper(store=store, pipeline="default", clock=Hands().clock).keep(history)
+    SnapshotWriter(store=store, pipeline="default", clock=Hands().clock).write(history)
     kept = snapshot.read_latest(store, "default")
     assert kept is not None
     assert kept.format == 2
@@ -349,7 +349,7 @@ def test_a_snapshot_of_an_older_program_is_as_good_as_before(tmp_path: Path) -> 
     """HOLES L32: a field that it does not have is no damage."""
     bench, _found = journaled(tmp_path, all_at(NEVER))
     store = Store(str(bench.table), no_options())
-    Keeper(store=store, pipeline="default", clock=Hands().clock).keep(
+    SnapshotWriter(store=store, pipeline="default", clock=Hands().clock).write(
         read_history(store, "default")
     )
     (path,) = (bench.table / "_blizzard/default/journal").glob("*.snapshot.json")

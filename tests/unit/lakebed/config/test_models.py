@@ -1,6 +1,7 @@
 """What a value may be: every key, its bounds, its secrets."""
 
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,18 +12,26 @@ from hypothesis import strategies as st
 
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
-    DeclaredField,
     Document,
     Section,
-    Sink,
     location,
     same_place,
     template_keys,
 )
-from lakebed.documents.entry import Handoff
 from lakebed.errors import ConfigInvalid
 from lakebed.partition import Template
-from lakebed.schema import FieldType
+from lakebed.types import (
+    Codec,
+    Commit,
+    Compression,
+    DiscoverBy,
+    Evolution,
+    Handoff,
+    OnBadRecord,
+    OnChange,
+    ParquetCodec,
+    UnknownFields,
+)
 
 ZERO_MEANS_SOMETHING = {
     "source.min_age_secs",
@@ -289,9 +298,31 @@ def test_templates_are_read_as_the_partition_rules_read_them(text: str) -> None:
         assert template_keys(text) == expected
 
 
-def test_the_choices_are_those_of_the_rest_of_the_program() -> None:
-    assert set(get_args(DeclaredField.model_fields["type"].annotation)) == set(FieldType)
-    assert set(get_args(Sink.model_fields["handoff"].annotation)) == set(Handoff)
+@pytest.mark.parametrize(
+    ("key", "choices"),
+    [
+        ("source.compression", Compression),
+        ("source.on_change", OnChange),
+        ("sink.compression", ParquetCodec),
+        ("sink.handoff", Handoff),
+        ("sink.commit", Commit),
+        ("schema.unknown_fields", UnknownFields),
+        ("error_handling.on_bad_record", OnBadRecord),
+        ("tables.events.schema_evolution", Evolution),
+        ("tables.events.discovery", DiscoverBy),
+    ],
+)
+def test_a_wrong_value_is_answered_with_the_choices(
+    tmp_path: Path, key: str, choices: type[StrEnum]
+) -> None:
+    (fault,) = faults(tmp_path, with_value(key, "wrong"))
+
+    *first, last = choices
+    assert f"{key}: must be {', '.join(first)} or {last}; is wrong" in fault
+
+
+def test_every_compression_but_auto_is_a_codec() -> None:
+    assert [*Compression] == ["auto", *Codec]
 
 
 @pytest.mark.parametrize(

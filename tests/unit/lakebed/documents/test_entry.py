@@ -8,7 +8,6 @@ import pytest
 
 from lakebed.documents.entry import (
     Entry,
-    Handoff,
     Lineage,
     Protocol,
     Receipt,
@@ -20,6 +19,7 @@ from lakebed.documents.entry import (
     encode,
 )
 from lakebed.errors import DocumentUnreadable
+from lakebed.types import Handoff
 from tests.support.builders import ID_AND_NAME, failure, finished_file, record
 
 PATH = "_blizzard/default/journal/00000000000000000001.json"

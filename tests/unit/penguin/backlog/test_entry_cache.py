@@ -2,8 +2,9 @@
 
 import pytest
 
-from lakebed.documents.entry import Entry, Handoff, decode_entry, digest, encode
+from lakebed.documents.entry import Entry, decode_entry, digest, encode
 from lakebed.errors import DocumentUnreadable
+from lakebed.types import Handoff
 from penguin.backlog import entry_cache
 from penguin.backlog.entry_cache import EntryCache
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakebed.documents.entry import Handoff, Receipt, digest, digest_number, encode
+from lakebed.documents.entry import Receipt, digest, digest_number, encode
 from lakebed.errors import ProtocolConflict
 from lakebed.layout import (
     digest_transaction,
@@ -13,8 +13,8 @@ from lakebed.layout import (
     receipt,
 )
 from lakebed.storage.store import Reader
+from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import read_journals, read_pipelines
-from penguin.model.settings import DiscoverBy
 from tests.support.tables import TableDirectory, rows_of
 
 

@@ -11,8 +11,9 @@ import yaml
 from lakebed.config.models import Metrics, PartitionBy, Table
 from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
+from lakebed.types import DiscoverBy, Evolution
 from penguin.config.load import NOT_YET, load
-from penguin.model.settings import DiscoverBy, Evolution, TableSettings
+from penguin.model.settings import TableSettings
 
 READ: dict[str, tuple[Any, Any, Any]] = {
     "table_uri": ("s3://b/t/", lambda t: t.table_uri, "s3://b/t"),

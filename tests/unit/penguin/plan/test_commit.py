@@ -3,9 +3,10 @@ from dataclasses import replace
 import pytest
 
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Failure, Handoff, SourceRecord, Stage, digest_number
+from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, digest_number
 from lakebed.layout import TablePath
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType, Handoff
 from penguin.model.commit import Backlog, Position, ReadyEntry, Refused, Releasable, TableFacts
 from penguin.model.settings import TableSettings
 from penguin.plan.commit import Rules, plan_commit

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lakebed.types import Evolution
 from penguin.model.commit import Changes, Evolves, Fits, Refused, TableFacts
-from penguin.model.settings import Evolution
 from penguin.plan.evolution import DROPPED_PROPERTY, decide, reads
 
 STRICT, MERGE, OVERWRITE = Evolution.STRICT, Evolution.MERGE, Evolution.OVERWRITE

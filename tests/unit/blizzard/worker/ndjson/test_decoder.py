@@ -12,7 +12,8 @@ from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, Block, blocks
 from lakebed.errors import LakeError, Whose
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 ID = Schema((Field(name="id", type=FieldType.INT64),))
 ALL = Schema(tuple(Field(name=kind, type=kind) for kind in FieldType))

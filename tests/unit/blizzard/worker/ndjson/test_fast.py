@@ -17,7 +17,8 @@ from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.scan import MAX_DEPTH
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import Field, FieldType, Schema
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 
 LIMIT = 1 << 20
 TEXT = Schema((Field(name="s", type=FieldType.STRING), Field(name="j", type=FieldType.JSON)))
@@ -280,7 +281,8 @@ def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
     code = (
         "from blizzard.worker.ndjson.fast import FastPath\n"
         "from blizzard.worker.ndjson.lines import Block\n"
-        "from lakebed.schema import Field, FieldType, Schema\n"
+        "from lakebed.schema import Field, Schema\n"
+        "from lakebed.types import FieldType\n"
         "schema = Schema((Field(name='v', type=FieldType.INT64),))\n"
         "block = Block(data=b'{\"v\":7}', first_line=1, lines=1)\n"
         "print(FastPath(schema, max_line_bytes=99).read(block).batch.to_pylist())\n"

@@ -1,0 +1,7 @@
+"""What happens in blizzard, told as events: a module for each subject."""
+
+from blizzard.events.batch import *  # noqa: F403
+from blizzard.events.journal import *  # noqa: F403
+from blizzard.events.source import *  # noqa: F403
+from blizzard.events.spark import *  # noqa: F403
+from blizzard.events.units import *  # noqa: F403

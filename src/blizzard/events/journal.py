@@ -1,0 +1,101 @@
+"""The journal, and who writes it, told as events."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.health import Part, PartKind, Sign, Working
+from lakebed.telemetry.measures import Count, Measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRebuilt(Event):
+    """What was derived from the journal is missing or damaged; every entry is read instead."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    reason: str
+
+    def sentence(self) -> str:
+        """Return why."""
+        return (
+            f"{self.pipeline}: every journal entry is read again, because a snapshot or a list of "
+            f"known names is of no use: {self.reason}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("blizzard_history_rebuilt_total", 1, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotFailed(Event):
+    """A snapshot could not be written; nothing is lost, and it is tried again."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    code: str
+    error: str
+
+    def sentence(self) -> str:
+        """Return why, and what it means."""
+        return (
+            f"{self.pipeline}: no snapshot of the journal was written: {self.error}; the next "
+            "start reads more entries until one is"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("blizzard_snapshot_failures_total", 1, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherWriterWatched(Event):
+    """Another blizzard seems to write the pipeline; whether it is alive is being found out."""
+
+    pipeline: str
+    other: str
+    seconds: float
+
+    def sentence(self) -> str:
+        """Return who it is, and how long this takes."""
+        return (
+            f"{self.pipeline}: another blizzard has not ended: {self.other}; watching for up to "
+            f"{self.seconds:.0f} s whether it is alive"
+        )
+
+    def signs(self) -> Iterable[Sign]:
+        """Yield a sign that the wait is no trouble."""
+        yield Working(Part(PartKind.PIPELINE, self.pipeline))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOver(Event):
+    """This blizzard goes on where another one left off."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    other: str
+    why: str
+
+    def sentence(self) -> str:
+        """Return from whom, and why that is sound."""
+        return f"{self.pipeline}: taking over from {self.other}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeatFailed(Event):
+    """The note of who writes could not be renewed; nothing depends on it but who is told."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    code: str
+    error: str
+
+    def sentence(self) -> str:
+        """Return what may come of it."""
+        return (
+            f"{self.pipeline}: the note of who writes was not renewed: {self.error} [{self.code}]; "
+            "a second blizzard may take this pipeline over"
+        )

@@ -1,0 +1,220 @@
+"""What the sources hold and what became of their files, told as events."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.measures import Age, Count, Measure, Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcesListed(Event):
+    """The sources were looked at; so much waits to be read."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    pending: int
+    oldest: float | None
+    """When the first of the pending files was written, in seconds since the epoch."""
+    resting: int
+    """Files that failed, and are tried again later or not at all."""
+    amiss: Mapping[str, int] = field(default_factory=dict)
+    """Names that are passed over and that a person should see to, by the reason."""
+
+    def sentence(self) -> str:
+        """Return how much."""
+        return f"{self.pipeline}: {self.pending} source files wait, {self.resting} failed ones rest"
+
+    def measures(self) -> Iterable[Measure]:
+        """Yield the backlog."""
+        labels = {"pipeline": self.pipeline}
+        yield Reading("blizzard_pending_files", self.pending, labels)
+        yield Age("blizzard_oldest_pending_file_age_seconds", self.oldest, labels)
+        yield Reading("blizzard_resting_files", self.resting, labels)
+        for reason, names in self.amiss.items():
+            yield Reading("blizzard_names_passed_over", names, {**labels, "reason": reason})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingNew(Event):
+    """A look at the sources found nothing to do."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    pipeline: str
+    resting: int
+
+    def sentence(self) -> str:
+        """Return that nothing is new, and how many failed files rest."""
+        rest = f"; {self.resting} failed files rest" if self.resting else ""
+        return f"{self.pipeline}: nothing new{rest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamesPassedOver(Event):
+    """A source has names that cannot be read; everything else goes on."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    source: str
+    reason: str
+    names: int
+    example: str
+    why: str
+
+    def sentence(self) -> str:
+        """Return one of them, and the reason."""
+        more = f" and {self.names - 1} more" if self.names > 1 else ""
+        return (
+            f"{self.pipeline}: source {self.source}: passed over {self.example}{more}: {self.why}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFileFailed(Event):
+    """A source file is not in the table; the journal says why."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    path: str
+    stage: str
+    code: str
+    reason: str
+    line: int | None
+    field: str | None
+
+    def sentence(self) -> str:
+        """Return the file, line, field and reason."""
+        line = f", line {self.line}" if self.line is not None else ""
+        field = f", field {self.field}" if self.field is not None else ""
+        return (
+            f"{self.pipeline}: skipped {self.path}{line}{field}: {self.reason} "
+            f"[{self.stage}/{self.code}]"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it, by where and why."""
+        labels = {"pipeline": self.pipeline, "stage": self.stage, "code": self.code}
+        yield Count("blizzard_source_file_failures_total", 1, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFilesGone(Event):
+    """Files that failed, or were read in part, are not in their source any more."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    entry: int
+    files: int
+    example: str
+
+    def sentence(self) -> str:
+        """Return how many, and name one."""
+        return (
+            f"{self.pipeline}: batch {self.entry}: {self.files} files that were not in the table "
+            f"are gone from their source and no longer waited for; one is {self.example}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("blizzard_source_files_gone_total", self.files, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFileOverwritten(Event):
+    """An ingested source file is another object now; it is not read again."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    path: str
+
+    def sentence(self) -> str:
+        """Return that its new content is not in the table."""
+        return (
+            f"{self.pipeline}: {self.path} was ingested before and has changed since; "
+            "its new content is not read. Give new data a new name"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("blizzard_source_files_overwritten_total", 1, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateFiles(Event):
+    """Files were ingested that sort before others of their folder that came earlier."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    pipeline: str
+    files: int
+    example: str
+
+    def sentence(self) -> str:
+        """Return how many, and name one."""
+        return (
+            f"{self.pipeline}: {self.files} source files came late: a bare watermark would have "
+            f"missed them; one is {self.example}"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("blizzard_late_files_total", self.files, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsWithoutTime(Event):
+    """Rows have no timestamp: they are in the table, in the partition of null."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    entry: int
+    field: str
+    rows: int
+
+    def sentence(self) -> str:
+        """Return where they went."""
+        return (
+            f"{self.pipeline}: batch {self.entry}: {self.rows} rows have no {self.field}; "
+            "they are in the partition of null"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count them."""
+        yield Count("blizzard_rows_without_time_total", self.rows, {"pipeline": self.pipeline})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldsDropped(Event):
+    """Records held fields that the schema does not declare; their values are not in the table."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    entry: int
+    fields: dict[str, int]
+    twins: dict[str, str] = field(default_factory=dict)
+    """Those that differ from a column, or from another of them, only in case, with that one."""
+
+    def sentence(self) -> str:
+        """Return the fields, the most frequent first, and what can be done."""
+        most = sorted(self.fields.items(), key=lambda item: -item[1])
+        shown = ", ".join(f"{name} ({count})" for name, count in most[:10])
+        more = f" and {len(most) - 10} more" if len(most) > 10 else ""
+        return (
+            f"{self.pipeline}: batch {self.entry}: values of undeclared fields were left out: "
+            f"{shown}{more}{'; '.join(('', *self._ways_out()))}"
+        )
+
+    def _ways_out(self) -> Iterable[str]:
+        if len(self.twins) < len(self.fields):
+            yield "declare them under schema.fields to keep them"
+        for name, other in list(self.twins.items())[:3]:
+            yield (
+                f"{name} differs from {other} only in case, and Delta takes both for one column: "
+                "only the spelling that schema.fields declares is kept, so rename one of them in "
+                "the data to keep both"
+            )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count the values; the names are no label, since anybody can send new ones."""
+        count = sum(self.fields.values())
+        yield Count("blizzard_values_dropped_total", count, {"pipeline": self.pipeline})

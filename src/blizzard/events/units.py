@@ -1,0 +1,164 @@
+"""What the units of a batch do while they run, told as events."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakebed.telemetry.events import Event, Level
+from lakebed.telemetry.measures import Count, Measure, Observe, Reading
+from lakebed.units import in_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress(Event):
+    """What the running units of a batch have done so far, and what they are doing now."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    files_read: int = 0
+    files_failed: int = 0
+    records: int = 0
+    bytes_read: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    active_uploads: int = 0
+    active_parts: int = 0
+
+    def sentence(self) -> str:
+        """Return how far it is."""
+        return (
+            f"{self.pipeline}: {self.files_read} files read, {self.records} records, "
+            f"{self.parquet_files} Parquet files uploaded"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Yield what is going on now; what was done counts once it is journaled."""
+        labels = {"pipeline": self.pipeline}
+        yield Reading("blizzard_active_uploads", self.active_uploads, labels)
+        yield Reading("blizzard_active_multipart_parts", self.active_parts, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDone(Event):
+    """Running units have finished something more: source files read, data files uploaded."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+    rows: int = 0
+    blank: int = 0
+    source_files: int = 0
+    source_bytes: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    multipart_uploads: int = 0
+    write_seconds: tuple[float, ...] = ()
+
+    def sentence(self) -> str:
+        """Return how much."""
+        return (
+            f"{self.pipeline}: {self.source_files} more source files read, {self.rows} rows in "
+            f"{self.parquet_files} more Parquet files ({in_words(self.bytes_written)})"
+        )
+
+    def facts(self) -> dict[str, object]:
+        """Return the fields; of many durations, their sum."""
+        return {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it now; should it never come into the journal, it is counted as discarded, too."""
+        labels = {"pipeline": self.pipeline}
+        ingested = {**labels, "outcome": "ingested"}
+        yield Count("blizzard_source_files_total", self.source_files, ingested)
+        yield Count("blizzard_source_bytes_total", self.source_bytes, ingested)
+        yield Count("blizzard_records_total", self.rows, ingested)
+        yield Count("blizzard_records_total", self.blank, {**labels, "outcome": "blank"})
+        yield Count("blizzard_bytes_written_total", self.bytes_written, labels)
+        yield Count("blizzard_parquet_files_written_total", self.parquet_files, labels)
+        yield Count("blizzard_multipart_uploads_total", self.multipart_uploads, labels)
+        for seconds in self.write_seconds:
+            yield Observe("blizzard_parquet_write_duration_seconds", seconds, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDiscarded(Event):
+    """Work that was counted as done did not come into the journal."""
+
+    level: ClassVar[Level] = Level.DEBUG
+    pipeline: str
+    rows: int = 0
+    blank: int = 0
+    source_files: int = 0
+    source_bytes: int = 0
+    parquet_files: int = 0
+    bytes_written: int = 0
+    multipart_uploads: int = 0
+
+    def sentence(self) -> str:
+        """Return how much."""
+        return (
+            f"{self.pipeline}: discarded, as it is not in the journal: {self.rows} rows of "
+            f"{self.source_files} source files in {self.parquet_files} Parquet files "
+            f"({in_words(self.bytes_written)})"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it: what was done, less this, is what the journal says."""
+        labels = {"pipeline": self.pipeline}
+        ingested = {**labels, "outcome": "ingested"}
+        yield Count("blizzard_source_files_discarded_total", self.source_files, labels)
+        yield Count("blizzard_source_bytes_discarded_total", self.source_bytes, labels)
+        yield Count("blizzard_records_discarded_total", self.rows, ingested)
+        yield Count("blizzard_records_discarded_total", self.blank, {**labels, "outcome": "blank"})
+        yield Count("blizzard_bytes_discarded_total", self.bytes_written, labels)
+        yield Count("blizzard_parquet_files_discarded_total", self.parquet_files, labels)
+        yield Count("blizzard_multipart_uploads_discarded_total", self.multipart_uploads, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitsEnded(Event):
+    """No unit of the batch runs any more, however that came."""
+
+    level: ClassVar[Level] = Level.TRACE
+    pipeline: str
+
+    def sentence(self) -> str:
+        """Return that all have ended."""
+        return f"{self.pipeline}: all units have ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitsLeft(Event):
+    """Some units of a batch could not be run; what the others have done is journaled."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    units: int
+    reason: str
+
+    def sentence(self) -> str:
+        """Return what is left, and why."""
+        return (
+            f"{self.pipeline}: {self.units} units were not run and go on in the next batch: "
+            f"{self.reason}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSplit(Event):
+    """A job failed; its units are run again in halves, to find the file that kills the workers."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    units: int
+    reason: str
+
+    def sentence(self) -> str:
+        """Return what failed and what happens now."""
+        return (
+            f"{self.pipeline}: {self.reason}; its {self.units} units are run again in halves, "
+            "to find the file that does it"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("blizzard_jobs_split_total", 1, {"pipeline": self.pipeline})

@@ -1,0 +1,134 @@
+"""Reading a journal, in use or kept aside: its entries and the receipt. It looks only.
+
+An entry that is missing is None; one that cannot be read is an error, whoever asks for it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from lakebed import layout
+from lakebed.documents.entry import Entry, Receipt, decode_entry, decode_receipt, digest
+from lakebed.errors import DocumentUnreadable, StoreUnavailable
+from lakebed.storage.store import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEntry:
+    """An entry with the bytes that it was read from."""
+
+    entry: Entry
+    body: bytes
+
+    @property
+    def digest(self) -> str:
+        """Return what the next entry repeats as `previous`."""
+        return digest(self.body)
+
+
+class JournalReader:
+    """One journal of a table directory."""
+
+    def __init__(
+        self,
+        store: Reader,
+        pipeline: str,
+        *,
+        folder: str | None = None,
+        full_paths: bool = False,
+    ) -> None:
+        """`folder` is where a journal is kept aside; else it is the one in use.
+
+        With `full_paths` an error names what cannot be read by its URI, not by its path below the
+        table.
+        """
+        self._store = store
+        self._receipt = layout.receipt(pipeline)
+        self._folder = folder or layout.journal_folder(pipeline)
+        self._name = store.describe if full_paths else str
+
+    def where(self, sequence: int) -> str:
+        """Return how errors name an entry, be it there or not."""
+        return self._name(layout.entry_in(self._folder, sequence))
+
+    def body(self, sequence: int) -> bytes | None:
+        """Return an entry as it is stored; None where there is none."""
+        return self._store.get(layout.entry_in(self._folder, sequence))
+
+    def stored(self, sequence: int) -> StoredEntry | None:
+        """Return an entry with its bytes; None where there is none."""
+        body = self.body(sequence)
+        return None if body is None else self._decoded(sequence, body)
+
+    def entry(self, sequence: int) -> Entry | None:
+        """Return an entry; None where there is none."""
+        stored = self.stored(sequence)
+        return None if stored is None else stored.entry
+
+    def listed_body(self, sequence: int) -> bytes:
+        """Return an entry that a listing has named as it is stored; raise where it is not there."""
+        body = self.body(sequence)
+        if body is None:
+            path = layout.entry_in(self._folder, sequence)
+            raise StoreUnavailable("an entry that was listed cannot be read", path=path)
+        return body
+
+    def listed(self, sequence: int) -> StoredEntry:
+        """Return an entry that a listing has named; raise where it is not there."""
+        return self._decoded(sequence, self.listed_body(sequence))
+
+    def numbers(self, after: int = -1) -> list[int]:
+        """List which entries there are past a number, in their order."""
+        start = layout.entry_in(self._folder, after) if after >= 0 else None
+        return sorted(
+            number
+            for facts in self._store.objects(self._folder, after=start)
+            if (number := layout.entry_sequence(facts.path)) is not None and number > after
+        )
+
+    def last(self) -> Entry | None:
+        """Return the last entry; None where there is none."""
+        numbers = self.numbers()
+        return self.listed(numbers[-1]).entry if numbers else None
+
+    def stored_entries(self, after: int = -1) -> Iterator[StoredEntry]:
+        """Yield the entries past a number in their order, up to the last one; a gap is an error."""
+        for number in count(after + 1):
+            stored = self.stored(number) or self._written_since(number)
+            if stored is None:
+                return
+            yield stored
+
+    def entries(self, after: int = -1) -> Iterator[Entry]:
+        """Yield what `stored_entries` does, without the bytes."""
+        return (stored.entry for stored in self.stored_entries(after))
+
+    def until_missing(self, after: int) -> Iterator[Entry]:
+        """Yield the entries past a number, up to the first that is missing; nothing is listed."""
+        for number in count(after + 1):
+            entry = self.entry(number)
+            if entry is None:
+                return
+            yield entry
+
+    def receipt(self) -> Receipt | None:
+        """Return what penguin has committed last; None before the first commit."""
+        body = self._store.get(self._receipt)
+        return None if body is None else decode_receipt(body, self._name(self._receipt))
+
+    def _decoded(self, sequence: int, body: bytes) -> StoredEntry:
+        return StoredEntry(entry=decode_entry(body, self.where(sequence)), body=body)
+
+    def _written_since(self, missing: int) -> StoredEntry | None:
+        """Return an entry that is there after all; with only a later one there, it is a gap."""
+        # The missing one is listed, too, if it is there by now.
+        listed = self.numbers(missing - 1)
+        if not listed:
+            return None
+        if listed[0] != missing:
+            raise DocumentUnreadable(
+                f"entry {missing} is missing, and this one is there; put it back from a backup, or "
+                "begin a new journal with blizzard journal new",
+                path=layout.entry_in(self._folder, listed[0]),
+            )
+        return self.listed(missing)

@@ -1,0 +1,122 @@
+"""The closed sets that both programs share: in YAML, in settings and in documents. No Arrow.
+
+Pydantic reads them from the configuration as they stand here, in the order in which a message about
+a wrong value lists them.
+"""
+
+from enum import StrEnum
+from typing import Self
+
+
+class Codec(StrEnum):
+    """How a source file is compressed, how its name ends then, and what it begins with."""
+
+    suffix: str
+    first_bytes: bytes
+    """A regular expression; no line of NDJSON matches it."""
+
+    NONE = "none"
+    GZIP = "gzip", ".gz", rb"\x1f\x8b"
+    ZSTD = "zstd", ".zst", rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"
+    BZIP2 = "bzip2", ".bz2", rb"BZh(?:[1-9]|\Z)"
+
+    def __new__(cls, value: str, suffix: str = "", first_bytes: bytes = b"") -> Self:
+        """Make a member, which is a text like that of any other set here."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.suffix = suffix
+        member.first_bytes = first_bytes
+        return member
+
+
+class Compression(StrEnum):
+    """How source files are compressed; AUTO goes by the file: its name, and its first bytes."""
+
+    AUTO = "auto"
+    NONE = Codec.NONE.value
+    GZIP = Codec.GZIP.value
+    ZSTD = Codec.ZSTD.value
+    BZIP2 = Codec.BZIP2.value
+
+
+class ParquetCodec(StrEnum):
+    """How the pages of a Parquet file are compressed."""
+
+    SNAPPY = "snappy"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    LZ4 = "lz4"
+    UNCOMPRESSED = "uncompressed"
+
+
+class FieldType(StrEnum):
+    """The types a field can be declared as; all of them are types Delta can hold."""
+
+    STRING = "string"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    BOOLEAN = "boolean"
+    TIMESTAMP = "timestamp"
+    DATE = "date"
+    JSON = "json"
+    BINARY = "binary"
+
+
+class OnChange(StrEnum):
+    """What becomes of a file that changed after it was ingested."""
+
+    ERROR = "error"
+    """It is told, and its new content is not read."""
+    IGNORE = "ignore"
+    """Its new content is not read, and nothing is said."""
+    REINGEST = "reingest"
+    """Its new content is ingested like a new file's; the rows of the old one stay."""
+
+
+class UnknownFields(StrEnum):
+    """What becomes of a field that is not declared."""
+
+    DROP = "drop"
+    RESCUE = "rescue"
+    ADD = "add"
+
+
+class OnBadRecord(StrEnum):
+    """What becomes of a line that cannot be read."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+
+
+class Handoff(StrEnum):
+    """How penguin learns of a file."""
+
+    JOURNAL = "journal"
+    STAGING = "staging"
+    DIRECT = "direct"
+
+
+class Commit(StrEnum):
+    """Who commits to the Delta log."""
+
+    PENGUIN = "penguin"
+    INLINE = "inline"
+
+
+class Evolution(StrEnum):
+    """What a file whose schema is not the table's may change."""
+
+    STRICT = "strict"
+    MERGE = "merge"
+    OVERWRITE = "overwrite"
+
+
+class DiscoverBy(StrEnum):
+    """How new files are found; AUTO obeys what the table directory says of itself."""
+
+    AUTO = "auto"
+    JOURNAL = "journal"
+    STAGING = "staging"
+    WATERMARK = "watermark"

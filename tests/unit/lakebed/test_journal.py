@@ -1,0 +1,187 @@
+"""Reading a journal: what is missing is normal, what cannot be read stops the run."""
+
+from pathlib import Path
+
+import pytest
+
+from lakebed import layout
+from lakebed.documents.entry import Entry, Receipt, digest, encode
+from lakebed.errors import DocumentUnreadable, StoreUnavailable
+from lakebed.journal import JournalReader
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from lakebed.types import Handoff
+
+
+def body_of(sequence: int) -> bytes:
+    return encode(
+        Entry(
+            kind="batch",
+            pipeline="events",
+            journal="j",
+            sequence=sequence,
+            run="run",
+            created="2026-01-01T00:00:00+00:00",
+            previous=None,
+            handoff=Handoff.JOURNAL,
+            source_uris={},
+            table_schema={},
+            partition_columns=(),
+        )
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path), StorageOptions())
+
+
+def write(store: Store, *sequences: int, pipeline: str = "events") -> JournalReader:
+    for sequence in sequences:
+        store.create(layout.journal_entry(pipeline, sequence), body_of(sequence))
+    return JournalReader(store, pipeline)
+
+
+def numbers(entries: object) -> list[int]:
+    return [entry.sequence for entry in entries]  # type: ignore[attr-defined]
+
+
+def test_a_journal_that_is_not_there_has_nothing_and_is_no_error(store: Store) -> None:
+    journal = JournalReader(store, "events")
+    assert journal.entry(0) is None
+    assert journal.stored(0) is None
+    assert journal.body(0) is None
+    assert journal.last() is None
+    assert journal.receipt() is None
+    assert journal.numbers() == []
+    assert list(journal.entries()) == []
+    assert list(journal.until_missing(-1)) == []
+
+
+def test_an_entry_is_read_with_the_bytes_that_its_digest_is_of(store: Store) -> None:
+    journal = write(store, 0, 1)
+    stored = journal.stored(1)
+    assert stored is not None
+    assert stored.entry == journal.entry(1)
+    assert (stored.entry.sequence, stored.body) == (1, body_of(1))
+    assert stored.digest == digest(body_of(1))
+
+
+def test_entries_come_in_their_order_and_past_a_number(store: Store) -> None:
+    journal = write(store, *reversed(range(12)))
+    assert numbers(journal.entries()) == list(range(12))
+    assert numbers(journal.entries(8)) == [9, 10, 11]
+    assert numbers(journal.until_missing(8)) == [9, 10, 11]
+    assert journal.numbers() == list(range(12))
+    assert journal.numbers(after=9) == [10, 11]
+    assert [one.body for one in journal.stored_entries(10)] == [body_of(11)]
+    last = journal.last()
+    assert last is not None
+    assert last.sequence == 11
+
+
+def test_what_else_stands_in_the_folder_is_no_entry(store: Store) -> None:
+    journal = write(store, 0)
+    store.create(layout.batch_started("events", 1), b"{}")
+    store.create(layout.snapshot("events", 7), b"{}")
+    store.create(layout.latest_snapshot("events"), b"{}")
+    assert journal.numbers() == [0]
+    assert numbers(journal.entries()) == [0]
+
+
+def test_journals_of_other_pipelines_are_others(store: Store) -> None:
+    journal = write(store, 0)
+    write(store, 0, 1, 2, pipeline="events-2")
+    assert journal.numbers() == [0]
+
+
+def test_a_journal_that_is_kept_aside_is_read_like_any_other(store: Store) -> None:
+    write(store, 0)
+    folder = layout.journal_aside("events", "old")
+    for sequence in range(3):
+        store.create(layout.entry_in(folder, sequence), body_of(sequence))
+    aside = JournalReader(store, "events", folder=folder)
+    assert aside.numbers() == [0, 1, 2]
+    assert numbers(aside.entries()) == [0, 1, 2]
+
+
+def test_a_gap_is_an_error_after_what_comes_before_it(store: Store) -> None:
+    """What cannot be known is never taken for the end of the journal."""
+    journal = write(store, 0, 2, 3)
+    entries = journal.entries()
+    assert next(entries).sequence == 0
+    with pytest.raises(DocumentUnreadable) as gap:
+        next(entries)
+    assert gap.value.message == (
+        "entry 1 is missing, and this one is there; put it back from a backup, or begin a new "
+        "journal with blizzard journal new"
+    )
+    assert gap.value.facts == {"path": layout.journal_entry("events", 2)}
+    assert numbers(journal.until_missing(-1)) == [0]
+
+
+def test_an_entry_that_is_written_between_the_read_and_the_listing_is_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = write(store, 0)
+    objects, late = store.objects, [1, 2]
+
+    def after_others_have_written(*given: object, **named: object) -> object:
+        write(store, *late)
+        return objects(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "objects", after_others_have_written)
+    assert numbers(journal.entries()) == [0, 1, 2]
+
+
+def test_an_entry_that_is_listed_and_not_there_is_worth_another_try(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = write(store, 0)
+    monkeypatch.setattr(store, "get", lambda _path: None)
+    path = layout.journal_entry("events", 0)
+    for ask in (journal.last, lambda: list(journal.entries()), lambda: journal.listed(0)):
+        with pytest.raises(StoreUnavailable, match="was listed cannot be read") as trouble:
+            ask()
+        assert trouble.value.facts == {"path": path}
+
+
+def test_an_entry_that_cannot_be_read_is_an_error_to_whoever_needs_it(store: Store) -> None:
+    """D05: only its bytes can be had."""
+    journal = write(store, 0)
+    store.create(layout.journal_entry("events", 1), body_of(1)[:-9])
+    for ask in (
+        lambda: journal.entry(1),
+        lambda: journal.stored(1),
+        lambda: journal.listed(1),
+        journal.last,
+        lambda: list(journal.entries()),
+        lambda: list(journal.until_missing(0)),
+    ):
+        with pytest.raises(DocumentUnreadable) as damaged:
+            ask()
+        assert damaged.value.facts == {"path": layout.journal_entry("events", 1)}
+    assert journal.listed_body(1) == journal.body(1) == body_of(1)[:-9]
+
+
+def test_the_receipt_is_read_and_a_damaged_one_is_an_error(store: Store) -> None:
+    receipt = Receipt(journal="j", sequence=3, digest="d")
+    store.replace(layout.receipt("events"), encode(receipt))
+    assert JournalReader(store, "events").receipt() == receipt
+    store.replace(layout.receipt("events"), b"{")
+    with pytest.raises(DocumentUnreadable) as damaged:
+        JournalReader(store, "events").receipt()
+    assert damaged.value.facts == {"path": layout.receipt("events")}
+
+
+def test_whoever_asks_for_full_paths_is_told_the_uri_of_what_is_damaged(store: Store) -> None:
+    journal = JournalReader(store, "events", full_paths=True)
+    path = layout.journal_entry("events", 0)
+    store.create(path, b"{")
+    store.create(layout.receipt("events"), b"{")
+    assert journal.where(0) == store.describe(path)
+    for ask, damaged in ((lambda: journal.entry(0), path), (journal.receipt, None)):
+        with pytest.raises(DocumentUnreadable) as trouble:
+            ask()
+        named = store.describe(damaged or layout.receipt("events"))
+        assert trouble.value.facts == {"path": named}
