@@ -94,7 +94,7 @@ def check_schema(
 
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
-    from penguin.model.commit import Refused  # noqa: PLC0415
+    from penguin.model.table import Refused  # noqa: PLC0415
     from penguin.plan.draft import decide_on  # noqa: PLC0415
 
     folder = local_path(table.table_uri)

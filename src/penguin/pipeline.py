@@ -29,11 +29,8 @@ from penguin.events.paths import FEW
 from penguin.foreign.listing import unnamed
 from penguin.foreign.search import Search
 from penguin.held import HeldFile
-from penguin.model.commit import (
-    CommitPlan,
-    Stopped,
-    Waiting,
-)
+from penguin.model.backlog import Stopped, Waiting
+from penguin.model.commit import CommitPlan
 from penguin.model.errors import CommitFailed
 from penguin.model.repeated_conflicts import RepeatedConflicts
 from penguin.model.settings import TableSettings

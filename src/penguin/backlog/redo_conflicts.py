@@ -20,7 +20,8 @@ from lakebed.layout import DISCARDED, file_name, held_transaction, journal_trans
 from lakebed.storage.store import Reader
 from penguin.delta.snapshot import Snapshot
 from penguin.held import HeldFile, read_held
-from penguin.model.commit import HeldState, Transactions
+from penguin.model.backlog import Transactions
+from penguin.model.commit import HeldState
 
 APPEND_ONLY = "delta.appendOnly"
 

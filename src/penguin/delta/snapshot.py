@@ -24,8 +24,8 @@ from penguin.delta.writer_features import (
     unsafe_properties,
     unsafe_protocol,
 )
-from penguin.model.commit import DeltaSchema, TableFacts
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
+from penguin.model.table import DeltaSchema, TableFacts
 
 LOG_FILE = re.compile(r"\d{20}\.(json|checkpoint\..*)")
 

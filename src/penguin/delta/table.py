@@ -24,8 +24,9 @@ from penguin.delta.library import location, options_for, translated
 from penguin.delta.log_cache import CachedVersion, LogCache
 from penguin.delta.snapshot import LogReader, Snapshot, has_log
 from penguin.delta.writer_features import OTHER_CHECKPOINTS, unsafe_properties
-from penguin.model.commit import Add, TableFacts
+from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
+from penguin.model.table import TableFacts
 
 WRITER = f"penguin {version_of('blizzard-penguin')}"
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from penguin.model.commit import DeltaField
 from penguin.model.delta_types import inner_structs
+from penguin.model.table import DeltaField
 
 FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"
 LAST_KNOWN_READER = 3

@@ -36,9 +36,9 @@ from penguin.foreign.rules import (
     too_old,
     unusable,
 )
-from penguin.model.commit import TableFacts
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
+from penguin.model.table import TableFacts
 
 CONCURRENT = 16
 NOT_TAKEN = (

@@ -15,8 +15,9 @@ from lakebed.storage.store import Reader
 from penguin.delta import snapshot
 from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
-from penguin.model.commit import Add, TableFacts
+from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
+from penguin.model.table import TableFacts
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
