@@ -1,4 +1,4 @@
-"""What is told of a table, each thing once and not at every poll, and again when it changes."""
+"""What is announced of a table: each thing once, not at every poll, and again when it changes."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from penguin.model.settings import TableSettings
 
 @dataclass(slots=True, kw_only=True)
 class Announcer:
-    """Remembers what was told of one table."""
+    """Announces what happens to one table, and remembers what it has announced."""
 
     table: str
     emit: Emit
@@ -41,14 +41,14 @@ class Announcer:
     """The pipelines that cannot go on now."""
     waiting: tuple[Waiting, ...] = ()
     """The entries that are not handed off now."""
-    _told_strays: set[str] = field(default_factory=set)
-    _told_left_out: frozenset[LeftOut] = frozenset()
-    _told_passed_over: PassedOver = field(default_factory=PassedOver)
-    _told_bounds: bool = False
+    _announced_strays: set[str] = field(default_factory=set)
+    _announced_left_out: frozenset[LeftOut] = frozenset()
+    _announced_passed_over: PassedOver = field(default_factory=PassedOver)
+    _announced_bounds: bool = False
     _alarmed: bool = False
 
     def backlog(self, view: TableView) -> None:
-        """Say how much waits, and since when."""
+        """Announce how much waits, and since when."""
         waiting = [ready.entry for backlog in view.backlogs for ready in backlog.entries]
         journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
         self.emit(
@@ -76,78 +76,78 @@ class Announcer:
             self._passed_over(others.passed_over)
 
     def _passed_over(self, now: PassedOver) -> None:
-        """Tell of files whose names a scan does not take, once, and again when they change.
+        """Announce files whose names a scan does not take, once, and again when they change.
 
         Only a sweep sees all of them. What another engine is writing comes and goes between two.
         """
-        if now.files and now != self._told_passed_over:
+        if now.files and now != self._announced_passed_over:
             self.emit(
                 FilesPassedOver(table=self.table, files=now.files, some=now.some, reason=now.reason)
             )
-        self._told_passed_over = now
+        self._announced_passed_over = now
 
     def bounds(self, settings: TableSettings, view: TableView) -> None:
-        """Say once that a filter of folders leaves out nothing that a journal names."""
+        """Announce once that a filter of folders leaves out nothing that a journal names."""
         given = {
             "partition_filter": settings.partition_filter is not None,
             "sweep_horizon": settings.sweep_horizon is not None,
             "file_pattern": settings.file_pattern is not None and not view.searched,
         }
         keys = tuple(name for name, is_set in given.items() if is_set)
-        if keys and view.declared and not self._told_bounds:
-            self._told_bounds = True
+        if keys and view.declared and not self._announced_bounds:
+            self._announced_bounds = True
             self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=view.searched))
 
     def looked(self, done: int, files: int) -> None:
-        """Say how far the look at the next commit's files is."""
+        """Announce how far the look at the next commit's files is."""
         self.emit(FilesLookedAt(table=self.table, done=done, files=files))
 
     def strays(self, strays: Mapping[str, str]) -> None:
-        """Tell of metas that are left alone once, those with the same reason together."""
+        """Announce metas that are left alone once, those with the same reason together."""
         by_reason: dict[str, list[str]] = {}
         for path, reason in sorted(strays.items()):
-            if path not in self._told_strays:
+            if path not in self._announced_strays:
                 by_reason.setdefault(reason, []).append(path)
         for reason, paths in by_reason.items():
             self.emit(MetasLeftAlone(table=self.table, reason=reason, paths=tuple(paths)))
-        self._told_strays = set(strays)
+        self._announced_strays = set(strays)
 
     def left_out(self, now: tuple[LeftOut, ...]) -> None:
-        """Tell of files of other programs that are not committed, once, by reason."""
+        """Announce files of other programs that are not committed, once, by reason."""
         by_reason: dict[tuple[str, str], list[str]] = {}
-        for one in now:
-            if one not in self._told_left_out:
-                by_reason.setdefault((one.code, one.reason), []).append(one.path)
+        for file in now:
+            if file not in self._announced_left_out:
+                by_reason.setdefault((file.code, file.reason), []).append(file.path)
         for (code, reason), paths in by_reason.items():
             self.emit(FilesLeftOut(table=self.table, code=code, reason=reason, paths=tuple(paths)))
-        self._told_left_out = frozenset(now)
+        self._announced_left_out = frozenset(now)
 
     def waits(self, now: tuple[Waiting, ...]) -> None:
-        """Tell of an entry that is not handed off yet, once."""
-        for one in now:
-            if one not in self.waiting:
+        """Announce an entry that is not handed off yet, once."""
+        for entry in now:
+            if entry not in self.waiting:
                 self.emit(
                     EntryNotHandedOff(
                         table=self.table,
-                        pipeline=one.pipeline,
-                        entry=one.sequence,
-                        reason=one.reason,
+                        pipeline=entry.pipeline,
+                        entry=entry.sequence,
+                        reason=entry.reason,
                     )
                 )
         self.waiting = now
 
     def halts(self, now: tuple[Stopped, ...]) -> None:
-        """Tell of a stopped pipeline once, not at every poll, and of one that goes on again."""
-        before, self.stopped = self.stopped, {one.pipeline: one for one in now}
-        for one in now:
-            known = before.get(one.pipeline)
-            if known is None or str(known.error) != str(one.error):
+        """Announce a stopped pipeline once, not at every poll, and one that goes on again."""
+        before, self.stopped = self.stopped, {each.pipeline: each for each in now}
+        for stopped in now:
+            known = before.get(stopped.pipeline)
+            if known is None or str(known.error) != str(stopped.error):
                 self.emit(
                     PipelineStopped(
                         table=self.table,
-                        pipeline=one.pipeline,
-                        code=code_of(one.error),
-                        error=str(one.error),
+                        pipeline=stopped.pipeline,
+                        code=code_of(stopped.error),
+                        error=str(stopped.error),
                         code_before=None if known is None else code_of(known.error),
                     )
                 )
@@ -156,7 +156,7 @@ class Announcer:
             self.emit(PipelineMended(table=self.table, pipeline=pipeline, code=code))
 
     def held(self, plan: CommitPlan) -> None:
-        """Tell of the files that a commit left out, those with the same reasons together."""
+        """Announce the files that a commit left out, those with the same reasons together."""
         together: dict[tuple[EntryName, HoldCode, tuple[str, ...]], list[FinishedFile]] = {}
         for hold in plan.holds:
             together.setdefault((hold.entry, hold.code, hold.reasons), []).append(hold.file)
@@ -175,18 +175,18 @@ class Announcer:
 
     def watch(self, view: TableView, left_out: tuple[LeftOut, ...]) -> None:
         """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
-        found = view.danger(left_out, self.clock.now())
-        if found is not None and not self._alarmed:
+        danger = view.danger(left_out, self.clock.now())
+        if danger is not None and not self._alarmed:
             self.emit(
                 FilesWaitTooLong(
                     table=self.table,
-                    since=found.waiting_since.isoformat(),
-                    retention_secs=found.retention.total_seconds(),
-                    danger=found.sentence(),
+                    since=danger.waiting_since.isoformat(),
+                    retention_secs=danger.retention.total_seconds(),
+                    danger=danger.sentence(),
                 )
             )
         # What waits behind a pipeline that stopped is not in sight.
         unseen = self._alarmed and bool(view.stopped)
-        if found is None and self._alarmed and not unseen:
+        if danger is None and self._alarmed and not unseen:
             self.emit(FilesWaitNoLonger(table=self.table))
-        self._alarmed = found is not None or unseen
+        self._alarmed = danger is not None or unseen

@@ -21,7 +21,7 @@ class EntryCache:
         self._kept: dict[str, tuple[Entry, int]] = {}
 
     def entry(self, body: bytes, where: str) -> tuple[Entry, str]:
-        """Give an entry and its digest."""
+        """Return an entry and its digest."""
         fingerprint = digest(body)
         with self._lock:
             known = self._kept.pop(fingerprint, None)

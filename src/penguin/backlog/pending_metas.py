@@ -134,25 +134,25 @@ def strays(
     *,
     hears_others: bool,
 ) -> dict[str, str]:
-    """Give the metas that ring for no entry of this table, each with the reason."""
+    """Return the metas that ring for no entry of this table, each with the reason."""
     journals = {(backlog.pipeline, backlog.position.journal) for backlog in backlogs}
-    halted = {one.pipeline for one in stopped}
-    found = {}
+    halted = {each.pipeline for each in stopped}
+    left = {}
     for path, meta in metas.items():
         match meta:
             case LeftAlone(reason):
-                found[path] = reason
+                left[path] = reason
             case FileRequest() if not hears_others:
-                found[path] = FOREIGN
+                left[path] = FOREIGN
             case EntryName(pipeline, journal, _):
                 if pipeline not in halted and (pipeline, journal) not in journals:
-                    found[path] = f"this table has no journal {journal} of pipeline {pipeline}"
-    return found
+                    left[path] = f"this table has no journal {journal} of pipeline {pipeline}"
+    return left
 
 
 def asked_for(metas: Metas) -> dict[str, Meta]:
-    """Give the metas of other programs, by path."""
-    return {path: one.meta for path, one in metas.items() if isinstance(one, FileRequest)}
+    """Return the metas of other programs, by path."""
+    return {path: meta.meta for path, meta in metas.items() if isinstance(meta, FileRequest)}
 
 
 def delete_metas(store: Store, paths: tuple[str, ...]) -> None:

@@ -34,7 +34,7 @@ class FileRewritten(LakeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contested:
+class ContestedFile:
     """A file that went into the table, and whose sources an entry reads again."""
 
     file: FinishedFile
@@ -103,12 +103,14 @@ def discarded(store: Reader, transactions: Transactions) -> tuple[HeldFile, ...]
 
 def contested(
     store: Reader, pipelines: Iterable[str], transactions: Transactions
-) -> tuple[Contested, ...]:
+) -> tuple[ContestedFile, ...]:
     """Find the files that waiting entries give up, and of which the log does not say `held`."""
     return tuple(one for name in pipelines for one in _of_pipeline(store, name, transactions))
 
 
-def _of_pipeline(store: Reader, pipeline: str, transactions: Transactions) -> Iterator[Contested]:
+def _of_pipeline(
+    store: Reader, pipeline: str, transactions: Transactions
+) -> Iterator[ContestedFile]:
     reader = JournalReader(store, pipeline, full_paths=True)
     opening = reader.entry(0)
     if opening is None:
@@ -127,10 +129,10 @@ def _of_pipeline(store: Reader, pipeline: str, transactions: Transactions) -> It
         for file in () if named is None else named.files:
             name = file_name(file.filename)
             if name in by:
-                yield Contested(file=file, state=states[name], by=by[name])
+                yield ContestedFile(file=file, state=states[name], by=by[name])
 
 
-def why_not_taken_out(one: Contested, table: Snapshot) -> str | None:
+def why_not_taken_out(one: ContestedFile, table: Snapshot) -> str | None:
     """Say why a file cannot be taken out of the table whole; None where it can."""
     if one.file.filename not in table.files():
         return "it is not in the table as it was written: OPTIMIZE, or a change of rows, rewrote it"

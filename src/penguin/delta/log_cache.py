@@ -35,14 +35,14 @@ class CachedVersion:
 
     def after(self, body: bytes, last: ObjectFacts) -> "CachedVersion | None":
         """Go on by one version; None where the table is another one then, or who knows. Pure."""
-        told: dict[str, int] = {}
+        transactions: dict[str, int] = {}
         try:
             for line in filter(bytes.strip, body.splitlines()):
                 match json.loads(line):
                     case {"metaData": _} | {"protocol": _}:
                         return None
                     case {"txn": {"appId": str(app_id), "version": int(number)}}:
-                        told[app_id] = number
+                        transactions[app_id] = number
                     case {"txn": _}:
                         return None
         except ValueError:
@@ -53,12 +53,14 @@ class CachedVersion:
             self,
             version=self.version + 1,
             facts=replace(self.facts, version=self.version + 1),
-            answers={app_id: told.get(app_id, known) for app_id, known in self.answers.items()},
+            answers={
+                app_id: transactions.get(app_id, known) for app_id, known in self.answers.items()
+            },
             last=last,
         )
 
     def still_stands(self, store: Reader) -> bool:
-        """Say whether the object of the version is the one that was read."""
+        """Whether the object of the version is the one that was read."""
         return (
             self.last is not None
             and self.last.etag is not None

@@ -15,7 +15,7 @@ from lakebed.partition import Template, check_value
 from lakebed.schema import Field
 from penguin.foreign.file_schema import as_the_table_sees_it
 from penguin.foreign.rules import REFUSED, UNFIT, name_taken, new_columns, partition_values
-from penguin.model.commit import Add, CommitPlan, Others
+from penguin.model.commit import Add, CommitPlan, ForeignAdds
 from penguin.model.delta_types import FIELD_TYPES
 from penguin.model.foreign_file import ForeignFile, LeftOut
 from penguin.model.table import Changes, Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
@@ -167,7 +167,7 @@ class _Draft:
     def commit(self, before: CommitPlan | None, scan: int | None) -> CommitPlan | None:
         if not self.taken or self.table is None or self.after is None:
             return before
-        others = Others(
+        others = ForeignAdds(
             paths=tuple(one.found.path for one in self.taken),
             scan=scan,
             late=tuple(one.found.path for one in self.taken if one.found.late),

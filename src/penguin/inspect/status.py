@@ -97,7 +97,7 @@ def table_status(
     return TableStatus(
         version=shown.view.version,
         last_commit=None if shown.view.version is None else _last(store, shown.view.version),
-        pipelines=tuple(sorted(_pipelines(shown, now), key=lambda one: one.pipeline)),
+        pipelines=tuple(sorted(_pipelines(shown, now), key=lambda status: status.pipeline)),
         held=shown.view.held,
         discarded=shown.discarded,
         others=_others(shown, store if count_ignored else None),
@@ -107,11 +107,11 @@ def table_status(
 
 def _others(shown: Explanation, store: Reader | None) -> OthersStatus:
     waiting = shown.view.others.files
-    refused = {one.path for one in shown.proposal.left_out}
-    fitting = [one.found for one in waiting if one.found.path not in refused]
+    refused = {file.path for file in shown.proposal.left_out}
+    fitting = [file.found for file in waiting if file.found.path not in refused]
     return OthersStatus(
         pending_files=len(fitting) + shown.view.others.more,
-        pending_late=sum(one.late for one in fitting),
+        pending_late=sum(candidate.late for candidate in fitting),
         left_out=shown.proposal.left_out,
         watermarks=shown.view.others.marks,
         passed_over=(
@@ -128,15 +128,15 @@ def _named(shown: Explanation) -> frozenset[str]:
     return frozenset(
         (
             *(file.filename for entry in waiting for file in entry.files),
-            *(one.meta.filename for one in shown.view.held),
-            *(one.found.path for one in shown.view.others.files),
-            *(one.path for one in shown.proposal.left_out),
+            *(file.meta.filename for file in shown.view.held),
+            *(file.found.path for file in shown.view.others.files),
+            *(file.path for file in shown.proposal.left_out),
         )
     )
 
 
 def _pipelines(shown: Explanation, now: datetime) -> Iterator[PipelineStatus]:
-    stopped = {one.pipeline: one for one in shown.proposal.stopped}
+    stopped = {each.pipeline: each for each in shown.proposal.stopped}
     for backlog in shown.view.backlogs:
         files = [file for ready in backlog.entries for file in ready.entry.files]
         yield PipelineStatus(

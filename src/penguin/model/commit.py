@@ -127,7 +127,7 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Others:
+class ForeignAdds:
     """What a commit holds of other programs' files: each by a transaction of its own."""
 
     paths: tuple[TablePath, ...]
@@ -179,7 +179,7 @@ class CommitPlan:
     """What else the commit moves."""
     note: Mapping[str, object] = field(default_factory=dict)
     """What else is said in the commit."""
-    others: Others | None = None
+    others: ForeignAdds | None = None
     """The files of other programs that are among those that are added."""
     replaces: bool = False
     """Whether the schema is replaced: that holds only while nobody else has written a version."""

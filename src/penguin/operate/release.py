@@ -14,7 +14,7 @@ from lakebed.storage.store import Store
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.pending_metas import delete_metas
 from penguin.backlog.redo_conflicts import (
-    Contested,
+    ContestedFile,
     FileRewritten,
     contested,
     given_up,
@@ -50,7 +50,7 @@ class Settlement:
     done: tuple[HeldFile, ...] = ()
     left: tuple[HeldFile, ...] = ()
     """Those that stay held."""
-    taken_out: tuple[Contested, ...] = ()
+    taken_out: tuple[ContestedFile, ...] = ()
     """Those that were in the table, and are given up."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Why some of those that stay must, by name."""
@@ -105,7 +105,7 @@ class HeldFileOperations:
             why=why,
         )
 
-    def contested(self) -> tuple[Contested, ...]:
+    def contested(self) -> tuple[ContestedFile, ...]:
         """Give the files that are in the table, and whose sources an entry reads again."""
         table = self.open_log(self.store).open()
         return () if table is None else self._contested(table)
@@ -116,7 +116,7 @@ class HeldFileOperations:
         One that is contested is taken out of the table by the same commit. Where it cannot be,
         because it was rewritten, somebody must have deleted its rows.
         """
-        out: list[Contested] = []
+        out: list[ContestedFile] = []
 
         def plan(table: Table, held: tuple[HeldFile, ...]) -> CommitPlan | None:
             known = {one.name for one in held}
@@ -157,7 +157,7 @@ class HeldFileOperations:
         """Keep in mind what is given up, so that its rows can be told of and read again."""
         keep_in_mind(self.store, tuple(one for one in held if one.name in plan.discarded))
 
-    def _contested(self, table: Table) -> tuple[Contested, ...]:
+    def _contested(self, table: Table) -> tuple[ContestedFile, ...]:
         pipelines = read_pipelines(self.store, self.settings.discovery).receipts
         return contested(self.store, pipelines, table.transaction)
 
