@@ -24,7 +24,8 @@ from penguin.events.health import (
     PipelineMended,
     PipelineStopped,
 )
-from penguin.model.commit import CommitPlan, HoldCode, Stopped, Waiting
+from penguin.model.backlog import Stopped, Waiting
+from penguin.model.commit import CommitPlan, HoldCode
 from penguin.model.foreign_file import LeftOut, PassedOver
 from penguin.model.settings import TableSettings
 

@@ -22,8 +22,10 @@ from lakebed.storage.store import Reader, Store
 from penguin.delta.log_files import touched_since
 from penguin.delta.on_disk import OnDisk
 from penguin.held import set_aside
-from penguin.model.commit import Add, CommitPlan, Position, TableFacts, Waiting
+from penguin.model.backlog import Position, Waiting
+from penguin.model.commit import Add, CommitPlan
 from penguin.model.errors import CommitFailed, TableExists
+from penguin.model.table import TableFacts
 
 CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8

@@ -33,7 +33,8 @@ from lakebed.layout import (
 from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader, Store
 from lakebed.storage.tolerant import objects
-from penguin.model.commit import HeldState, Hold, HoldCode, ReadyEntry, Releasable, Transactions
+from penguin.model.backlog import ReadyEntry, Transactions
+from penguin.model.commit import HeldState, Hold, HoldCode, Releasable
 
 CONCURRENT = 16
 

@@ -54,22 +54,22 @@ def refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
     """Say whether a table's log carries a transaction of a pipeline."""
-    from penguin.delta import table  # noqa: PLC0415
+    from penguin.delta import snapshot  # noqa: PLC0415
 
-    return table.pipeline_known(uri, options, pipeline)
+    return snapshot.pipeline_known(uri, options, pipeline)
 
 
 def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
     """Give the last entry of a journal that a table's log has, None where it has none."""
-    from penguin.delta import table  # noqa: PLC0415
+    from penguin.delta import snapshot  # noqa: PLC0415
 
-    return table.last_committed(uri, options, pipeline, journal)
+    return snapshot.last_committed(uri, options, pipeline, journal)
 
 
 def retention(uri: str, options: StorageOptions) -> timedelta:
     """Say how long a table keeps files that its log does not name, also before there is a table."""
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.table import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.model import retention as patience  # noqa: PLC0415
 
     folder = local_path(uri)
@@ -93,8 +93,8 @@ def check_schema(
     from dataclasses import replace  # noqa: PLC0415
 
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.table import LogReader  # noqa: PLC0415
-    from penguin.model.commit import Refused  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.model.table import Refused  # noqa: PLC0415
     from penguin.plan.draft import decide_on  # noqa: PLC0415
 
     folder = local_path(table.table_uri)
@@ -120,7 +120,7 @@ def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, 
     """Say what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
     from lakebed.layout import held_transaction  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.table import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
 
     table = LogReader(Reader(uri, options)).look()
     return {
@@ -135,7 +135,7 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
     """
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.log_files import read_log  # noqa: PLC0415
-    from penguin.delta.table import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.model.errors import TableUnreadable  # noqa: PLC0415
 
     folder = local_path(uri)

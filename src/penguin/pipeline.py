@@ -20,7 +20,8 @@ from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.log_cache import LogCache
 from penguin.delta.maintenance import Maintenance
 from penguin.delta.on_disk import OnDisk
-from penguin.delta.table import Log, Snapshot
+from penguin.delta.snapshot import Snapshot
+from penguin.delta.table import Log
 from penguin.events.backlog import FilesUnnamed, TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded
 from penguin.events.foreign_files import LateFilesCommitted
@@ -28,11 +29,8 @@ from penguin.events.paths import FEW
 from penguin.foreign.listing import unnamed
 from penguin.foreign.search import Search
 from penguin.held import HeldFile
-from penguin.model.commit import (
-    CommitPlan,
-    Stopped,
-    Waiting,
-)
+from penguin.model.backlog import Stopped, Waiting
+from penguin.model.commit import CommitPlan
 from penguin.model.errors import CommitFailed
 from penguin.model.repeated_conflicts import RepeatedConflicts
 from penguin.model.settings import TableSettings

@@ -11,7 +11,8 @@ from penguin.backlog.look import TableView
 from penguin.backlog.redo_conflicts import given_up
 from penguin.delta.unused import is_unused
 from penguin.held import HeldFile, releasable
-from penguin.model.commit import CommitPlan, Releasable, Stopped, Waiting
+from penguin.model.backlog import Stopped, Waiting
+from penguin.model.commit import CommitPlan, Releasable
 from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
 from penguin.plan.draft import draft_commit, join_others

@@ -14,7 +14,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.delta.log_cache import LogCache
 from penguin.delta.table import Log
-from penguin.model.commit import TableFacts
+from penguin.model.table import TableFacts
 from tests.support.tables import opened
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -31,7 +31,7 @@ from lakebed.layout import (
 from lakebed.storage.store import Reader
 from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.entry_cache import EntryCache
-from penguin.model.commit import Backlog, Position, ReadyEntry, Stopped, Transactions
+from penguin.model.backlog import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.model.errors import JournalBroken, LogRolledBack
 
 NEW_JOURNAL = "or begin a new one with blizzard journal new"

@@ -18,14 +18,15 @@ from penguin.backlog.pending_metas import (
     settled,
     strays,
 )
-from penguin.delta.table import LogReader, Snapshot
+from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.rules import wait_since
 from penguin.foreign.search import ForeignFiles, Search
 from penguin.held import HeldFile, HeldFiles, read_held, sort_out
-from penguin.model.commit import Backlog, Stopped, TableFacts, Transactions, Waiting
+from penguin.model.backlog import Backlog, Stopped, Transactions, Waiting
 from penguin.model.foreign_file import LeftOut
 from penguin.model.retention import Danger, danger, instant
 from penguin.model.settings import TableSettings
+from penguin.model.table import TableFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

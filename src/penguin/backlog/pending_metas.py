@@ -20,7 +20,7 @@ from lakebed.storage.store import Reader, Store
 from lakebed.storage.tolerant import objects
 from lakebed.types import Handoff
 from penguin.foreign.rules import WHY_UNUSABLE, why_not_a_data_file
-from penguin.model.commit import Backlog, Stopped, Transactions, Waiting
+from penguin.model.backlog import Backlog, Stopped, Transactions, Waiting
 
 CONCURRENT = 16
 FOREIGN = (

@@ -18,9 +18,10 @@ from lakebed.errors import DocumentUnreadable, LakeError, Whose
 from lakebed.journal import JournalReader
 from lakebed.layout import DISCARDED, file_name, held_transaction, journal_transaction
 from lakebed.storage.store import Reader
-from penguin.delta.table import Snapshot
+from penguin.delta.snapshot import Snapshot
 from penguin.held import HeldFile, read_held
-from penguin.model.commit import HeldState, Transactions
+from penguin.model.backlog import Transactions
+from penguin.model.commit import HeldState
 
 APPEND_ONLY = "delta.appendOnly"
 

@@ -162,7 +162,7 @@ def history(
 ) -> None:
     """Show the last N commits of each table, with the entries, files and rows of each."""
     tables = options.tables(context, files, folders)
-    from penguin.delta.table import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.delta.versions import read_history  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 

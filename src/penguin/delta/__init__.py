@@ -1,1 +1,1 @@
-"""The Delta log; its module `table` is the only door to deltalake."""
+"""The Delta log; `library`, `snapshot` and `table` are the only door to deltalake."""

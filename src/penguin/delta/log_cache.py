@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts, Reader
-from penguin.model.commit import TableFacts
+from penguin.model.table import TableFacts
 
 MOST_VERSIONS = 10
 """Versions that are read one by one; to read the log anew costs less than more of them."""

@@ -33,7 +33,7 @@ from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import checkpoints
 from penguin.delta.file_names import naming
 from penguin.delta.log_file import LAST_MOMENT, Actions, read_checkpoint, read_version
-from penguin.model.commit import TableFacts
+from penguin.model.table import TableFacts
 
 CONCURRENT = 16
 AT_A_TIME = 100

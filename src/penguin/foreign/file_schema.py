@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.documents.data_file import ColumnStatistics
-from penguin.model.commit import DeltaField, DeltaSchema
+from penguin.model.table import DeltaField, DeltaSchema
 
 PLAIN: Mapping[pa.DataType, str] = {
     pa.int8(): "byte",

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.documents.parquet_footer import statistics
 from penguin.foreign.file_schema import file_schema
-from penguin.model.commit import DeltaSchema
 from penguin.model.errors import FileUnfit
+from penguin.model.table import DeltaSchema
 
 TAIL = 64 * 1024
 MAGIC = b"PAR1"

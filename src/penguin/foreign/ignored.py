@@ -16,7 +16,7 @@ from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.storage.tolerant import objects
 from lakebed.types import Handoff
 from penguin.delta.log_files import NOTHING, read_log
-from penguin.delta.table import LogReader
+from penguin.delta.snapshot import LogReader
 from penguin.foreign.footer import read_footer
 from penguin.foreign.rules import is_reserved, may_hold_data
 from penguin.model.errors import FileUnfit

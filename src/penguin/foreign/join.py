@@ -15,20 +15,10 @@ from lakebed.partition import Template, check_value
 from lakebed.schema import Field
 from penguin.foreign.file_schema import as_the_table_sees_it
 from penguin.foreign.rules import REFUSED, UNFIT, name_taken, new_columns, partition_values
-from penguin.model.commit import (
-    Add,
-    Changes,
-    CommitPlan,
-    Decision,
-    DeltaSchema,
-    Evolves,
-    Fits,
-    Others,
-    Refused,
-    TableFacts,
-)
+from penguin.model.commit import Add, CommitPlan, Others
 from penguin.model.delta_types import FIELD_TYPES
 from penguin.model.foreign_file import ForeignFile, LeftOut
+from penguin.model.table import Changes, Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

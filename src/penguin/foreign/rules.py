@@ -17,9 +17,9 @@ from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.partition import ESCAPED, Template, unescape
 from penguin.delta.log_files import LONG_AGO, NEVER, LogContents
 from penguin.foreign.file_schema import FORBIDDEN
-from penguin.model.commit import DeltaField, DeltaSchema
 from penguin.model.delta_types import struct_of, why_no_table
 from penguin.model.foreign_file import Candidate, LeftOut
+from penguin.model.table import DeltaField, DeltaSchema
 
 MISSING = "file_missing"
 UNFIT = "file_unfit"

@@ -19,7 +19,7 @@ from lakebed.listing.watermark import advance, is_late, place
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import linked_folders, without_links
 from penguin.delta.log_files import NOTHING, LogContents, read_back, read_log
-from penguin.delta.table import LogReader, Snapshot
+from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.inspect import BlizzardFile, Verdict, candidate, leave_out, look_at, verdict_on
 from penguin.foreign.listing import Windows, poll, sweep
 from penguin.foreign.rules import (
@@ -36,9 +36,9 @@ from penguin.foreign.rules import (
     too_old,
     unusable,
 )
-from penguin.model.commit import TableFacts
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
+from penguin.model.table import TableFacts
 
 CONCURRENT = 16
 NOT_TAKEN = (

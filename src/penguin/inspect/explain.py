@@ -7,7 +7,7 @@ from lakebed.clock import Clock
 from lakebed.storage.store import Reader
 from penguin.backlog.look import TableView, look
 from penguin.backlog.redo_conflicts import discarded
-from penguin.delta.table import LogReader
+from penguin.delta.snapshot import LogReader
 from penguin.foreign.ignored import why_ignored
 from penguin.foreign.search import Search
 from penguin.held import HeldFile

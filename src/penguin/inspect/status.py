@@ -12,7 +12,7 @@ from penguin.delta.versions import Commit, read_history
 from penguin.foreign.ignored import ignored_files
 from penguin.held import HeldFile
 from penguin.inspect.explain import Explanation, explain
-from penguin.model.commit import Backlog, Stopped
+from penguin.model.backlog import Backlog, Stopped
 from penguin.model.errors import SchemaRefused
 from penguin.model.foreign_file import LeftOut, PassedOver
 from penguin.model.retention import Danger, instant

@@ -7,7 +7,7 @@ from typing import Any
 
 from lakebed.schema import DELTA
 from lakebed.types import FieldType
-from penguin.model.commit import DeltaField, DeltaSchema
+from penguin.model.table import DeltaField, DeltaSchema
 
 DeltaType = Any
 """A Delta type: a name, or an object for a struct, an array or a map."""

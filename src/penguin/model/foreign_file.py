@@ -7,7 +7,7 @@ from datetime import datetime
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, stranger_transaction
-from penguin.model.commit import DeltaSchema
+from penguin.model.table import DeltaSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

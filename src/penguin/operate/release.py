@@ -24,9 +24,10 @@ from penguin.committer import Committer, Superseded
 from penguin.delta.table import Log, Table
 from penguin.delta.unused import is_unused
 from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
-from penguin.model.commit import Changes, CommitPlan, HeldState
+from penguin.model.commit import CommitPlan, HeldState
 from penguin.model.errors import CommitFailed
 from penguin.model.settings import TableSettings
+from penguin.model.table import Changes
 from penguin.plan.draft import draft_commit
 
 LOOKS = 5

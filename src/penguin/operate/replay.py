@@ -22,24 +22,20 @@ from penguin.delta.log_files import read_log
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
 from penguin.delta.table import Log, Table
 from penguin.held import read_entry, read_held, set_aside
+from penguin.model.backlog import Position, ReadyEntry
 from penguin.model.commit import (
     Add,
     Advance,
-    Changes,
     CommitPlan,
-    Evolves,
-    Fits,
     HeldState,
     Hold,
     HoldCode,
     Mark,
-    Position,
-    ReadyEntry,
-    Refused,
     held_mark,
 )
 from penguin.model.errors import CommitFailed, JournalBroken, SchemaRefused
 from penguin.model.settings import TableSettings
+from penguin.model.table import Changes, Evolves, Fits, Refused
 from penguin.operate.survival import Survival, look_into
 from penguin.plan import evolution
 from penguin.plan.draft import new_table

@@ -17,7 +17,7 @@ from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader
 from penguin.delta.log_file import LAST_MOMENT
 from penguin.delta.log_files import LONG_AGO, LogContents, Snapshot, read_back, read_log
-from penguin.model.commit import ReadyEntry
+from penguin.model.backlog import ReadyEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

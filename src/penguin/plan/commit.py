@@ -17,28 +17,20 @@ from lakebed.errors import LakeError
 from lakebed.layout import DELTA_LOG, OURS, STAGING, file_name, why_unreadable
 from lakebed.partition import check_value
 from lakebed.schema import Field
+from penguin.model.backlog import Backlog, ReadyEntry, Stopped, Waiting
 from penguin.model.commit import (
     Add,
     Advance,
-    Backlog,
-    Changes,
     CommitPlan,
-    Decision,
-    Evolves,
-    Fits,
     HeldState,
     Hold,
     HoldCode,
     Planned,
-    ReadyEntry,
-    Refused,
     Releasable,
-    Stopped,
-    TableFacts,
-    Waiting,
 )
 from penguin.model.delta_types import FIELD_TYPES, why_no_table
 from penguin.model.errors import EntryInvalid, FileReleased, SchemaRefused
+from penguin.model.table import Changes, Decision, Evolves, Fits, Refused, TableFacts
 
 RESERVED_FOLDERS = (DELTA_LOG, OURS, STAGING)
 

@@ -15,21 +15,10 @@ from lakebed.types import Evolution
 from penguin.committer import MissingFiles, missing_files
 from penguin.foreign.join import Joined, JoinRules, join
 from penguin.foreign.search import ForeignFiles, still_there
-from penguin.model.commit import (
-    Backlog,
-    CommitPlan,
-    Decision,
-    DeltaSchema,
-    Evolves,
-    Fits,
-    Planned,
-    Refused,
-    Releasable,
-    TableFacts,
-    Transactions,
-    Waiting,
-)
+from penguin.model.backlog import Backlog, Transactions, Waiting
+from penguin.model.commit import CommitPlan, Planned, Releasable
 from penguin.model.settings import TableSettings
+from penguin.model.table import Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
 from penguin.plan import evolution, stats
 from penguin.plan.commit import Rules, plan_commit, without
 

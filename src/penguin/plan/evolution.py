@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from lakebed.types import Evolution
-from penguin.model.commit import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
-from penguin.model.commit import TableFacts as Table
 from penguin.model.delta_types import (
     DECIMAL,
     DeltaType,
@@ -27,6 +25,8 @@ from penguin.model.delta_types import (
     type_name,
     why_no_table,
 )
+from penguin.model.table import Changes, Decision, DeltaField, DeltaSchema, Evolves, Fits, Refused
+from penguin.model.table import TableFacts as Table
 
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""

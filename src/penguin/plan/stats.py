@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from lakebed.documents.data_file import Bound, FinishedFile
-from penguin.model.commit import DeltaSchema
+from penguin.model.table import DeltaSchema
 
 SKIPPING_PROPERTY = "delta.dataSkippingStatsColumns"
 BOUNDED_TYPES = frozenset({"string", "integer", "long", "timestamp", "date"})

@@ -18,7 +18,8 @@ from lakebed.types import FieldType
 from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.delta import preview
-from penguin.delta.table import Log, Table, pipeline_known
+from penguin.delta.snapshot import pipeline_known
+from penguin.delta.table import Log, Table
 from penguin.events.backlog import BacklogSeen, FilesLookedAt
 from penguin.events.commits import CommittedByOther, EntriesCommitted
 from penguin.inspect.explain import explain

@@ -20,9 +20,9 @@ from lakebed.errors import StoreUnavailable
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta import table as door
+from penguin.delta import snapshot
 from penguin.delta.log_cache import LogCache
-from penguin.delta.table import Log
+from penguin.delta.table import Log, Table
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from tests.support.foreign import Directory
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
@@ -39,13 +39,13 @@ def table(tmp_path):
 def loads(monkeypatch):
     """Give the versions that the library was asked to open, None for the latest."""
     found: list[int | None] = []
-    load = door._load
+    load = snapshot._load
 
     def noted(store, version=None):
         found.append(version)
         return load(store, version)
 
-    monkeypatch.setattr(door, "_load", noted)
+    monkeypatch.setattr(snapshot, "_load", noted)
     return found
 
 
@@ -128,13 +128,13 @@ def test_a_commit_holds_one_opened_table_at_a_time(table, monkeypatch):
     """Also the first one of a process, for which the table is opened twice."""
     running(table, 1)
     table.journal().batch(rows_of(2))
-    commit, held = door.Table.commit, []
+    commit, held = Table.commit, []
 
     def noted(self, *given):
         held.append(opened_tables())
         commit(self, *given)
 
-    monkeypatch.setattr(door.Table, "commit", noted)
+    monkeypatch.setattr(Table, "commit", noted)
     Penguin(table).step()
     assert held == [1]
 
@@ -386,7 +386,7 @@ def test_a_table_that_is_replaced_while_it_is_opened_is_not_recalled(table, tmp_
     penguin = running(table, 1, 2)
     penguin.run._log_cache.known = None
     other = another_log(tmp_path, 3)
-    load = door._load
+    load = snapshot._load
 
     def replaced(store, version=None):
         found = load(store, version)
@@ -394,7 +394,7 @@ def test_a_table_that_is_replaced_while_it_is_opened_is_not_recalled(table, tmp_
         put(table, other)
         return found
 
-    monkeypatch.setattr(door, "_load", replaced)
+    monkeypatch.setattr(snapshot, "_load", replaced)
     penguin.step()
     assert opened(Log(table.store, penguin.run._log_cache)).id == table.delta().metadata().id
     penguin.drain()
@@ -450,7 +450,7 @@ def recalled_table(table):
 
 
 def recalled_again(found):
-    return door.Table(found.known, found._writable)
+    return Table(found.known, found._writable)
 
 
 # ---------------------------------------------------------------------- what cannot be known

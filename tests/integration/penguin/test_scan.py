@@ -20,7 +20,8 @@ from lakebed.listing.lookback import Window
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.delta.log_files import read_log
-from penguin.delta.table import Log, LogReader, Table
+from penguin.delta.snapshot import LogReader
+from penguin.delta.table import Log, Table
 from penguin.events.backlog import FilesUnnamed
 from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.events.foreign_files import FilesLeftOut, LateFilesCommitted, OthersSeen

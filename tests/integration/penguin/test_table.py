@@ -12,10 +12,12 @@ from deltalake.exceptions import TableNotFoundError
 from lakebed.layout import TablePath
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.delta import table as door
-from penguin.delta.table import Log, LogReader
-from penguin.model.commit import Add, TableFacts
+from penguin.delta import snapshot
+from penguin.delta.snapshot import LogReader
+from penguin.delta.table import Log
+from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
+from penguin.model.table import TableFacts
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -114,7 +116,7 @@ def test_a_log_that_the_library_does_not_see_is_an_error_and_never_no_table(tabl
         raise TableNotFoundError("does not exist or you don't have access")
 
     Log(table.store).create(facts(), {})
-    monkeypatch.setattr(door, "DeltaTable", not_found)
+    monkeypatch.setattr(snapshot, "DeltaTable", not_found)
     with pytest.raises(TableUnreadable):
         Log(table.store).open()
 
@@ -126,7 +128,7 @@ def test_a_panic_of_the_library_s_core_is_one_of_our_errors(table, monkeypatch):
     def panic(*_arguments, **_options):
         raise PanicException("the core panicked")
 
-    monkeypatch.setattr(door, "DeltaTable", panic)
+    monkeypatch.setattr(snapshot, "DeltaTable", panic)
     with pytest.raises(CommitFailed, match="panicked"):
         Log(table.store).open()
 

@@ -10,7 +10,7 @@ from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts
 from penguin.delta import log_cache
 from penguin.delta.log_cache import CachedVersion, LogCache
-from penguin.model.commit import TableFacts
+from penguin.model.table import TableFacts
 from tests.support.bucket import Bucket
 
 FACTS = TableFacts(version=7, schema={"fields": []}, partition_columns=(), configuration={})

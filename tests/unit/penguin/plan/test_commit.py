@@ -7,8 +7,10 @@ from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, digest_
 from lakebed.layout import TablePath
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, Handoff
-from penguin.model.commit import Backlog, Position, ReadyEntry, Refused, Releasable, TableFacts
+from penguin.model.backlog import Backlog, Position, ReadyEntry
+from penguin.model.commit import Releasable
 from penguin.model.settings import TableSettings
+from penguin.model.table import Refused, TableFacts
 from penguin.plan.commit import Rules, plan_commit
 from penguin.plan.draft import decide, file_statistics, new_table
 

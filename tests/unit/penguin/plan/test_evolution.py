@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lakebed.types import Evolution
-from penguin.model.commit import Changes, Evolves, Fits, Refused, TableFacts
+from penguin.model.table import Changes, Evolves, Fits, Refused, TableFacts
 from penguin.plan.evolution import DROPPED_PROPERTY, decide, reads
 
 STRICT, MERGE, OVERWRITE = Evolution.STRICT, Evolution.MERGE, Evolution.OVERWRITE

@@ -1,0 +1,60 @@
+"""How deltalake is reached: its errors become ours, a panic of its core included."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from lakebed.errors import LakeError, StoreDenied, StoreFull
+from lakebed.storage import remote
+from lakebed.storage.store import Reader, local_path
+from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
+
+REFUSALS = ("Permission denied", "lacked the necessary privileges", "403 Forbidden")
+"""What the library's text holds when a disk or a store refuses us."""
+
+
+class NoTable(LakeError):
+    """The library found no table; whether there is none is still to be seen."""
+
+
+@contextmanager
+def translated(store: Reader, *, unreadable: bool = False) -> Iterator[None]:
+    """Turn whatever the library raises into our errors, without its secrets."""
+    try:
+        yield
+    except (DeltaError, OSError, ValueError, RuntimeError) as cause:
+        _raise_ours(store, cause, unreadable=unreadable)
+    except BaseException as cause:
+        # A panic of the library's core derives from BaseException and has no importable name.
+        if type(cause).__name__ != "PanicException":
+            raise
+        _raise_ours(store, cause, unreadable=unreadable)
+
+
+def _raise_ours(store: Reader, cause: BaseException, *, unreadable: bool) -> NoReturn:
+    if unreadable and isinstance(cause, TableNotFoundError):
+        raise NoTable("there is no table", table=store.uri) from cause
+    text = remote.explained(str(cause) or type(cause).__name__, store.options)
+    if isinstance(cause, PermissionError) or any(sign in str(cause) for sign in REFUSALS):
+        raise StoreDenied("the Delta log: permission denied", table=store.uri) from cause
+    if "No space left" in str(cause):
+        raise StoreFull("the Delta log: no space is left", table=store.uri) from cause
+    if "Unsupported table features" in text:
+        raise TableUnsupported(text, table=store.uri) from cause
+    if unreadable and isinstance(cause, DeltaError) and not isinstance(cause, CommitFailedError):
+        raise TableUnreadable(text, table=store.uri) from cause
+    raise CommitFailed(text, table=store.uri) from cause
+
+
+def options_for(store: Reader) -> dict[str, str]:
+    """Return the storage options of a store, as the library spells them."""
+    plain = store.options.plain()
+    return plain if store.local_root is not None else remote.for_delta(plain)
+
+
+def location(uri: str) -> str:
+    """Return where a table is, as the library is told."""
+    folder = local_path(uri)
+    return uri if folder is None else str(folder.absolute())

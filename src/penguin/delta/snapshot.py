@@ -1,0 +1,250 @@
+"""A Delta table as deltalake reads it: one version, and the log that it is opened from.
+
+Never use this module in a forked process.
+"""
+
+import json
+import re
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from lakebed.errors import StoreDenied
+from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, journal_transaction, pipeline_transaction
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader, local_path
+from penguin.delta.file_names import naming
+from penguin.delta.library import NoTable, location, options_for, translated
+from penguin.delta.log_cache import CachedVersion
+from penguin.delta.writer_features import (
+    DELETION_VECTORS,
+    SAFE_FEATURES,
+    unsafe_fields,
+    unsafe_properties,
+    unsafe_protocol,
+)
+from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
+from penguin.model.table import DeltaSchema, TableFacts
+
+LOG_FILE = re.compile(r"\d{20}\.(json|checkpoint\..*)")
+
+
+class Snapshot:
+    """One version of a table, to be read only."""
+
+    def __init__(self, of: DeltaTable | CachedVersion, store: Reader) -> None:
+        self._store = store
+        self._loaded = None if isinstance(of, CachedVersion) else of
+        self.known = of if isinstance(of, CachedVersion) else _read(of, store)
+
+    @property
+    def _handle(self) -> DeltaTable:
+        """Return the library's table of this very version, opened now where it was recalled."""
+        if self._loaded is None:
+            try:
+                with translated(self._store, unreadable=True):
+                    loaded = _load(self._store, self.version)
+            except NoTable as cause:
+                self._require_the_same()
+                raise _unreadable(self._store) from cause
+            except TableUnreadable:
+                self._require_the_same()
+                raise
+            self._require_the_same()
+            self._loaded = loaded
+        return self._loaded
+
+    def let_go(self) -> None:
+        """Free the library's table, which holds every file; what was read stays known."""
+        self._loaded = None
+
+    def _require_the_same(self) -> None:
+        """Check that what is recalled and what is opened are of the same log."""
+        if not self.known.still_stands(self._store):
+            raise CommitFailed("the log has changed since it was looked at", table=self._store.uri)
+
+    @property
+    def id(self) -> str:
+        """Return the table's id; one that stood in its place before had another."""
+        return self.known.id
+
+    @property
+    def facts(self) -> TableFacts:
+        """Return what the table is."""
+        return self.known.facts
+
+    @property
+    def version(self) -> int:
+        """Return the version of the snapshot."""
+        return self.known.version
+
+    def transaction(self, app_id: str) -> int | None:
+        """Return the version of an app transaction, None where the log has none."""
+        answers = self.known.answers
+        if app_id not in answers:
+            with translated(self._store):
+                answers[app_id] = self._handle.transaction_version(app_id)
+        return answers[app_id]
+
+    def paths(self) -> tuple[str, ...]:
+        """Name the files that are in the table, as the log writes them."""
+        with translated(self._store):
+            actions = self._handle.get_add_actions(flatten=True)
+            return tuple(str(path) for path in actions.column("path").to_pylist())
+
+    def files(self) -> frozenset[str]:
+        """Name the files that are in the table, as they are in the store."""
+        return frozenset(self._written())
+
+    def _written(self) -> dict[str, str]:
+        """Return the files that are in the table as the log writes them, by their names."""
+        named = naming(self._store)
+        return {named(unquote(path)): path for path in self.paths()}
+
+    def may_delete_in_place(self) -> bool:
+        """Whether rows may be deleted without their file being written anew."""
+        return DELETION_VECTORS in (self._handle.protocol().reader_features or ())
+
+    def counts(self) -> tuple[int, int]:
+        """Count the files and the rows."""
+        with translated(self._store):
+            return len(self._handle.file_uris()), self._handle.count()
+
+    def first_rows(self, columns: tuple[str, ...], count: int) -> tuple[tuple[object, ...], ...]:
+        """Read some rows, whichever come first."""
+        rows: list[tuple[object, ...]] = []
+        with translated(self._store):
+            # Not to_pyarrow_table: it can abort a short-lived process at its end.
+            for batch in self._handle.scan(columns=list(columns)):
+                part = pa.record_batch(batch).slice(0, count - len(rows))
+                rows += [tuple(row[name] for name in columns) for row in part.to_pylist()]
+                if len(rows) >= count:
+                    break
+        return tuple(rows)
+
+    def check_writable(self) -> None:
+        """Refuse, by name, a table that asks of its writers what penguin does not do."""
+        protocol = self._handle.protocol()
+        reasons = [
+            *unsafe_protocol(protocol.min_reader_version, protocol.min_writer_version),
+            *(
+                f"table feature {feature}"
+                for feature in sorted(
+                    {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
+                    - SAFE_FEATURES
+                )
+            ),
+            *unsafe_properties(self.facts.configuration),
+            *unsafe_fields(self.facts.schema["fields"]),
+        ]
+        if reasons:
+            raise TableUnsupported(
+                f"penguin cannot write this table safely: {'; '.join(reasons)}",
+                table=self._store.uri,
+            )
+
+
+class LogReader:
+    """A table's log that can only be read."""
+
+    def __init__(self, store: Reader) -> None:
+        self.store = store
+
+    def open(self) -> Snapshot | None:
+        """Open the latest version; None where there is no log at all, never for an unreadable one.
+
+        A table that penguin cannot write safely is refused here, before anything is written.
+        """
+        snapshot = self.look()
+        if snapshot is not None:
+            snapshot.check_writable()
+        return snapshot
+
+    def look(self) -> Snapshot | None:
+        """Open the latest version of whatever table there is, also of one we could not write."""
+        handle = self._handle()
+        return None if handle is None else Snapshot(handle, self.store)
+
+    def schema_at(self, version: int) -> DeltaSchema:
+        """Return the schema that an earlier version had."""
+        with translated(self.store, unreadable=True):
+            schema: DeltaSchema = json.loads(_load(self.store, version).schema().to_json())
+            return schema
+
+    def _handle(self) -> DeltaTable | None:
+        found = self._open()
+        if found is not None or not has_log(self.store):
+            return found
+        # Somebody may have created the table between the two looks. The library also says "no
+        # table" of a folder that it may not read, and says it again.
+        found = self._open()
+        if found is None:
+            raise _unreadable(self.store)
+        return found
+
+    def _open(self) -> DeltaTable | None:
+        try:
+            with translated(self.store, unreadable=True):
+                return _load(self.store)
+        except NoTable:
+            return None
+
+
+def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
+    """Whether the log carries a transaction of a pipeline, of whichever journal."""
+    return _version_of(uri, options, pipeline_transaction(pipeline)) is not None
+
+
+def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
+    """Return the last entry of a journal that the log has; None where it has none."""
+    return _version_of(uri, options, journal_transaction(pipeline, journal))
+
+
+def _version_of(uri: str, options: StorageOptions, app_id: str) -> int | None:
+    folder = local_path(uri)
+    if folder is not None and not folder.exists():
+        return None
+    snapshot = LogReader(Reader(uri, options)).look()
+    return None if snapshot is None else snapshot.transaction(app_id)
+
+
+def _load(store: Reader, version: int | None = None) -> DeltaTable:
+    return DeltaTable(location(store.uri), version=version, storage_options=options_for(store))
+
+
+def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
+    """Read what a table is."""
+    with translated(store, unreadable=True):
+        metadata = handle.metadata()
+        return CachedVersion(
+            version=handle.version(),
+            id=str(metadata.id),
+            facts=TableFacts(
+                version=handle.version(),
+                schema=json.loads(handle.schema().to_json()),
+                partition_columns=tuple(metadata.partition_columns),
+                configuration=dict(metadata.configuration),
+            ),
+        )
+
+
+def _unreadable(store: Reader) -> TableUnreadable:
+    return TableUnreadable("there is a Delta log, and it cannot be read", table=store.uri)
+
+
+def has_log(store: Reader) -> bool:
+    """Whether there is a Delta log, readable or not."""
+    if store.local_root is not None:
+        folder = store.local_root / DELTA_LOG
+        try:
+            # A listing by the store takes an unreadable folder for an empty one.
+            next(folder.iterdir(), None)
+        except FileNotFoundError:
+            return False
+        except OSError as cause:
+            raise StoreDenied("the Delta log cannot be read", path=folder) from cause
+    return any(
+        facts.path == LAST_CHECKPOINT or LOG_FILE.fullmatch(facts.path.rpartition("/")[2])
+        for facts in store.objects(DELTA_LOG)
+    )

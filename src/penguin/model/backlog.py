@@ -1,0 +1,125 @@
+"""What waits to be committed: where a journal stands, and the entries that come next."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry, Receipt, digest_number
+from lakebed.errors import LakeError
+from lakebed.layout import (
+    TablePath,
+    digest_transaction,
+    journal_transaction,
+    outbox,
+    pipeline_transaction,
+)
+from lakebed.types import Handoff
+
+Transactions = Callable[[str], int | None]
+"""The version of an app transaction in one snapshot of the log, None where it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far the log says a journal is committed; `sequence` is None before the first time."""
+
+    pipeline: str
+    journal: str
+    sequence: int | None
+    digest: int | None
+
+    @classmethod
+    def read(cls, pipeline: str, journal: str, transactions: Transactions) -> "Position":
+        """Read both transactions of a journal from one snapshot."""
+        return cls(
+            pipeline=pipeline,
+            journal=journal,
+            sequence=transactions(journal_transaction(pipeline, journal)),
+            digest=transactions(digest_transaction(pipeline, journal)),
+        )
+
+    def transactions(self) -> tuple[tuple[str, int], ...]:
+        """Return the app transactions that say this position."""
+        if self.sequence is None or self.digest is None:
+            return ()
+        return (
+            (journal_transaction(self.pipeline, self.journal), self.sequence),
+            (digest_transaction(self.pipeline, self.journal), self.digest),
+            (pipeline_transaction(self.pipeline), self.sequence),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyEntry:
+    """An entry whose place in the chain was checked, with the digest of its stored bytes."""
+
+    entry: Entry
+    digest: str
+    path: str
+
+    def position(self) -> Position:
+        """Return where its journal stands once it is committed."""
+        return Position(
+            pipeline=self.entry.pipeline,
+            journal=self.entry.journal,
+            sequence=self.entry.sequence,
+            digest=digest_number(self.digest),
+        )
+
+    def outbox(self, file: FinishedFile) -> TablePath | None:
+        """Return where a file of it waits until it is moved; None where it never is."""
+        direct = self.entry.handoff is Handoff.DIRECT
+        return outbox(self.entry.pipeline, file.filename) if direct else None
+
+    def receipt(self) -> Receipt:
+        """Write down that it is committed."""
+        return Receipt(journal=self.entry.journal, sequence=self.entry.sequence, digest=self.digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """One pipeline: where the log says it stands, and the entries that come next, in order."""
+
+    position: Position
+    entries: tuple[ReadyEntry, ...]
+    overdue_receipt: Receipt | None = None
+    """What the receipt should say of the past; None where it does."""
+
+    @property
+    def pipeline(self) -> str:
+        """Name the pipeline."""
+        return self.position.pipeline
+
+    @property
+    def end(self) -> int:
+        """Return the last entry that was read: of those that wait, or else the committed one."""
+        return self.entries[-1].entry.sequence if self.entries else self.position.sequence or 0
+
+    def before(self, sequence: int) -> "Backlog":
+        """Leave out an entry and all that come after it."""
+        return Backlog(
+            position=self.position,
+            entries=tuple(one for one in self.entries if one.entry.sequence < sequence),
+            overdue_receipt=self.overdue_receipt,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """An entry that blizzard has journaled and not yet handed off. Nobody has to do anything."""
+
+    pipeline: str
+    sequence: int
+    reason: str
+    since: str | None = None
+    """When it was journaled; None where the entry itself is still in sight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """Why nothing more of a pipeline is committed until somebody mends it."""
+
+    pipeline: str
+    error: LakeError
+    sequence: int | None = None
+    """The entry that cannot be committed, where it is one."""
