@@ -71,6 +71,11 @@ class Finding:
     swept: bool = True
     """Whether the whole source was listed."""
 
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to do for a batch."""
+        return bool(self.take or self.misplaced or self.gone)
+
     def count(self, reason: Reason) -> int:
         """Count the files that are not taken for a reason."""
         return sum(one.files for one in self.not_taken if one.reason is reason)

@@ -49,7 +49,7 @@ SKIPPED = 1000
 class JournalLookup(Protocol):
     """What a look asks of the journal."""
 
-    def __call__(self, key: str) -> Before:
+    def __call__(self, key: str, /) -> Before:
         """Say what is known of a source file; asked in the order of the names."""
         ...
 

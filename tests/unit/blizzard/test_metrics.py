@@ -68,7 +68,7 @@ class Watched:
 
     def pipeline(self) -> Pipeline:
         pipeline = self.bench.pipeline()
-        pipeline.emit = self.emit
+        pipeline.emit = pipeline._report.emit = self.emit
         pipeline._attempts = Attempts("default", self.emit)
         return pipeline
 
