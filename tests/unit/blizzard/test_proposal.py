@@ -10,7 +10,6 @@ import pytest
 from blizzard.handoff.commit_lag import CommitsBehind
 from blizzard.inspect.explain import Explanation, explain
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from lakebed.clock import Clock
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, tree
@@ -37,13 +36,13 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
 
 
-def plan(bench: Bench, **given: timedelta) -> Explanation:
+def plan(bench: Bench, retention: timedelta = timedelta.max) -> Explanation:
     return explain(
         bench.settings,
         lambda place: Reader(place.uri, place.options),
         parallelism=2,
-        clock=bench.hands.clock if given else Clock(),
-        **{name: lambda value=value: value for name, value in given.items()},
+        clock=bench.hands.clock,
+        retention=lambda: retention,
     )
 
 
