@@ -146,6 +146,30 @@ def write(
     return store.describe(path)
 
 
+def record_failures(
+    records: Iterable[SourceRecord],
+    settings: PipelineSettings,
+    open_sink: Callable[[Location], Store],
+    *,
+    batch: int,
+    clock: Clock,
+    pause: Callable[[float], None],
+) -> tuple[str, ...]:
+    """Write the letters of a batch before its entry; return the URI that the entry then names."""
+    found = letters(
+        records,
+        pipeline=settings.name,
+        batch=batch,
+        source_uris={source.name: source.uri for source in settings.sources},
+        at=clock.now(),
+    )
+    if not found:
+        return ()
+    place = dlq_location_of(settings)
+    store = open_sink(place.location)
+    return (write(store, place.folder, encode(found), clock=clock, pause=pause),)
+
+
 class Now(StrEnum):
     """What has become of a file since a letter was written."""
 
