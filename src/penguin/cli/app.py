@@ -26,7 +26,7 @@ from lakebed.arguments import (
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.polling import Stop, run_step, run_together, stop_on_signals
-from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
+from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin.cli import operator, options, report, results
@@ -61,8 +61,6 @@ def run(
         return
     settings = options.settings(files, folders)
     emit = _log(log_level, log_format)
-    for warning in settings.warnings:
-        emit(SettingNotActedOn(warning=warning))
     if dry_run:
         raise typer.Exit(_explain(settings, output))
     from lakebed.telemetry.server import observed  # noqa: PLC0415
