@@ -5,7 +5,6 @@ runs cannot both append entry N, and a journal that was rolled back or patched i
 """
 
 import contextlib
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +37,7 @@ from lakebed.documents.entry import (
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
-from lakebed.retry import Backoff
+from lakebed.retry import Backoff, attempts
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
 
@@ -328,16 +327,12 @@ class Journal:
         """Write the entry in its place, or give the clean-up's that stands there already."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = (entry, body)
-        for attempt in range(1, TRIES + 1):
+        for attempt in attempts(TRIES, Backoff(limit_secs=20), self._pause):
             self._guard()
-            try:
+            with attempt:
                 if isinstance(self._store.create(path, body), AlreadyThere):
                     return self._check_ours(entry.sequence, body)
                 break
-            except LakeError as error:
-                if attempt == TRIES or not error.retryable:
-                    raise
-                self._pause(Backoff(limit_secs=20).wait(attempt, random.random))
         return None
 
     def _check_ours(self, sequence: int, body: bytes) -> tuple[Entry, bytes] | None:
