@@ -15,7 +15,8 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import SparkSettings
 from blizzard.service import Service
-from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.stores import OpenedStores
+from blizzard.worker.unit import run_unit
 from lakebed.polling import Stop
 
 CORES = 2

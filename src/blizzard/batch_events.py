@@ -76,6 +76,21 @@ def passed_over(
                 )
 
 
+def overwritten(
+    settings: PipelineSettings, findings: Mapping[str, Finding], told: set[str]
+) -> Iterator[events.SourceFileOverwritten]:
+    """Tell of ingested files that are other objects now, once of each object."""
+    uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
+    for source, finding in findings.items():
+        for facts in finding.changed:
+            sign = f"{source}:{facts.path}:{facts.etag}"
+            if sign not in told:
+                told.add(sign)
+                yield events.SourceFileOverwritten(
+                    pipeline=settings.name, path=f"{uris[source]}/{facts.path}"
+                )
+
+
 def started(
     pipeline: str, entry: int, files: tuple[SourceFile, ...], units: tuple[WorkUnit, ...]
 ) -> Iterator[Event]:

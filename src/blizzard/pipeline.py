@@ -1,10 +1,9 @@
 """One pipeline at work: a batch from discovery to hand-off."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from blizzard import batch_events, events
 from blizzard.batch_events import Statistics
@@ -12,18 +11,14 @@ from blizzard.discover.filter import Finding
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import (
-    Portion,
-    given_up,
     may_be_a_death,
     new_failures,
-    portion,
     run_units,
 )
 from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner
-from blizzard.handoff import dead_letters as dlq
 from blizzard.handoff.commit_lag import check_commits
-from blizzard.handoff.dead_letters import dlq_location_of
+from blizzard.handoff.dead_letters import record_failures
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.ingested import KnownBroken
@@ -31,22 +26,19 @@ from blizzard.journal.journal import Journal, identity_of
 from blizzard.journal.lease import Lease
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.state import read_history
-from blizzard.model.bounds import Bounds
-from blizzard.model.event_time import row_partitions_of
 from blizzard.model.failure_basis import bases_of, with_basis
-from blizzard.model.files import Effort, Limits, Location, SourceFile, Work, WorkUnit
-from blizzard.model.locations import OpenReader, sink_location, source_location
-from blizzard.model.settings import PipelineSettings, share_of
-from blizzard.plan.recognise import planned
-from blizzard.plan.trigger import Waiting, should_start
+from blizzard.model.files import Location, SourceFile
+from blizzard.model.locations import OpenReader, sink_location
+from blizzard.model.settings import PipelineSettings
+from blizzard.plan.trigger import Arrivals, should_start
+from blizzard.plan.work import work_of
+from blizzard.proposal import Batch, Proposal, View, propose
+from blizzard.reporter import Reporter
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, SourceRecord, Started
+from lakebed.documents.entry import Entry
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.storage.store import Store
-from lakebed.telemetry.events import Emit, Event, code_of
-from lakebed.types import Handoff
-
-DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
+from lakebed.telemetry.events import Emit
 
 
 class TooManyFailures(LakeError):
@@ -93,23 +85,22 @@ class Pipeline:
     _opened: bool = False
     _tried: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
-    _told: set[str] = field(default_factory=set)
-    _seen: dict[str, datetime] = field(default_factory=dict)
-    _late: frozenset[str] = frozenset()
-    _again: frozenset[str] = frozenset()
+    _arrivals: Arrivals = field(default_factory=Arrivals)
     _unpublished: bool = True
     _fresh: Entry | None = None
-    _started: float = 0.0
-    _effort: Effort = field(default_factory=Effort)
+    _batch: Batch = field(default_factory=Batch)
+    """The batch begun last: whether its entry was written may be in doubt."""
     _rest: bool = False
     """Whether the last batch has left files that it had begun with: no trigger is waited for."""
     _unbounded: bool = False
     """Whether the next batch may take as long as it wants: the last one got nowhere in its time."""
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
+    _report: Reporter = field(init=False)
 
     def __post_init__(self) -> None:
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
+        self._report = Reporter(self.settings, self.emit, self.clock)
         self._schedule = Schedule(
             self.settings,
             self.open_source,
@@ -120,7 +111,7 @@ class Pipeline:
         )
 
     def until_next_look(self) -> float:
-        """Say how many seconds to wait for the next step where this one found nothing to do."""
+        """Return how many seconds to wait for the next step where this one found nothing to do."""
         return self._schedule.wait()
 
     def close(self) -> None:
@@ -128,101 +119,102 @@ class Pipeline:
         self._schedule.drop_ahead()
 
     def step(self) -> bool:
-        """Run one batch from discovery to hand-off; say whether there was one."""
+        """Run one batch from discovery to hand-off; return whether there was one."""
         journal = self._open_journal()
         if journal is None:
             return False  # A stop came while we watched another writer.
         if (earlier := journal.settle()) is not None:
-            self._tell_end(earlier)
+            self._tell_end(earlier, self._batch)
             self._count(earlier)
         with self._schedule.journal_lock:
             journal.catch_up()
         self._publish()
         self._check_failures()
-        with self._timed(events.Step.DISCOVER):
-            findings = self._discover(journal)
-        # Not while a look ahead goes on: names that it has asked for would be moved away from it.
-        self._write_snapshot(journal)
-        self._tell(batch_events.listed(self.settings.name, findings))
-        self._tell(batch_events.passed_over(self.settings.name, findings, self._told))
-        files = tuple(file for finding in findings.values() for file in finding.take)
-        misplaced = tuple(record for found in findings.values() for record in found.misplaced)
-        gone = tuple(record for found in findings.values() for record in found.gone)
-        if not files and not misplaced and not gone:
+        proposal = propose(self._view(journal))
+        if proposal.is_empty:
             self._rest = False
             self._count_failed(journal)
-            resting = sum(finding.resting for finding in findings.values())
-            self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
+            self._report.nothing_new(proposal.findings)
             return False
-        if files and not misplaced and not self._is_time(findings, files):
+        if proposal.waits:
             return False
-        journal.check_protocol()
-        self._check_commits(journal)
-        self._started = self.clock.seconds()
-        may_fail = self._may_fail()
-        misplaced = misplaced[:may_fail]
-        part = portion(files, journal.started_before()) if files else Portion(take=())
-        files, died = part.take, tuple(given_up(file, DRIVER_DIED) for file in part.died)
-        failed_before = misplaced + died
-        bounds = Bounds(
-            seconds=None if self._unbounded else self.settings.sink.rolling.rollover,
-            failures=None if may_fail is None else may_fail - len(failed_before),
-            forgiven=frozenset(self._failed & {file.key for file in files}),
-        )
-        if bounds.failures is not None and bounds.failures <= 0:
-            files = ()  # The last file that may fail has failed by its path alone.
-        units = self._plan(files) if files else ()
-        self._tell(batch_events.started(self.settings.name, journal.sequence + 1, files, units))
-        failed_before += gone
+        if proposal.refusal is not None:
+            raise proposal.refusal
+        self._report.started(journal.sequence + 1, proposal)
         self._schedule.look_ahead(
-            journal, frozenset(self._tried), running=files, failed=failed_before
+            journal, frozenset(self._tried), running=proposal.files, failed=proposal.failed
         )
         try:
-            return self._run(journal, units, failed_before, part.note, bounds)
+            return self._run(journal, proposal)
         except BaseException as error:
             self._schedule.drop_ahead()
             if not may_be_a_death(error):
                 journal.forget_start()
             raise
 
-    def _run(
-        self,
-        journal: Journal,
-        units: tuple[WorkUnit, ...],
-        failed_before: tuple[SourceRecord, ...],
-        note: Started,
-        bounds: Bounds,
-    ) -> bool:
+    def _view(self, journal: Journal) -> View:
+        """Return what the next batch is proposed from."""
+        began = self.clock.seconds()
+        return View(
+            settings=self.settings,
+            open_source=self.open_source,
+            parallelism=self.runner.parallelism,
+            clock=self.clock,
+            look=lambda: self._schedule.findings(journal, frozenset(self._tried)),
+            rebuild=lambda why: self._rebuild(journal, why),
+            found=lambda findings: self._found(journal, findings, began),
+            is_time=self._is_time,
+            check=lambda: self._check_start(journal),
+            started_before=journal.started_before,
+            failed=frozenset(self._failed),
+            unbounded=self._unbounded,
+        )
+
+    def _run(self, journal: Journal, proposal: Proposal) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
-        work, attempts = replace(self._work(journal), bounds=bounds), self._attempts
-        with self._timed(events.Step.RUN), attempts.running(lambda: journal.note_start(note)):
-            settled = run_units(units, work, self.runner, self.emit)
-        self._effort = settled.effort
-        left = left_over(units, settled)
+        work = work_of(
+            self.settings,
+            journal=journal.id,
+            bounds=proposal.bounds,
+            clock=self.clock,
+            parallelism=self.runner.parallelism,
+            total_concurrency=self.total_concurrency,
+        )
+        with (
+            self._report.timed(events.Step.RUN),
+            self._attempts.running(lambda: journal.note_start(proposal.note)),
+        ):
+            settled = run_units(proposal.units, work, self.runner, self.emit)
+        batch = self._batch = Batch(proposal=proposal, effort=settled.effort)
+        left = left_over(proposal.units, settled)
         self._rest = left > 0
         self._unbounded = settled.handed_in and not settled.sources
-        if not settled.sources and not failed_before:
+        if not settled.sources and not proposal.failed:
             self._schedule.drop_ahead()
             journal.forget_start()
             # Either a stop was asked for before anything was read, or the time was too short.
             return settled.handed_in
         bases = {each.name: bases_of(self.settings, each) for each in self.settings.sources}
         sources = tuple(
-            self._as_ingested_again(journal.with_attempts(with_basis(each, bases[each.source])))
-            for each in failed_before + settled.sources
+            # That a file was ingested before, as another object, is noted of it.
+            replace(record, reingested=True) if record.key in proposal.again else record
+            for each in proposal.failed + settled.sources
+            for record in (journal.with_attempts(with_basis(each, bases[each.source])),)
         )
         self._check_lease()
-        dead_letters = self._write_dead_letters(journal.sequence + 1, sources)
-        with self._timed(events.Step.JOURNAL), self._schedule.journal_lock:
+        dead_letters = record_failures(
+            sources,
+            self.settings,
+            self.open_sink,
+            batch=journal.sequence + 1,
+            clock=self.clock,
+            pause=self._report.pausing(events.Retried.DLQ, self.pause),
+        )
+        with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
             entry = journal.append(sources, settled.files, dead_letters)
-        self._tell_end(entry)
+        self._tell_end(entry, batch)
         if settled.handed_in and left:
-            age = self.clock.seconds() - self._started
-            self.emit(
-                events.BatchHandedIn(
-                    pipeline=self.settings.name, entry=entry.sequence, left=left, seconds=age
-                )
-            )
+            self._report.handed_in(entry, batch, left)
         self._count(entry)
         self._publish()
         self._check_failures()
@@ -230,7 +222,7 @@ class Pipeline:
 
     @property
     def opened(self) -> bool:
-        """Say whether the journal is open: from then on the table knows this pipeline."""
+        """Whether the journal is open: from then on the table knows this pipeline."""
         return self._opened
 
     def _open_journal(self) -> Journal | None:
@@ -247,14 +239,14 @@ class Pipeline:
             snapshots = SnapshotWriter(store=store, pipeline=self.settings.name, clock=self.clock)
             history = read_history(store, self.settings.name, spill=snapshots.spill)
             if history.rebuilt is not None:
-                self._tell_rebuilt(history.rebuilt)
+                self._report.rebuilt(history.rebuilt)
             identity = identity_of(self.settings, self.run_id)
             self._journal = Journal(
                 store,
                 identity,
                 history,
                 self.clock,
-                pause=self._pauses(events.Retried.JOURNAL),
+                pause=self._report.pausing(events.Retried.JOURNAL, self.pause),
                 guard=self._check_lease,
             )
         if not self._opened:
@@ -263,30 +255,17 @@ class Pipeline:
             self._opened = True
         return self._journal
 
-    def _discover(self, journal: Journal) -> dict[str, Finding]:
-        """Look at every source that is due.
+    def _found(self, journal: Journal, findings: Mapping[str, Finding], began: float) -> None:
+        """Tell what a look at the sources has found, and keep the snapshot up."""
+        self._report.overwritten(findings)
+        self._report.finished(events.Step.DISCOVER, began)
+        # Not while a look ahead goes on: names that it has asked for would be moved away from it.
+        self._write_snapshot(journal)
+        self._report.listed(findings)
 
-        Damaged names are built again from the entries, and not believed.
-        """
-        tried = frozenset(self._tried)
-        try:
-            findings = self._schedule.findings(journal, tried)
-        except KnownBroken as broken:
-            self._rebuild(journal, str(broken))
-            findings = self._schedule.findings(journal, tried)
-        uris = {source.name: source.uri for source in self.settings.sources}
-        for name, finding in findings.items():
-            for facts in finding.changed:
-                if f"{name}:{facts.path}:{facts.etag}" not in self._told:
-                    self._told.add(f"{name}:{facts.path}:{facts.etag}")
-                    path = f"{uris[name].rstrip('/')}/{facts.path}"
-                    self.emit(events.SourceFileOverwritten(pipeline=self.settings.name, path=path))
-        self._late = frozenset(key for finding in findings.values() for key in finding.late)
-        self._again = frozenset(key for finding in findings.values() for key in finding.again)
-        return findings
-
-    def _check_commits(self, journal: Journal) -> None:
+    def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
+        journal.check_protocol()
         if self._sink is not None:
             check_commits(
                 self._sink,
@@ -295,10 +274,6 @@ class Pipeline:
                 now=self.clock.now(),
                 retention=self.retention,
             )
-
-    def _as_ingested_again(self, record: SourceRecord) -> SourceRecord:
-        """Note of a file that was ingested before, as another object, that this is so."""
-        return replace(record, reingested=True) if record.key in self._again else record
 
     def _write_snapshot(self, journal: Journal) -> None:
         """Write a snapshot when one is due. One that cannot be written fails nothing."""
@@ -310,112 +285,28 @@ class Pipeline:
             with self._schedule.journal_lock:
                 journal.write_snapshot()
         except (LakeError, OSError) as error:  # Names are spooled to the local disk.
-            self.emit(
-                events.SnapshotFailed(
-                    pipeline=self.settings.name, code=code_of(error), error=str(error)
-                )
-            )
+            self._report.snapshot_failed(error)
             if isinstance(error, KnownBroken):
                 self._rebuild(journal, str(error))
 
     def _rebuild(self, journal: Journal, why: str) -> None:
-        self._tell_rebuilt(why)
+        self._report.rebuilt(why)
         with self._schedule.journal_lock:
             journal.rebuild(why)
 
-    def _tell_rebuilt(self, why: str) -> None:
-        self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
-
-    def _is_time(self, findings: Mapping[str, Finding], files: tuple[SourceFile, ...]) -> bool:
+    def _is_time(self, files: tuple[SourceFile, ...], more: bool) -> bool:
         """Whether the waiting files make a batch now; with `once`, they always do.
 
         So do those that a batch has left which was handed in: they have waited already.
         """
         now = self.clock.now()
-        # A file has arrived when the store says so, or when we first saw it: a store's clock may
-        # be ahead of ours.
-        self._seen = {file.key: self._seen.get(file.key, now) for file in files}
-        arrived = [min(file.modified, self._seen[file.key]) for file in files]
-        waiting = Waiting(
-            files=files,
-            oldest=min(arrived),
-            newest=max(arrived),
-            more=any(finding.left_over for finding in findings.values()),
-        )
+        waiting = self._arrivals.waiting(files, more=more, now=now)
+        rolling, parallelism = self.settings.sink.rolling, self.runner.parallelism
         return (
             self.once
             or self._rest
-            or should_start(
-                waiting, self.settings.sink.rolling, parallelism=self.runner.parallelism, now=now
-            )
+            or should_start(waiting, rolling, parallelism=parallelism, now=now)
         )
-
-    def _plan(self, files: tuple[SourceFile, ...]) -> tuple[WorkUnit, ...]:
-        return planned(self.settings, files, self.open_source, parallelism=self.runner.parallelism)
-
-    def _work(self, journal: Journal) -> Work:
-        settings = self.settings
-        template = settings.sink.template
-        upload = settings.sink.upload
-        return Work(
-            sources={source.name: source_location(source) for source in settings.sources},
-            sink=sink_location(settings),
-            file_schema=settings.schema.without(frozenset(template.keys if template else ())),
-            row_partitions=row_partitions_of(settings),
-            rolling=settings.sink.rolling,
-            upload=replace(
-                upload, max_concurrent_uploads=self._share_of(upload.max_concurrent_uploads)
-            ),
-            limits={
-                source.name: Limits(
-                    max_concurrent_files=self._share_of(source.max_concurrent_files),
-                    batch_size=source.batch_size,
-                )
-                for source in settings.sources
-            },
-            marks={"pipeline": settings.name, "journal": journal.id},
-            clock=self.clock,
-            outbox=settings.name if settings.sink.handoff is Handoff.DIRECT else None,
-            show_values=settings.show_values,
-        )
-
-    def _share_of(self, limit: int) -> int:
-        """Give a task's share of what all pipelines together may transfer at a time."""
-        return share_of(self.total_concurrency, limit=limit, tasks=self.runner.parallelism)
-
-    def _write_dead_letters(self, entry: int, sources: tuple[SourceRecord, ...]) -> tuple[str, ...]:
-        """Record the failures of a batch before its entry, which then names the object."""
-        letters = dlq.letters(
-            sources,
-            pipeline=self.settings.name,
-            batch=entry,
-            source_uris={source.name: source.uri for source in self.settings.sources},
-            at=self.clock.now(),
-        )
-        if not letters:
-            return ()
-        place = dlq_location_of(self.settings)
-        store = self.open_sink(place.location)
-        return (
-            dlq.write(
-                store,
-                place.folder,
-                dlq.encode(letters),
-                clock=self.clock,
-                pause=self._pauses(events.Retried.DLQ),
-            ),
-        )
-
-    def _pauses(self, stage: events.Retried) -> Callable[[float], None]:
-        """Give the pause between two tries of a write, which tells that there is one."""
-
-        def pause(seconds: float) -> None:
-            self.emit(
-                events.WriteRetried(pipeline=self.settings.name, stage=stage, next_try_secs=seconds)
-            )
-            self.pause(seconds)
-
-        return pause
 
     def _count(self, entry: Entry) -> None:
         """Enter a journaled batch into the statistics; it has yet to be handed on."""
@@ -451,29 +342,16 @@ class Pipeline:
             if last is self._fresh:
                 self._journal.withdraw(last)
             raise
-        with self._timed(events.Step.PUBLISH):
+        with self._report.timed(events.Step.PUBLISH):
             done = self.publisher.publish(self._sink, last, redo=last is not self._fresh)
         self.statistics.delta_commits += done.delta_commits
         self._unpublished = False
-        if done.files:
-            self.emit(
-                events.FilesHandedOff(
-                    pipeline=self.settings.name,
-                    entry=last.sequence,
-                    handoff=last.handoff.value,
-                    files=done.files,
-                )
-            )
+        self._report.handed_off(last, done.files)
 
     def _check_lease(self) -> None:
         """Stop before anything becomes visible if another blizzard has taken over."""
         if self.lease is not None:
             self.lease.check()
-
-    def _may_fail(self) -> int | None:
-        """Count the files that may still fail before the pipeline stops; None for no limit."""
-        limit = self.settings.max_failures
-        return None if limit is None else limit - len(self._failed)
 
     def _check_failures(self) -> None:
         """Stop the pipeline once too many files have failed; what succeeded is handed on."""
@@ -484,26 +362,6 @@ class Pipeline:
                 f"error_handling.max_failures is {limit}; what succeeded is journaled"
             )
 
-    @contextmanager
-    def _timed(self, stage: events.Step) -> Iterator[None]:
-        """Tell how long a part of a batch took, if it came to a good end."""
-        started = self.clock.seconds()
-        yield
-        seconds = self.clock.seconds() - started
-        self.emit(events.StageFinished(pipeline=self.settings.name, stage=stage, seconds=seconds))
-
-    def _tell_end(self, entry: Entry) -> None:
-        self._attempts.settle(self._effort.attempts, batch_events.in_journal(entry, self.settings))
-        self._tell(
-            batch_events.journaled(
-                entry,
-                self.settings,
-                late=self._late,
-                effort=self._effort,
-                seconds=self.clock.seconds() - self._started,
-            )
-        )
-
-    def _tell(self, told: Iterable[Event]) -> None:
-        for event in told:
-            self.emit(event)
+    def _tell_end(self, entry: Entry, batch: Batch) -> None:
+        self._attempts.settle(batch.effort.attempts, batch_events.in_journal(entry, self.settings))
+        self._report.journaled(entry, batch)

@@ -101,6 +101,28 @@ def exit_code_of(error: BaseException) -> int:
     return USAGE if isinstance(error, ConfigInvalid | ProtocolConflict) else FAILED
 
 
+class Outcome:
+    """The exit code of a command for several pipelines or tables: none of them stops another."""
+
+    def __init__(self) -> None:
+        self.code = DONE
+
+    def at_least(self, code: int) -> None:
+        """Raise the exit code to this one."""
+        self.code = max(self.code, code)
+
+    @contextmanager
+    def of(
+        self, who: str, code: Callable[[LakeError], int] = lambda _error: FAILED
+    ) -> Iterator[None]:
+        """Complain of an error in what is done for one of them, and go on."""
+        try:
+            yield
+        except LakeError as error:
+            complain(error, who=who)
+            self.at_least(code(error))
+
+
 @contextmanager
 def usage_is_checked() -> Iterator[None]:
     """End the program with every fault of its configuration, should there be one."""

@@ -1,6 +1,8 @@
-"""The one backoff policy, driven by what the error says of itself. Pure."""
+"""The one backoff policy and the one loop of attempts, driven by what the error says of itself."""
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from lakebed.errors import LakeError, Whose
@@ -15,17 +17,44 @@ class Backoff:
     limit_secs: float = 60.0
 
     def wait(self, failures: int, random: Callable[[], float]) -> float:
-        """Say how long to wait after the n-th failure in a row: half fixed, half by chance."""
+        """Return how long to wait after the n-th failure in a row: half fixed, half by chance."""
         # The exponent is bounded so that a failure that lasts for days cannot overflow a float.
         full = min(self.limit_secs, self.first_secs * self.factor ** min(failures - 1, 60))
         return full * (0.5 + random() / 2)
 
 
 def can_help(error: BaseException) -> bool:
-    """Say whether trying again soon can help; what we do not know is tried again."""
+    """Whether trying again soon can help; what we do not know is tried again."""
     return error.retryable if isinstance(error, LakeError) else True
 
 
 def may_mend(error: BaseException) -> bool:
-    """Say whether somebody may mend it while we wait: permissions, a full disk, a missing mount."""
+    """Whether somebody may mend it while we wait: permissions, a full disk, a missing mount."""
     return can_help(error) or (isinstance(error, LakeError) and error.whose is Whose.EXTERNAL)
+
+
+def attempts(
+    tries: int,
+    backoff: Backoff,
+    pause: Callable[[float], object],
+    *,
+    retried: Callable[[], None] = lambda: None,
+    never: type[LakeError] | tuple[type[LakeError], ...] = (),
+) -> Iterator[AbstractContextManager[None]]:
+    """Yield contexts to work in: an error that may pass is swallowed after a pause, till the last.
+
+    Whoever succeeds leaves the loop from within the context. `retried` is called before each
+    pause; errors of a type in `never` are raised at once.
+    """
+
+    @contextmanager
+    def attempt(number: int) -> Iterator[None]:
+        try:
+            yield
+        except LakeError as error:
+            if number == tries or not error.retryable or isinstance(error, never):
+                raise
+            retried()
+            pause(backoff.wait(number, random.random))
+
+    return map(attempt, range(1, tries + 1))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
-from blizzard.worker.unit import OpenedStores, Stores, run_unit
+from blizzard.worker.stores import OpenedStores, Stores
+from blizzard.worker.unit import run_unit
 
 
 @dataclass

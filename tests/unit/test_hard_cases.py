@@ -29,7 +29,7 @@ from blizzard.pipeline import Pipeline, TooManyFailures
 from blizzard.worker import upload
 from blizzard.worker.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.worker.parquet import RollingWriter
-from blizzard.worker.unit import OpenedStores
+from blizzard.worker.stores import OpenedStores
 from lakebed import layout
 from lakebed.arguments import Output
 from lakebed.clock import Clock

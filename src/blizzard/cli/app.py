@@ -36,9 +36,9 @@ from lakebed.arguments import (
     Folders,
     Least,
     LineShape,
+    Outcome,
     Output,
     Shape,
-    complain,
     exit_code_of,
     program,
     usage_is_checked,
@@ -166,9 +166,9 @@ def handoff_set(
 ) -> None:
     """Change the hand-off of every table of a configuration, once all entries are committed."""
     settings = load(files, folders)
-    code = DONE
+    outcome = Outcome()
     for sink in _tables(settings):
-        try:
+        with outcome.of(sink.table_uri):
             switched = set_handoff(
                 Store(sink.table_uri, sink.storage_options, make_folder=True),
                 handoff,
@@ -176,15 +176,11 @@ def handoff_set(
                     sink.table_uri, sink.storage_options, pipeline, journal
                 ),
             )
-        except LakeError as error:
-            complain(error, who=sink.table_uri)
-            code = FAILED
-            continue
-        if not show.switched(sink.table_uri, handoff, switched):
-            code = FAILED
-        elif sink.handoff is not handoff:
-            typer.echo(f"  now set sink.handoff: {handoff.value} in the configuration")
-    raise typer.Exit(code)
+            if not show.switched(sink.table_uri, handoff, switched):
+                outcome.at_least(FAILED)
+            elif sink.handoff is not handoff:
+                typer.echo(f"  now set sink.handoff: {handoff.value} in the configuration")
+    raise typer.Exit(outcome.code)
 
 
 def _tables(settings: BlizzardSettings) -> list[SinkSettings]:

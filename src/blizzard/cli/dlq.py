@@ -6,15 +6,16 @@ from typing import Annotated
 import typer
 
 from blizzard.cli import results
-from blizzard.cli.output import One, chosen, console, load, open_reader, plural, print_line, say
+from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.maintain.retry import Failed
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.errors import LakeError, ObjectMissing
+from lakebed.console import console, plural, print_line, say
+from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 
 FEW = 10
@@ -34,18 +35,14 @@ def dlq_list(
     output: Shape = Output.TEXT,
 ) -> None:
     """Show which source files failed and why, the newest first."""
-    code = DONE
+    outcome = Outcome()
     for settings in chosen(load(files, folders), pipeline):
-        try:
+        with outcome.of(settings.name):
             queue = dead_letter_queue(settings, open_reader)
-        except LakeError as error:
-            complain(error, who=settings.name)
-            code = FAILED
-            continue
-        results.dead_letters(queue, output, every=every)
-        for uri in queue.gone:
-            sys.stderr.write(f"warning: {settings.name}: {uri} is not there any more\n")
-    raise typer.Exit(code)
+            results.dead_letters(queue, output, every=every)
+            for uri in queue.gone:
+                sys.stderr.write(f"warning: {settings.name}: {uri} is not there any more\n")
+    raise typer.Exit(outcome.code)
 
 
 @app.command(name="retry")
@@ -65,30 +62,21 @@ def dlq_retry(
         typer.echo("error: name files with --file, or say --all", err=True)
         raise typer.Exit(USAGE)
     wanted = None if every else frozenset(paths or ())
-    code, unknown = DONE, wanted or frozenset()
+    outcome, unknown = Outcome(), wanted or frozenset()
     for settings in chosen(load(files, folders), pipeline):
-        try:
+        with outcome.of(settings.name):
             found, entry = _one(settings, wanted)
-        except LakeError as error:
-            complain(error, who=settings.name)
-            code = FAILED
-            continue
-        unknown &= found.unknown
-        if output is Output.JSON:
-            print_line(
-                {
-                    "pipeline": settings.name,
-                    "entry": entry,
-                    "files": [record.key for record in found.records],
-                }
-            )
-        elif entry is not None or every:
-            _show(settings.name, found, entry)
+            unknown &= found.unknown
+            if output is Output.JSON:
+                names = [record.key for record in found.records]
+                print_line({"pipeline": settings.name, "entry": entry, "files": names})
+            elif entry is not None or every:
+                _show(settings.name, found, entry)
     if unknown:
-        names = ", ".join(sorted(unknown))
-        typer.echo(f"error: has not failed: {names}; blizzard dlq list shows what has", err=True)
-        code = FAILED
-    raise typer.Exit(code)
+        listed = ", ".join(sorted(unknown))
+        typer.echo(f"error: has not failed: {listed}; blizzard dlq list shows what has", err=True)
+        outcome.at_least(FAILED)
+    raise typer.Exit(outcome.code)
 
 
 def _one(settings: PipelineSettings, wanted: frozenset[str] | None) -> tuple[Failed, int | None]:

@@ -7,27 +7,17 @@ from typing import Any
 
 from rich.console import Console
 
-from blizzard.cli.output import (
-    add,
-    columns,
-    console,
-    open_reader,
-    plain,
-    plural,
-    print_line,
-    say,
-    second,
-)
+from blizzard.cli.output import open_reader
 from blizzard.discover.skip_reason import IN_WORDS
 from blizzard.inspect.explain import Explanation, explain
 from blizzard.model.files import SourceFile
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.units import weight
-from lakebed.arguments import DONE, Output, complain, exit_code_of
+from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
 from lakebed.config.models import same_place
-from lakebed.errors import LakeError
+from lakebed.console import add, columns, console, plain, plural, print_line, say, second
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
 from lakebed.types import Codec
@@ -50,9 +40,9 @@ def dry_run(
     check_schema: CheckSchema,
 ) -> int:
     """Print what the next batch of each pipeline would do, or why there would be none."""
-    code = DONE
+    outcome = Outcome()
     for pipeline in pipelines:
-        try:
+        with outcome.of(pipeline.name, exit_code_of):
             found = explain(
                 pipeline,
                 open_reader,
@@ -68,14 +58,9 @@ def dry_run(
                 check_schema=check_schema(pipeline),
             )
             explanation(found, output)
-        except LakeError as error:
-            complain(error, who=pipeline.name)
-            code = max(code, exit_code_of(error))
-            continue
-        if found.refusal is not None:
-            complain(found.refusal, who=pipeline.name)
-            code = max(code, exit_code_of(found.refusal))
-    return code
+            if found.refusal is not None:
+                raise found.refusal
+    return outcome.code
 
 
 def explanation(found: Explanation, output: Output) -> None:

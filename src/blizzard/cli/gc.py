@@ -7,24 +7,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from blizzard.cli.output import (
-    One,
-    add,
-    chosen,
-    columns,
-    console,
-    load,
-    open_reader,
-    plural,
-    print_line,
-    say,
-)
+from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.arguments import USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.errors import LakeError, ObjectMissing
+from lakebed.console import add, columns, console, plural, print_line, say
+from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.units import in_words
 from penguin import inline
@@ -60,14 +50,11 @@ def gc(
     if span is None:
         typer.echo(f"error: --older-than {older_than!r}: write 90m, 24h or 7d", err=True)
         raise typer.Exit(USAGE)
-    code = DONE
+    outcome = Outcome()
     for settings in chosen(load(files, folders), pipeline):
-        try:
+        with outcome.of(settings.name):
             _one(settings, span, delete=delete, output=output)
-        except LakeError as trouble:
-            complain(trouble, who=settings.name)
-            code = FAILED
-    raise typer.Exit(code)
+    raise typer.Exit(outcome.code)
 
 
 def parse_span(text: str) -> timedelta | None:

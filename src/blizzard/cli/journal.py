@@ -8,32 +8,28 @@ import typer
 from rich.console import Console
 
 from blizzard.cli.new_journal import begin_anew
-from blizzard.cli.output import (
-    One,
-    add,
-    chosen,
-    columns,
-    console,
-    load,
-    open_reader,
-    place,
-    plain,
-    plural,
-    print_line,
-    say,
-    second,
-    the_one,
-)
+from blizzard.cli.output import One, chosen, load, open_reader, place, the_one
 from blizzard.handoff.held_rows import Aside, by_reason
 from blizzard.inspect.entries import Kept, entry_of, last_entries
 from blizzard.inspect.status import Batch
 from blizzard.model.locations import sink_location
-from blizzard.model.settings import BlizzardSettings
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.unread import bytes_in_words
 from blizzard.service import asks_fates
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape
+from lakebed.console import (
+    add,
+    columns,
+    console,
+    plain,
+    plural,
+    print_line,
+    print_lines,
+    say,
+    second,
+)
 from lakebed.documents.entry import Entry, SourceRecord
-from lakebed.errors import LakeError, ObjectMissing
+from lakebed.errors import ObjectMissing
 from lakebed.units import in_words
 
 FEW = 50
@@ -82,37 +78,37 @@ def journal(
         typer.echo(f"error: {what!r} is neither the number of an entry nor `new`", err=True)
         raise typer.Exit(USAGE)
     one = the_one(settings, pipeline)
-    try:
+    outcome = Outcome()
+    with outcome.of(one.name):
         kept = entry_of(open_reader(sink_location(one)), one.name, int(what), asks_fates(one))
-    except LakeError as trouble:
-        complain(trouble, who=one.name)
-        raise typer.Exit(FAILED) from None
-    if output is Output.JSON:
-        print_line(document(kept))
-    else:
-        show(kept)
-    raise typer.Exit(DONE if kept.follows else FAILED)
+        outcome.at_least(DONE if kept.follows else FAILED)
+        if output is Output.JSON:
+            print_line(document(kept))
+        else:
+            show(kept)
+    raise typer.Exit(outcome.code)
 
 
 def _list(settings: BlizzardSettings, pipeline: str | None, limit: int, output: Output) -> int:
-    code = DONE
+    outcome = Outcome()
     for one in chosen(settings, pipeline):
-        try:
-            found = last_entries(open_reader(sink_location(one)), one.name, limit, asks_fates(one))
-        except ObjectMissing:
-            found = []  # The table's folder does not exist yet, so neither does a journal.
-        except LakeError as trouble:
-            complain(trouble, who=one.name)
-            code = FAILED
-            continue
-        if not all(kept.follows for kept in found):
-            code = FAILED
-        if output is Output.JSON:
-            for kept in found:
-                print_line(row(kept))
-        else:
-            _show_list(one.name, found)
-    return code
+        with outcome.of(one.name):
+            found = _last_entries(one, limit)
+            if not all(kept.follows for kept in found):
+                outcome.at_least(FAILED)
+            if output is Output.JSON:
+                print_lines(map(row, found))
+            else:
+                _show_list(one.name, found)
+    return outcome.code
+
+
+def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:
+    try:
+        reader = open_reader(sink_location(settings))
+        return last_entries(reader, settings.name, limit, asks_fates(settings))
+    except ObjectMissing:
+        return []  # The table's folder does not exist yet, so neither does a journal.
 
 
 def row(kept: Kept) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import typer
 
-from blizzard.cli.output import console as terminal
-from blizzard.cli.output import open_reader, plain, plural, print_line, say
+from blizzard.cli.output import open_reader
 from blizzard.journal.checks import admit
 from blizzard.journal.journal import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
@@ -19,6 +18,8 @@ from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import DONE, FAILED, Output, complain
 from lakebed.clock import Clock
+from lakebed.console import console as terminal
+from lakebed.console import plain, plural, print_line, say
 from lakebed.errors import DocumentUnreadable, JournalLost, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store

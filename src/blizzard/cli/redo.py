@@ -7,15 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.cli.output import One, chosen, console, load, open_reader, plural, print_line, say
+from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.maintain.redo import Found, Wanted, look
 from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
-from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, complain
+from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.errors import LakeError, ObjectMissing
+from lakebed.console import console, plural, print_line, say
+from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 
 FEW = 10
@@ -48,32 +49,28 @@ def redo(
     wanted = None
     if held or paths:
         wanted = Wanted(files=frozenset(held or ()), sources=frozenset(paths or ()))
-    code, units = DONE, 0
+    outcome, units = Outcome(), 0
     for settings in chosen(load(files, folders), pipeline):
-        try:
+        with outcome.of(settings.name):
             found, entry = _one(settings, wanted, sure=sure)
-        except LakeError as trouble:
-            complain(trouble, who=settings.name)
-            code = FAILED
-            continue
-        units += len(found.units)
-        if wanted is not None and not found.units:
-            continue  # Another pipeline may have it.
-        if output is Output.JSON:
-            print_line(_document(settings, found, entry))
-        else:
-            _show(settings.name, found, entry)
-        if any(unit.why_not for unit in found.units) or (found.ready and entry is None):
-            code = FAILED
-    if wanted is not None and not units and code == DONE:
+            units += len(found.units)
+            if wanted is not None and not found.units:
+                continue  # Another pipeline may have it.
+            if output is Output.JSON:
+                print_line(_document(settings, found, entry))
+            else:
+                _show(settings.name, found, entry)
+            if any(unit.why_not for unit in found.units) or (found.ready and entry is None):
+                outcome.at_least(FAILED)
+    if wanted is not None and not units and outcome.code == DONE:
         names = ", ".join(sorted(wanted.files | wanted.sources))
         typer.echo(
             f"error: {names}: no rows of it are held or discarded; `blizzard status` counts them, "
             "`penguin held` names the files",
             err=True,
         )
-        code = FAILED
-    raise typer.Exit(code)
+        outcome.at_least(FAILED)
+    raise typer.Exit(outcome.code)
 
 
 def _one(

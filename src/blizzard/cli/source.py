@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.new_journal import tell_event, tell_watching
-from blizzard.cli.output import One, console, load, open_reader, plural, print_line, say, the_one
+from blizzard.cli.output import One, load, open_reader, the_one
 from blizzard.journal.ingested import KnownBroken
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
@@ -17,6 +17,7 @@ from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
 from lakebed.clock import Clock
+from lakebed.console import console, plural, print_line, say
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 

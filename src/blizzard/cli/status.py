@@ -6,22 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from blizzard.cli.output import (
-    One,
-    add,
-    chosen,
-    columns,
-    console,
-    load,
-    open_reader,
-    place,
-    plain,
-    plural,
-    print_line,
-    say,
-    second,
-    span,
-)
+from blizzard.cli.output import One, chosen, load, open_reader, place
 from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.inspect.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
 from blizzard.journal.lease_record import Life
@@ -29,6 +14,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
 from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
 from lakebed.clock import Clock
+from lakebed.console import add, columns, console, duration, plain, plural, print_line, say, second
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.telemetry.events import code_of
 from lakebed.units import in_words
@@ -159,7 +145,7 @@ def show(found: PipelineStatus, clock: Clock) -> None:
             one.source,
             one.pending_files,
             None if one.pending_bytes is None else in_words(one.pending_bytes),
-            None if one.lag_secs is None else span(one.lag_secs),
+            None if one.lag_secs is None else duration(one.lag_secs),
             one.failed_files,
             one.totals.files,
             one.totals.rows,
@@ -209,7 +195,7 @@ def _last_batch(found: PipelineStatus, clock: Clock) -> str:
     last = found.last_batch
     if last is None:
         return "the journal is begun; no batch is in it yet"
-    ago = span(max(0.0, (clock.now() - last.at).total_seconds()))
+    ago = duration(max(0.0, (clock.now() - last.at).total_seconds()))
     failed = f", {last.failed:,} failed" if last.failed else ""
     return (
         f"last batch {last.entry}: {ago} ago, {plural(last.files, 'file')}{failed}, "
@@ -283,6 +269,6 @@ def _failed(failed: FailedFile, clock: Clock) -> str:
     elif failed.next_try <= clock.now():
         again = "tried again with the next batch"
     else:
-        wait = span((failed.next_try - clock.now()).total_seconds())
+        wait = duration((failed.next_try - clock.now()).total_seconds())
         again = f"tried again at {second(failed.next_try)} UTC (in {wait})"
     return f"{failed.code} ({place(failed.stage, failed.line, failed.field)}); {again}"

@@ -1,7 +1,7 @@
 """Sources, sinks and pipelines as written in YAML, made into settings."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -20,7 +20,7 @@ from blizzard.model.settings import (
 )
 from blizzard.model.source_glob import Pattern, split
 from lakebed.config.addresses import metrics_address
-from lakebed.config.loader import Fault, load_document, not_acted_on, not_available
+from lakebed.config.loader import Fault, dotted, load_document
 from lakebed.config.models import (
     DeclaredField,
     DeclaredSchema,
@@ -28,6 +28,7 @@ from lakebed.config.models import (
     KeyPath,
     PartitionBy,
     Pipeline,
+    Section,
     Sink,
     Source,
     plain,
@@ -102,9 +103,32 @@ def load(
     )
 
 
-def warnings(document: Document) -> list[str]:
-    """Give a line for each of blizzard's keys that is present and not acted on yet."""
-    return not_acted_on(document, NOT_YET)
+def warnings(document: Document) -> Iterator[str]:
+    """Yield a line for each key that is not at its default, and not acted on yet."""
+    for path, key, section in _sections_of(document, NOT_YET):
+        if getattr(section, path[-1]) != type(section).model_fields[path[-1]].default:
+            yield f"{dotted(path)}: not acted on yet; {NOT_YET[key]}"
+
+
+def _not_available(document: Document) -> Iterator[Fault]:
+    """Refuse the values that would be wrong to pass over."""
+    for path, key, section in _sections_of(document, NOT_AVAILABLE):
+        value = getattr(section, path[-1])
+        if value in NOT_AVAILABLE[key]:
+            shown = str(value).lower()
+            yield Fault(path, f"{shown} is not available yet; {NOT_AVAILABLE[key][value]}")
+
+
+def _sections_of(
+    document: Document, keys: Iterable[str]
+) -> Iterator[tuple[tuple[str, ...], str, Section]]:
+    """Yield the path of each of these keys in each pipeline, and the section that it is in."""
+    for path, _, pipeline in document.named_pipelines():
+        for key in keys:
+            name, last = key.split(".")
+            section = getattr(pipeline, pipeline.attributes()[name])
+            if section is not None:
+                yield (*map(str, path), name, last), key, section
 
 
 def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
@@ -128,7 +152,7 @@ def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
         yield from _check_schema(path, pipeline, proposal)
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
-    yield from not_available(document, NOT_AVAILABLE)
+    yield from _not_available(document)
 
 
 def _check_schema(path: KeyPath, pipeline: Pipeline, proposal: Proposal) -> Iterator[Fault]:

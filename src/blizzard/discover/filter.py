@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from blizzard.discover.retry import is_due, next_try
 from blizzard.discover.skip_reason import AMISS, Reason, SkippedFile, SkipSummary, Tally
 from blizzard.journal.state import Before
 from blizzard.model import codec
@@ -17,7 +18,6 @@ from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, check_value
-from lakebed.retry import Backoff
 from lakebed.schema import Field
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import Codec, Compression, OnChange
@@ -30,9 +30,6 @@ TEMPORARY = (
     *("_COPYING_", ".swp", ".lock", "~"),
 )
 """How writers end the names of files that they have not finished."""
-
-RETRY = Backoff(first_secs=30, limit_secs=3600)
-"""How long a file rests that failed in a way that trying again can help."""
 
 MOST_CHANGED = 1000
 """How many changed files are told of one by one in a look."""
@@ -71,6 +68,11 @@ class Finding:
     """Names that cannot be read, as the last sweep counted them; a person should see to them."""
     swept: bool = True
     """Whether the whole source was listed."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to do for a batch."""
+        return bool(self.take or self.misplaced or self.gone)
 
     def count(self, reason: Reason) -> int:
         """Count the files that are not taken for a reason."""
@@ -344,46 +346,6 @@ def _left_before(known: Known, facts: ObjectFacts) -> tuple[Unread, ...]:
 def is_same(name: Name, facts: ObjectFacts) -> bool:
     """Say whether a listed object is the one that is in the table: size and e-tag."""
     return (name.size, name.etag) == (facts.size, facts.etag)
-
-
-def is_due(known: Known, now: datetime, bases: Mapping[Stage, str] | None = None) -> bool:
-    """Whether a file may be tried again: its rest is unread, or it failed and has rested.
-
-    One that failed in the future did so by a clock that was ahead: it need not wait for that. Nor
-    need one that was asked for, by whatever clock.
-    """
-    at = next_try(known, bases)
-    return at is not None and (now >= at or now < known.at or is_asked_for(known, bases))
-
-
-def is_asked_for(known: Known, bases: Mapping[Stage, str] | None = None) -> bool:
-    """Whether a file is to be read again at once: by order, or since the settings are others."""
-    failure = known.record.failure
-    if known.record.gone or failure is None:
-        return False
-    present = (bases or {}).get(failure.stage)
-    changed = not failure.retryable and present is not None and present != failure.basis
-    return known.record.retry or changed
-
-
-def next_try(known: Known, bases: Mapping[Stage, str] | None = None) -> datetime | None:
-    """Say when a file is read again as it is; None where something has to change first. Pure.
-
-    That is the file, or the settings that bore on its failure. Under which a record of an older
-    version failed is not known: it is tried once.
-    """
-    failure = known.record.failure
-    if known.record.gone:
-        return None
-    if is_asked_for(known, bases):
-        return known.at
-    if failure is None:
-        return None if known.record.complete else known.at
-    if not failure.retryable:
-        return None
-    if failure.attempts == 0:
-        return known.at  # It was not tried and failed, but is to be read again.
-    return known.at + timedelta(seconds=RETRY.wait(failure.attempts, lambda: 1.0))
 
 
 def codec_for(path: str, compression: Compression) -> Codec:

@@ -13,11 +13,11 @@ from blizzard.discover.filter import (
     Decision,
     FileFilter,
     Finding,
-    is_due,
     is_same,
     why_not_below,
     why_not_ours,
 )
+from blizzard.discover.retry import is_due
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.journal.state import Before
 from blizzard.model.event_time import from_path
@@ -49,7 +49,7 @@ SKIPPED = 1000
 class JournalLookup(Protocol):
     """What a look asks of the journal."""
 
-    def __call__(self, key: str) -> Before:
+    def __call__(self, key: str, /) -> Before:
         """Say what is known of a source file; asked in the order of the names."""
         ...
 

@@ -206,14 +206,14 @@ class Schedule:
         found = ahead.found
         if found is None or not ahead.taken <= ahead.journaled:
             return frozenset()  # It took for done what was not, so it may have passed it by.
-        if self._pace.drain and not any(_has_work(looked.finding) for looked in found.values()):
+        if self._pace.drain and not any(looked.finding.has_work for looked in found.values()):
             # To drain means to see with own eyes that nothing is left, failed files included.
             return frozenset()
         self._saw(found, ahead.begun)
         self.journaled(ahead.journaled)
         if not self._pace.drain:
             return frozenset()
-        return frozenset(name for name in found if _has_work(self._seen[name].finding))
+        return frozenset(name for name in found if self._seen[name].finding.has_work)
 
     def _until_due(self) -> float:
         now = self._clock.seconds()
@@ -339,7 +339,3 @@ def _without(seen: _Seen, keys: Collection[str]) -> _Seen:
             gone=tuple(record for record in finding.gone if record.key not in keys),
         ),
     )
-
-
-def _has_work(finding: Finding) -> bool:
-    return bool(finding.take or finding.misplaced or finding.gone)

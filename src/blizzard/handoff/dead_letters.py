@@ -6,7 +6,6 @@ never a failure without its record. If it cannot be written, the batch is not jo
 """
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,9 +20,9 @@ from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord, Stage
-from lakebed.errors import DocumentUnreadable, LakeError, ObjectMissing, StoreUnavailable
+from lakebed.errors import DocumentUnreadable, ObjectMissing, StoreUnavailable
 from lakebed.journal import JournalReader
-from lakebed.retry import Backoff
+from lakebed.retry import Backoff, attempts
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Reader, Store
 
@@ -131,19 +130,39 @@ def write(
     pause: Callable[[float], None] = time.sleep,
 ) -> str:
     """Store one object of the queue under a fresh name and give its URI; nothing is replaced."""
-    for attempt in range(1, TRIES + 1):
+    for attempt in attempts(TRIES, Backoff(limit_secs=10), pause):
         name = layout.dead_letters(clock.now(), clock.fresh_id())
         path = f"{folder}/{name}" if folder else name
-        try:
+        with attempt:
             # A name that is used once and is taken all the same: our write, its answer lost.
             if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
                 raise StoreUnavailable("a fresh name is taken", path=store.describe(path))
             break
-        except LakeError as error:
-            if attempt == TRIES or not error.retryable:
-                raise
-            pause(Backoff(limit_secs=10).wait(attempt, random.random))
     return store.describe(path)
+
+
+def record_failures(
+    records: Iterable[SourceRecord],
+    settings: PipelineSettings,
+    open_sink: Callable[[Location], Store],
+    *,
+    batch: int,
+    clock: Clock,
+    pause: Callable[[float], None],
+) -> tuple[str, ...]:
+    """Write the letters of a batch before its entry; return the URI that the entry then names."""
+    found = letters(
+        records,
+        pipeline=settings.name,
+        batch=batch,
+        source_uris={source.name: source.uri for source in settings.sources},
+        at=clock.now(),
+    )
+    if not found:
+        return ()
+    place = dlq_location_of(settings)
+    store = open_sink(place.location)
+    return (write(store, place.folder, encode(found), clock=clock, pause=pause),)
 
 
 class Now(StrEnum):

@@ -5,19 +5,23 @@ Everything here is handed readers only, so it cannot write.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from blizzard.discover.filter import Finding
-from blizzard.discover.lister import source_listers
+from blizzard.discover.lister import JournalLookup, source_listers
+from blizzard.discover.schedule import Pace, Schedule
+from blizzard.handoff.commit_lag import check_commits
 from blizzard.journal.checks import admit, refuse_beside
-from blizzard.journal.ingested import KnownBroken
 from blizzard.journal.protocol import require_handoff
+from blizzard.journal.start_note import started_before
 from blizzard.journal.state import UNKNOWN, History, read_history, rebuild
-from blizzard.model.files import WorkUnit
+from blizzard.model.files import Known, WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.plan.recognise import planned
+from blizzard.proposal import View, propose
 from lakebed.clock import Clock
+from lakebed.documents.entry import Started
 from lakebed.errors import JournalLost, LakeError, ObjectMissing, ProtocolConflict, SourceContested
 from lakebed.storage.store import Reader
 
@@ -44,8 +48,9 @@ def explain(
     log_knows_pipeline: Callable[[], bool] = lambda: False,
     beside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     check_schema: Callable[[], None] = lambda: None,
+    retention: Callable[[], timedelta] = lambda: timedelta.max,
 ) -> Explanation:
-    """Say what a batch would do now. It is handed readers only, so it cannot write.
+    """Return what a batch would do now. It is handed readers only, so it cannot write.
 
     `beside` are the sources of other pipelines that are started with this one, on the same table.
     """
@@ -56,29 +61,91 @@ def explain(
             refuse_beside(settings.name, source_uris_of(settings), beside)
         except JournalLost as taken:
             refusal = taken
-
-    def look() -> dict[str, Finding]:
-        return {
-            source.name: look_at(settings, source, open_reader, history, store, clock=clock)
-            for source in settings.sources
-        }
-
-    try:
-        findings = look()
-    except KnownBroken as broken:
-        if store is None:
-            raise
-        history = rebuild(store, settings.name, receipt=history.receipt, why=str(broken))
-        findings = look()
-    files = [file for finding in findings.values() for file in finding.take]
+    journal = _ReadJournal(settings, store, history, clock)
+    schedule = Schedule(
+        settings,
+        open_reader,
+        clock=clock,
+        pace=Pace(drain=True),
+        pause=lambda _seconds: None,
+    )
+    proposal = propose(
+        View(
+            settings=settings,
+            open_source=open_reader,
+            parallelism=parallelism,
+            clock=clock,
+            look=lambda: schedule.findings(journal, frozenset()),
+            rebuild=journal.rebuild,
+            check=lambda: journal.check_commits(retention) if refusal is None else None,
+            started_before=journal.started_before,
+        )
+    )
     return Explanation(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
-        entry=max(history.sequence, 0) + 1,
-        findings=findings,
-        units=planned(settings, files, open_reader, parallelism=parallelism),
-        refusal=refusal,
+        entry=journal.next_entry,
+        findings=proposal.findings,
+        units=proposal.units,
+        refusal=refusal or proposal.refusal,
     )
+
+
+@dataclass(slots=True)
+class _ReadJournal:
+    """What a run would ask its journal, answered by what can be read of it."""
+
+    settings: PipelineSettings
+    store: Reader | None
+    history: History
+    clock: Clock
+
+    @property
+    def next_entry(self) -> int:
+        """Return the number of the entry that the batch would have."""
+        return max(self.history.sequence, 0) + 1
+
+    @property
+    def unfinished(self) -> Mapping[str, Known]:
+        """Return the files that failed, or of which a part is unread."""
+        return self.history.unfinished
+
+    def lookup(self) -> JournalLookup:
+        """Return the way to ask what is known of source files."""
+        if self.store is None:
+            return lambda _key: UNKNOWN
+        return self.history.lookup(self.store, self.settings.name)
+
+    def since(self, source: str) -> datetime | None:
+        """Return when a source was first read; None where it never was."""
+        if self.store is None:
+            return None
+        name = self.settings.name
+        return self.history.first_read(self.store, name, source, now=self.clock.now())
+
+    def rebuild(self, why: str) -> None:
+        """Read every entry again, because the names that were derived from them are damaged."""
+        if self.store is not None:
+            receipt = self.history.receipt
+            self.history = rebuild(self.store, self.settings.name, receipt=receipt, why=why)
+
+    def started_before(self) -> Started:
+        """Return how often the batch was started by processes that died with it."""
+        if self.store is None:
+            return Started()
+        return started_before(self.store, self.settings.name, self.next_entry)
+
+    def check_commits(self, retention: Callable[[], timedelta]) -> None:
+        """Raise where files wait so long for their commit that a run would take no new work."""
+        last = self.history.last
+        if self.store is not None and last is not None:
+            check_commits(
+                self.store,
+                self.settings.name,
+                last=last.sequence,
+                now=self.clock.now(),
+                retention=retention,
+            )
 
 
 def _reader(settings: PipelineSettings, open_reader: OpenReader) -> Reader | None:
@@ -123,16 +190,13 @@ def look_at(
     clock: Clock,
 ) -> Finding:
     """Look at one source, all of it, as a run does that has just started."""
+    journal = _ReadJournal(settings, store, history, clock)
     lister = next(each for each in source_listers(settings) if each.source is source)
-    now = clock.now()
-    since = None
-    if source.lookback is not None and store is not None:
-        since = history.first_read(store, settings.name, source.name, now=now)
     return lister.look(
         open_source(source_location(source)),
-        history.lookup(store, settings.name) if store is not None else lambda _key: UNKNOWN,
-        unfinished=history.unfinished,
-        since=since,
+        journal.lookup(),
+        unfinished=journal.unfinished,
+        since=None if source.lookback is None else journal.since(source.name),
         tried=frozenset(),
-        now=now,
+        now=clock.now(),
     )

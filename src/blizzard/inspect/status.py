@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from blizzard.discover.filter import next_try
+from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.handoff.held_rows import Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.explain import look_at

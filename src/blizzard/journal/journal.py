@@ -5,7 +5,6 @@ runs cannot both append entry N, and a journal that was rolled back or patched i
 """
 
 import contextlib
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +16,12 @@ from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.fence import refuse_collected, withdraw_stray
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
-from blizzard.journal.state import History, Lookup, rebuild
+from blizzard.journal.start_note import StartNote
+from blizzard.journal.state import (
+    History,
+    Lookup,
+    rebuild,
+)
 from blizzard.model.files import Known
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
@@ -28,13 +32,12 @@ from lakebed.documents.entry import (
     Entry,
     SourceRecord,
     Started,
-    decode_started,
     encode,
 )
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
-from lakebed.retry import Backoff
+from lakebed.retry import Backoff, attempts
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
 
@@ -76,10 +79,7 @@ class Journal:
         self._pause = pause
         self._guard = guard
         self._in_doubt: tuple[Entry, bytes] | None = None
-        self._noted = -1
-        """The batch whose start this process has written down."""
-        self._note_left = -1
-        """The batch of which there is a note, be it this process's or an earlier one's."""
+        self._start_note = StartNote(store, identity.pipeline)
         self._unseen: Mapping[str, str] = {}
         """Sources that are new to the journal, until the other pipelines were asked of them."""
         self._snapshots = SnapshotWriter(store=store, pipeline=identity.pipeline, clock=clock)
@@ -239,42 +239,15 @@ class Journal:
 
     def started_before(self) -> Started:
         """Say how often the next batch was started by processes that died with it."""
-        path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
-        body = self._store.get(path)
-        if body is None:
-            return Started()
-        self._note_left = self.sequence + 1
-        return decode_started(body, path)
+        return self._start_note.read(self.sequence + 1)
 
     def note_start(self, note: Started) -> None:
         """Write down that files of the next batch are about to be read, once in a process."""
-        if self._noted != self.sequence + 1:
-            path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
-            self._store.replace(path, encode(note))
-            self._noted = self._note_left = self.sequence + 1
+        self._start_note.write(self.sequence + 1, note)
 
     def forget_start(self) -> None:
-        """Take this process's start of the next batch back: it has not died with it.
-
-        A start that stays counted makes later ones take fewer files, and loses nothing by itself.
-        """
-        if self._noted != self.sequence + 1:
-            return
-        with contextlib.suppress(LakeError):
-            found = self.started_before()
-            note = replace(
-                found,
-                starts=max(0, found.starts - 1),
-                alone_starts=max(0, found.alone_starts - 1),
-            )
-            path = layout.batch_started(self._identity.pipeline, self.sequence + 1)
-            if note.starts:
-                self._store.replace(path, encode(note))
-            else:
-                # Deleting takes no room: a full disk may be why the batch came to nothing.
-                self._store.delete(path)
-                self._note_left = -1
-            self._noted = -1
+        """Take this process's start of the next batch back: it has not died with it."""
+        self._start_note.take_back(self.sequence + 1)
 
     def settle(self) -> Entry | None:
         """Find out what became of an entry whose write had no answer, by writing it again.
@@ -347,27 +320,19 @@ class Journal:
             body = encode(entry)
         self._in_doubt = None
         self._history.learn(entry, body)
-        if self._note_left >= 0:
-            # The note has served. One that stays behind is never read again.
-            with contextlib.suppress(LakeError):
-                self._store.delete(layout.batch_started(entry.pipeline, self._note_left))
-        self._noted = self._note_left = -1
+        self._start_note.remove()
         return entry
 
     def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:
         """Write the entry in its place, or give the clean-up's that stands there already."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = (entry, body)
-        for attempt in range(1, TRIES + 1):
+        for attempt in attempts(TRIES, Backoff(limit_secs=20), self._pause):
             self._guard()
-            try:
+            with attempt:
                 if isinstance(self._store.create(path, body), AlreadyThere):
                     return self._check_ours(entry.sequence, body)
                 break
-            except LakeError as error:
-                if attempt == TRIES or not error.retryable:
-                    raise
-                self._pause(Backoff(limit_secs=20).wait(attempt, random.random))
         return None
 
     def _check_ours(self, sequence: int, body: bytes) -> tuple[Entry, bytes] | None:

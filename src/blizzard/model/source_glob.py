@@ -6,8 +6,8 @@ become wider or narrower and the same file keeps its name.
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
+from lakebed.listing import glob
 from lakebed.listing.sort import LAST
 
 WILD = re.compile(r"[*?\[]")
@@ -25,8 +25,8 @@ class Pattern:
         self.compiled()
 
     def compiled(self) -> re.Pattern[str]:
-        """Give the expression that a whole name must match; a ValueError says what is wrong."""
-        return _compiled(self.text)
+        """Return the expression that a whole name must match; a ValueError says what is wrong."""
+        return glob.compiled(self.text)
 
     @property
     def start(self) -> str:
@@ -52,7 +52,7 @@ class Pattern:
                 return False
             if "**" in wanted[depth]:
                 return True
-            if _compiled(wanted[depth]).fullmatch(part) is None:
+            if glob.compiled(wanted[depth]).fullmatch(part) is None:
                 return False
         return True
 
@@ -74,48 +74,3 @@ def split(path: str) -> tuple[str, Pattern | None]:
 def is_hidden(path: str) -> bool:
     """Whether a name, or a folder of it, is somebody's bookkeeping."""
     return any(part[:1] in ("_", ".") or part == LOST_AND_FOUND for part in path.split("/"))
-
-
-@lru_cache(maxsize=64)
-def _compiled(text: str) -> re.Pattern[str]:
-    return re.compile(_expression(text), re.DOTALL)
-
-
-def _expression(text: str) -> str:
-    parts = []
-    at = 0
-    while at < len(text):
-        if text.startswith("**/", at):
-            parts.append("(?:.*/)?")
-            at += 3
-        elif text.startswith("**", at):
-            parts.append(".*")
-            at += 2
-        elif text[at] == "*":
-            parts.append("[^/]*")
-            at += 1
-        elif text[at] == "?":
-            parts.append("[^/]")
-            at += 1
-        elif text[at] == "[":
-            part, at = _group(text, at)
-            parts.append(part)
-        else:
-            parts.append(re.escape(text[at]))
-            at += 1
-    return "".join(parts)
-
-
-def _group(text: str, at: int) -> tuple[str, int]:
-    """Read `[abc]`, `[a-z]` or `[!abc]`."""
-    start = at + 1 + text.startswith("!", at + 1)
-    end = text.find("]", start + 1)
-    if end < 0:
-        raise ValueError("has a [ without its ]")
-    inner = re.sub(r"([^\w-])", r"\\\1", text[start:end]).replace("--", r"\-\-")
-    negated = "^/" if start == at + 2 else ""
-    try:
-        re.compile(f"[{negated}{inner}]")
-    except re.error as wrong:
-        raise ValueError("has a [ ] that cannot be read") from wrong
-    return f"(?!/)[{negated}{inner}]", end + 1

@@ -1,7 +1,7 @@
-"""When a batch starts: big loads give big files, small loads give bounded delay. Pure."""
+"""When a batch starts: big loads give big files, small loads give bounded delay."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from blizzard.model.files import SourceFile
@@ -22,10 +22,26 @@ class Waiting:
     """Whether there are more than one batch may hold."""
 
 
+@dataclass(slots=True)
+class Arrivals:
+    """When the waiting files arrived: when the store says so, or when they were first seen.
+
+    A store's clock may be ahead of ours.
+    """
+
+    _seen: dict[str, datetime] = field(default_factory=dict)
+
+    def waiting(self, files: Sequence[SourceFile], *, more: bool, now: datetime) -> Waiting:
+        """Return what waits now, and remember it."""
+        self._seen = {file.key: self._seen.get(file.key, now) for file in files}
+        arrived = [min(file.modified, self._seen[file.key]) for file in files]
+        return Waiting(files=files, oldest=min(arrived), newest=max(arrived), more=more)
+
+
 def should_start(
     waiting: Waiting, policy: RollingPolicy, *, parallelism: int, now: datetime
 ) -> bool:
-    """Start when the files fill a file on every core, have waited enough, or no more come."""
+    """Start when the files fill a file on every core, have waited enough, or no more come. Pure."""
     expected = sum(weight(file) for file in waiting.files) * PARQUET_PER_NDJSON
     return (
         waiting.more

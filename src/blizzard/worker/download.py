@@ -5,7 +5,6 @@ settings, never by the size or the number of the files.
 """
 
 import queue
-import random
 import threading
 import time
 from collections import Counter, deque
@@ -17,8 +16,8 @@ from types import TracebackType
 from typing import Self
 
 from blizzard.model.files import SourceFile
-from lakebed.errors import LakeError, ObjectChanged, panic_as_error
-from lakebed.retry import Backoff
+from lakebed.errors import ObjectChanged, panic_as_error
+from lakebed.retry import Backoff, attempts
 
 BUNDLE_BYTES = 256 * 1024
 MOST_IN_A_BUNDLE = 16
@@ -144,19 +143,18 @@ class Downloads:
     def _tried(self, file: SourceFile) -> Iterator[bytes]:
         """Go on after trouble that may pass, from the byte where it came, in the same object."""
         received = 0
-        for attempt in range(1, TRIES + 1):
-            try:
+        for attempt in attempts(
+            TRIES, BACKOFF, self._pause, retried=self._count_retry, never=ObjectChanged
+        ):
+            with attempt:
                 for piece in self._open_at(file, received):
                     received += len(piece)
                     yield piece
-            except LakeError as error:
-                if attempt == TRIES or not error.retryable or isinstance(error, ObjectChanged):
-                    raise
-                with self._lock:
-                    self.retries += 1
-                self._pause(BACKOFF.wait(attempt, random.random))
-            else:
                 return
+
+    def _count_retry(self) -> None:
+        with self._lock:
+            self.retries += 1
 
 
 def _source(file: SourceFile) -> str:

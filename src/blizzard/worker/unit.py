@@ -7,35 +7,33 @@ may be in the store, but nobody will ever name it.
 """
 
 import tempfile
-from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 
 from blizzard.model.byte_range import lines_of, without_first_lines
 from blizzard.model.files import ClosedFile, Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.unread import failed, untouched
-from blizzard.worker.compression import CorruptStream, decompress, recognised
+from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.fan_out import PartitionedWriter
-from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.parquet import Repeating, RollingWriter
-from blizzard.worker.partitioner import NoPartition, require_partitions
+from blizzard.worker.partitioner import require_partitions
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
+from blizzard.worker.record import Tally, failure_of, record_of
+from blizzard.worker.stores import Stores
 from blizzard.worker.upload import Uploads
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
-from lakebed.errors import LakeError, ObjectChanged, machine_trouble
+from lakebed.documents.entry import SourceRecord, Stage, Unread
+from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.partition import PartitionValues
-from lakebed.retry import may_mend
 from lakebed.schema import Schema
-from lakebed.storage.store import Reader, Store
 from lakebed.types import Codec
 
 DECODED_BUDGET = 64 * 1024 * 1024
@@ -44,38 +42,6 @@ DECODED_BUDGET = 64 * 1024 * 1024
 
 _Slice = tuple[pa.RecordBatch, int]
 """Rows, and the memory that they take."""
-
-
-class Stores(Protocol):
-    """Where a worker gets its stores from."""
-
-    def source(self, name: str) -> Reader:
-        """Open a source of the pipeline."""
-
-    def sink(self) -> Store:
-        """Open the table's directory."""
-
-
-@dataclass(slots=True)
-class OpenedStores:
-    """The stores of a batch, opened where they are used, once."""
-
-    work: Work
-    _sources: dict[str, Reader] = field(default_factory=dict)
-    _sink: Store | None = None
-
-    def source(self, name: str) -> Reader:
-        """Open a source of the pipeline."""
-        if name not in self._sources:
-            location = self.work.sources[name]
-            self._sources[name] = Reader(location.uri, location.options)
-        return self._sources[name]
-
-    def sink(self) -> Store:
-        """Open the table's directory."""
-        if self._sink is None:
-            self._sink = Store(self.work.sink.uri, self.work.sink.options, make_folder=True)
-        return self._sink
 
 
 def run_unit(
@@ -112,7 +78,7 @@ def run_unit(
         return UnitOutcome(
             unit=unit.name,
             sources=tuple(
-                record_of(file, _Tally(), failure=failure_of(error, file=file))
+                record_of(file, Tally(), failure=failure_of(error, file=file))
                 for file in unit.files
             ),
             files=(),
@@ -132,22 +98,6 @@ class _Group:
     """How long each of them took to be written."""
     broken: Exception | None = None
     """Why nothing more can be written to it, once something could not."""
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What has been counted of one source file."""
-
-    lines: int = 0
-    blank: int = 0
-    rows: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-
-    def add(self, decoded: Decoded) -> None:
-        self.lines += decoded.lines
-        self.blank += decoded.blank
-        self.rows += decoded.batch.num_rows
-        self.dropped.update(decoded.dropped)
 
 
 class _Unit:
@@ -298,7 +248,7 @@ class _Unit:
         self, file: SourceFile, position: ReadPosition, batches: Iterator[Decoded], shared: _Group
     ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
-        tally = _Tally()
+        tally = Tally()
         kept: list[_Slice] = []
         decoded_bytes = 0
         own: _Group | None = None
@@ -425,91 +375,3 @@ class _Unit:
         self.failed.extend(failed(untouched(read[record.key]), failure) for record in group.records)
         group.records.clear()
         return []
-
-
-def record_of(
-    file: SourceFile,
-    tally: _Tally,
-    *,
-    unit: str | None = None,
-    failure: Failure | None = None,
-    unread: tuple[Unread, ...] | None = (),
-) -> SourceRecord:
-    """Enter one source file into the books; of one that failed, nothing that was read counts.
-
-    `unread` is what is left of it, None where something is and only its lines are counted.
-    """
-    if failure is not None:
-        return failed(untouched(file), failure)
-    return replace(
-        untouched(file),
-        lines=tally.lines,
-        blank=tally.blank,
-        rows=tally.rows,
-        complete=unread == (),
-        unread=unread or (),
-        dropped=dict(tally.dropped),
-        unit=unit,
-    )
-
-
-def failure_of(
-    error: Exception,
-    stage: Stage = Stage.DOWNLOAD,
-    file: SourceFile | None = None,
-    *,
-    show_values: bool = False,
-) -> Failure:
-    """Return in the journal's words what went wrong, where, and whether trying again can help.
-
-    What stands in the lines is left out unless it is asked for: it may be a secret.
-    """
-    failure = _failure(error, stage)
-    if show_values and (seen := _seen(error)):
-        failure = replace(failure, message=f"{failure.message}; it reads {seen}")
-    if file is None or file.part is not None or failure.line is None:
-        return failure  # The lines before a part are counted when all parts are there.
-    return replace(failure, line=failure.line + file.skip)
-
-
-def _seen(error: Exception) -> str | None:
-    """Return what an error quotes from the lines of a file, where it may."""
-    if isinstance(error, BadLine):
-        return error.value
-    return None if isinstance(error, LakeError | OSError) else str(error)
-
-
-def _where(error: Exception) -> str:
-    """Return the place in the code that an error of nobody's making came from."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return "nowhere"
-    return f"{Path(last.tb_frame.f_code.co_filename).name}, line {last.tb_lineno}"
-
-
-def _failure(error: Exception, stage: Stage) -> Failure:
-    match machine_trouble(error) or error:
-        case BadLine() | NoPartition() as bad:
-            return Failure(
-                stage=Stage.PARSE,
-                code=bad.code,
-                message=bad.message,
-                line=bad.line,
-                field=bad.field,
-            )
-        case CorruptStream() as corrupt:
-            return Failure(stage=Stage.DECOMPRESS, code=corrupt.code, message=corrupt.message)
-        case LakeError() as ours:
-            return Failure(
-                stage=stage, code=ours.code, message=ours.message, retryable=may_mend(ours)
-            )
-        case _:
-            # What a download raises is ours by now: what is not comes from reading the lines.
-            return Failure(
-                stage=Stage.PARSE if stage is Stage.DOWNLOAD else stage,
-                code="internal_error",
-                # Its own words may quote a value.
-                message=f"{type(error).__name__} at {_where(error)}",
-            )

@@ -1,6 +1,5 @@
 """Finished files into the table's directory, several at a time, each whole or not at all."""
 
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,9 +11,9 @@ from blizzard.model.files import ClosedFile
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import UploadSettings
 from lakebed.documents.data_file import FinishedFile
-from lakebed.errors import LakeError, StoreUnavailable, panic_as_error
+from lakebed.errors import StoreUnavailable, panic_as_error
 from lakebed.layout import TablePath, data_file, outbox
-from lakebed.retry import Backoff
+from lakebed.retry import Backoff, attempts
 from lakebed.storage.store import ObjectFacts, Store
 
 TRIES = 4
@@ -118,22 +117,20 @@ class Uploads:
 
     def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
         """Upload a file, and try again where that can help."""
-        for attempt in range(1, TRIES + 1):
-            try:
+        for attempt in attempts(TRIES, BACKOFF, self._pause, retried=self._count_retry):
+            with attempt:
                 facts = self._put_once(name, file)
                 break
-            except LakeError as error:
-                if attempt == TRIES or not error.retryable:
-                    raise
-                with self._lock:
-                    self.retries += 1
-                self._pause(BACKOFF.wait(attempt, random.random))
         if facts.size != file.size:
             raise StoreUnavailable(
                 f"the store holds {facts.size} bytes of a file of {file.size}",
                 path=self._store.describe(name),
             )
         return facts
+
+    def _count_retry(self) -> None:
+        with self._lock:
+            self.retries += 1
 
     def _put_once(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
         """Upload a file, and count its parts as in flight, as many as may be, until it is there.

@@ -58,26 +58,6 @@ def dotted(path: KeyPath) -> str:
     return text.removeprefix(".")
 
 
-def not_acted_on(document: Document, sentences: Mapping[str, str]) -> list[str]:
-    """Give a line for each key that is present, is not at its default, and is not built yet."""
-    return [
-        f"{dotted(path)}: not acted on yet; {sentences[_key_of(path)]}"
-        for path, _ in _given(document)
-        if _key_of(path) in sentences
-    ]
-
-
-def not_available(
-    document: Document, sentences: Mapping[str, Mapping[object, str]]
-) -> Iterator[Fault]:
-    """Refuse the values that would be wrong to pass over; `sentences` is by key, then by value."""
-    for path, value in _given(document):
-        by_value = sentences.get(_key_of(path))
-        if by_value is not None and value in by_value:
-            shown = str(value).lower() if isinstance(value, bool) else value
-            yield Fault(path, f"{shown} is not available yet; {by_value[value]}")
-
-
 class _YamlLoader(yaml.SafeLoader):
     """Plain YAML whose scalars stay text: `0123`, `1.10` and `no` mean what they say."""
 
@@ -338,36 +318,6 @@ def _nearest(path: KeyPath) -> str:
         )
     close = difflib.get_close_matches(str(path[-1]), section.attributes(), n=1)
     return f"did you mean {close[0]}?" if close else f"known are {', '.join(section.attributes())}"
-
-
-def _given(section: Section, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Give every key that is present and not at its default, with its value."""
-    for key, name in section.attributes().items():
-        value = getattr(section, name)
-        if (
-            name not in section.model_fields_set
-            or value == type(section).model_fields[name].default
-        ):
-            continue
-        yield (*path, key), value
-        if isinstance(value, Section):
-            yield from _given(value, (*path, key))
-        for below, item in value.items() if isinstance(value, dict) else ():
-            if isinstance(item, Section):
-                yield from _given(item, (*path, key, below))
-
-
-def _key_of(path: KeyPath) -> str:
-    """Name a key whatever its pipeline, source or table is called: `source.path`, `tables.*.…`."""
-    match path:
-        case ("pipelines", _, *rest):
-            return _key_of(tuple(rest))
-        case ("sources", _, *rest):
-            return dotted(("source", *rest))
-        case ("tables", _, *rest):
-            return dotted(("tables", "*", *rest))
-        case _:
-            return dotted(path)
 
 
 def _check_sections(document: Document) -> Iterator[Fault]:

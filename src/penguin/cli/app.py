@@ -15,6 +15,7 @@ from lakebed.arguments import (
     Folders,
     Least,
     LineShape,
+    Outcome,
     Output,
     Shape,
     exit_code_of,
@@ -25,7 +26,7 @@ from lakebed.arguments import (
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.polling import Stop, run_step, run_together, stop_on_signals
-from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
+from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin.cli import operator, options, report, results
@@ -58,10 +59,8 @@ def run(
     """Commit the Parquet files that blizzard wrote to the Delta log, exactly once."""
     if context.invoked_subcommand is not None:
         return
-    settings = options.checked(files or [], folders or [])
+    settings = options.settings(files, folders)
     emit = _log(log_level, log_format)
-    for warning in settings.warnings:
-        emit(SettingNotActedOn(warning=warning))
     if dry_run:
         raise typer.Exit(_explain(settings, output))
     from lakebed.telemetry.server import observed  # noqa: PLC0415
@@ -86,13 +85,12 @@ def run(
 
 @app.command()
 def status(
-    context: typer.Context,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Show what is committed, what waits and for how long, and what is held."""
-    tables = options.tables(context, files, folders)
+    tables = options.tables(files, folders)
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
@@ -111,48 +109,38 @@ def status(
 
 @app.command()
 def held(
-    context: typer.Context,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Show which files are held and which pipelines stopped, and why; exit 1 if any is."""
-    tables = options.tables(context, files, folders)
+    tables = options.tables(files, folders)
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
-    rows, failed = [], False
+    rows, outcome = [], Outcome()
     for table in tables:
-        try:
+        with outcome.of(table.name):
             reader = open_reader(table)
-            found = (
-                None
-                if reader is None
-                else table_status(table, reader, Clock().now(), count_ignored=False)
-            )
-        except LakeError as trouble:
-            failed = True
-            sys.stderr.write(f"error: {table.name}: {_sentence(trouble)}\n")
-            continue
-        rows += report.held_rows(table.name, found)
+            if reader is not None:
+                found = table_status(table, reader, Clock().now(), count_ignored=False)
+                rows += report.held_rows(table.name, found)
     report.held(rows, output)
-    raise typer.Exit(FAILED if rows or failed else DONE)
+    raise typer.Exit(FAILED if rows else outcome.code)
 
 
 @app.command()
 def plan(
-    context: typer.Context,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
     """Show what the next commit would do, and write nothing; the same as --dry-run."""
-    raise typer.Exit(_explain(options.settings(context, files, folders), output))
+    raise typer.Exit(_explain(options.settings(files, folders), output))
 
 
 @app.command()
 def history(
-    context: typer.Context,
     count: Annotated[
         int, typer.Argument(metavar="[N]", min=1, help="How many commits to show.")
     ] = 10,
@@ -161,14 +149,14 @@ def history(
     output: Shape = Output.TEXT,
 ) -> None:
     """Show the last N commits of each table, with the entries, files and rows of each."""
-    tables = options.tables(context, files, folders)
+    tables = options.tables(files, folders)
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.delta.versions import read_history  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
-    code = DONE
+    outcome = Outcome()
     for table in tables:
-        try:
+        with outcome.of(table.name):
             reader = open_reader(table)
             snapshot = None if reader is None else LogReader(reader).look()
             commits = (
@@ -176,12 +164,8 @@ def history(
                 if reader is None or snapshot is None
                 else read_history(reader, snapshot.version, count)
             )
-        except LakeError as trouble:
-            code = FAILED
-            sys.stderr.write(f"error: {table.name}: {_sentence(trouble)}\n")
-            continue
-        report.history(table.name, report.commit_rows(table.name, commits), output)
-    raise typer.Exit(code)
+            report.history(table.name, report.commit_rows(table.name, commits), output)
+    raise typer.Exit(outcome.code)
 
 
 def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -> int:

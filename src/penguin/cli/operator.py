@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, complain
 from lakebed.clock import Clock
-from lakebed.errors import LakeError
 from penguin.cli import options, report
 from penguin.model.settings import TableSettings
 
@@ -31,7 +30,6 @@ Sure = Annotated[bool, typer.Option("--yes", help="Do it; without, only say what
 
 @app.command()
 def release(
-    context: typer.Context,
     ids: Ids = None,
     every: Annotated[bool, typer.Option("--all", help="Everything that is held.")] = False,
     files: Files = None,
@@ -42,23 +40,18 @@ def release(
     if bool(ids) == every:
         sys.stderr.write("error: name files by their ids, or say --all\n")
         raise typer.Exit(USAGE)
-    rows = []
-    chosen, code = _chosen(options.tables(context, files, folders), ids)
-    for table, operations, names in chosen:
-        try:
+    rows, outcome = [], Outcome()
+    for table, operations, names in _chosen(options.tables(files, folders), ids, outcome):
+        with outcome.of(table.name):
             settled = operations.release(names)
-        except LakeError as error:
-            code = _complain(table, error)
-            continue
-        rows += report.settled_rows(table.name, settled, "released")
-        code = max(code, FAILED if settled.left else DONE)
+            rows += report.settled_rows(table.name, settled, "released")
+            outcome.at_least(FAILED if settled.left else DONE)
     report.settled(rows, output)
-    raise typer.Exit(code)
+    raise typer.Exit(outcome.code)
 
 
 @app.command()
 def discard(
-    context: typer.Context,
     ids: Annotated[list[str], typer.Argument(metavar="ID…", help="As `penguin held` shows them.")],
     sure: Sure = False,
     rows_deleted: Annotated[
@@ -73,27 +66,23 @@ def discard(
     output: Shape = Output.TEXT,
 ) -> None:
     """Give held files up for good: their rows never will be in the table."""
-    rows = []
-    chosen, code = _chosen(options.tables(context, files, folders), ids, contested=True)
-    for table, operations, names in chosen:
+    rows, outcome = [], Outcome()
+    tables = options.tables(files, folders)
+    for table, operations, names in _chosen(tables, ids, outcome, contested=True):
         if not sure:
             count = len(names or ())
             sys.stderr.write(f"{table.name}: would discard {count} files; say --yes to do it\n")
-            code = FAILED
+            outcome.at_least(FAILED)
             continue
-        try:
+        with outcome.of(table.name):
             settled = operations.discard(names or frozenset(), rows_deleted=rows_deleted)
-        except LakeError as error:
-            code = _complain(table, error)
-            continue
-        rows += report.settled_rows(table.name, settled, "discarded")
+            rows += report.settled_rows(table.name, settled, "discarded")
     report.settled(rows, output)
-    raise typer.Exit(code)
+    raise typer.Exit(outcome.code)
 
 
 @app.command()
 def replay(
-    context: typer.Context,
     pipeline: OnlyPipeline = None,
     sure: Sure = False,
     rows_missing: Annotated[
@@ -132,13 +121,12 @@ def replay(
             return [f"{what} would be added again"]
         return [f"{what} are back in version {replay.replay_undone()}"]
 
-    tables = options.tables(context, files, folders)
+    tables = options.tables(files, folders)
     raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
 
 
 @app.command()
 def forget(
-    context: typer.Context,
     pipeline: OnlyPipeline = None,
     sure: Sure = False,
     files: Files = None,
@@ -159,7 +147,7 @@ def forget(
                 said.append(f"{lost} {what}")
         return said
 
-    tables = options.tables(context, files, folders)
+    tables = options.tables(files, folders)
     raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
 
 
@@ -175,31 +163,31 @@ def _settle_lost(
     from penguin.operate.replay import Replay  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 
-    code, said_any = DONE, False
+    outcome, said_any = Outcome(), False
     untouched: list[tuple[TableSettings, NoRestore]] = []
     for table in tables:
-        try:
+        with outcome.of(table.name):
             store = open_store(table)
             if store is None:
                 continue
-            said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
-        except NoRestore as error:
-            untouched.append((table, error))
-            continue
-        except LakeError as error:
-            code = _complain(table, error)
-            continue
-        report.said(table.name, said, output, done=sure)
-        said_any = said_any or bool(said)
+            try:
+                said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
+            except NoRestore as error:
+                untouched.append((table, error))
+                continue
+            report.said(table.name, said, output, done=sure)
+            said_any = said_any or bool(said)
     if untouched and not said_any:
-        return max(_complain(table, error) for table, error in untouched)
-    if not said_any and code == DONE:
+        for table, trouble in untouched:
+            complain(trouble, who=table.name)
+        return FAILED
+    if not said_any and outcome.code == DONE:
         if output is Output.TEXT:
             typer.echo("nothing to do: no log is behind its receipts")
     elif said_any and not sure:
         sys.stderr.write("say --yes to do it\n")
         return FAILED
-    return code
+    return outcome.code
 
 
 def _of(
@@ -254,8 +242,12 @@ def _in_doubt(rolled_back: "RolledBackPipeline") -> str:
 
 
 def _chosen(
-    tables: tuple[TableSettings, ...], ids: list[str] | None, *, contested: bool = False
-) -> "tuple[list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]], int]":
+    tables: tuple[TableSettings, ...],
+    ids: list[str] | None,
+    outcome: Outcome,
+    *,
+    contested: bool = False,
+) -> "list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]]":
     """Find the tables that hold the files that are named; a name that none has is an error.
 
     A table that cannot be looked at fails the command, and keeps nobody from the others.
@@ -263,10 +255,10 @@ def _chosen(
     from penguin.operate.release import HeldFileOperations  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 
-    unknown, code = set(ids or ()), DONE
+    unknown = set(ids or ())
     found: list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]] = []
     for table in tables:
-        try:
+        with outcome.of(table.name):
             store = open_store(table)
             if store is None:
                 continue
@@ -277,19 +269,11 @@ def _chosen(
             if contested and not known.issuperset(ids or ()):
                 known |= {one.name for one in operations.contested()}
             here = known & frozenset(ids) if ids else None
-        except LakeError as error:
-            code = _complain(table, error)
-            continue
-        if here is None or here:
-            found.append((table, operations, here))
-        unknown -= here or set()
+            if here is None or here:
+                found.append((table, operations, here))
+            unknown -= here or set()
     if unknown:
         names = ", ".join(sorted(unknown))
         sys.stderr.write(f"error: not held: {names}; `penguin held` shows what is\n")
         raise typer.Exit(FAILED)
-    return found, code
-
-
-def _complain(table: TableSettings, error: LakeError) -> int:
-    sys.stderr.write(f"error: {table.name}: {error}\n")
-    return FAILED
+    return found

@@ -1,11 +1,9 @@
 """How far the next commits are, as bars on a terminal; log lines pass above them."""
 
-import threading
-
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.text import Text
+from rich.progress import TextColumn
 
+from lakebed.console import ProgressBars
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from penguin.events.backlog import FilesLookedAt
 
@@ -17,47 +15,23 @@ class Display:
     """One bar per table that has many files to commit; none at all while no table has."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        # A signal handler emits, too, and may interrupt us here.
-        self._lock = threading.RLock()
-        self._bars: dict[str, TaskID] = {}
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f} files"),
-            console=console,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
+        self._bars = ProgressBars(
+            console, TextColumn("{task.completed:,.0f}/{task.total:,.0f} files")
         )
-
-    def write(self, line: str) -> None:
-        """Print a log line above the bars, just as it is."""
-        self._console.print(Text(line), soft_wrap=True)
+        self.write = self._bars.write
 
     def emit(self, event: Event) -> None:
         """Show what an event says of a commit in the making."""
-        with self._lock:
+        with self._bars.lock:
             match event:
                 case FilesLookedAt(table=table, done=done, files=files) if files >= WORTH_A_BAR:
-                    self._update(table, done, files)
+                    if table not in self._bars:
+                        self._bars.begin(table, table, files)
+                    what = "looking at" if done < files else "committing"
+                    self._bars.update(
+                        table, description=f"{table}: {what}", completed=done, total=files
+                    )
                 case StepFinished(who=table) | StepFailed(who=table):
-                    self._end(table)
+                    self._bars.end(table)
                 case _:
                     pass
-
-    def _update(self, table: str, done: int, files: int) -> None:
-        if not self._bars:
-            self._progress.start()
-        if table not in self._bars:
-            self._bars[table] = self._progress.add_task(table, total=files)
-        what = f"{table}: looking at" if done < files else f"{table}: committing"
-        self._progress.update(self._bars[table], description=what, completed=done, total=files)
-
-    def _end(self, table: str) -> None:
-        bar = self._bars.pop(table, None)
-        if bar is None:
-            return
-        self._progress.remove_task(bar)
-        if not self._bars:
-            self._progress.stop()

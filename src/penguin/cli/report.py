@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lakebed.arguments import Output
-from penguin.cli.results import print_lines
+from lakebed.console import add, columns, console, duration, print_lines, say
 
 if TYPE_CHECKING:
     from penguin.delta.versions import Commit
@@ -54,32 +54,33 @@ def statuses(rows: list[Row], output: Output) -> None:
     if output is Output.JSON:
         print_lines(rows)
         return
-    console = Console()
+    to = console()
     for row in rows:
-        _say(console, f"{row['table']}: {_standing(row)}")
-        _say_others(console, row["table"], row["others"])
+        say(to, f"{row['table']}: {_standing(row)}")
+        _say_others(to, row["table"], row["others"])
         if row["in_danger"]:
-            _say(console, f"{row['table']}: {row['in_danger']['reason']}")
+            say(to, f"{row['table']}: {row['in_danger']['reason']}")
         if not row["pipelines"]:
             continue
-        _say(console, _waiting(row))
-        shown = _columns("pipeline", "committed", "waiting", "files", "rows", "lag", "")
+        say(to, _waiting(row))
+        shown = _table("pipeline", "committed", "waiting", "files", "rows", "lag", "")
         for one in row["pipelines"]:
             committed = one["committed_entry"]
-            shown.add_row(
+            add(
+                shown,
                 one["pipeline"],
                 "-" if committed is None else f"entry {committed}",
-                _count(one["pending_entries"]),
-                _count(one["pending_files"]),
-                _count(one["pending_rows"]),
+                one["pending_entries"],
+                one["pending_files"],
+                one["pending_rows"],
                 "-" if one["lag_secs"] is None else duration(one["lag_secs"]),
                 "stopped" if one["stopped"] else "",
             )
-        console.print(shown)
-        _say_held(console, row)
-        _say_discarded(console, row)
+        to.print(shown)
+        _say_held(to, row)
+        _say_discarded(to, row)
         stopped = [one["stopped"] for one in row["pipelines"] if one["stopped"]]
-        _say_why(console, row["table"], stopped)
+        _say_why(to, row["table"], stopped)
 
 
 def _others(found: "OthersStatus | None") -> Row:
@@ -108,27 +109,27 @@ def _held_for(held: "tuple[HeldFile, ...]") -> list[Row]:
     ]
 
 
-def _say_held(console: Console, row: Row) -> None:
+def _say_held(to: Console, row: Row) -> None:
     """Say how much is set aside, and why."""
     if not row["held_files"]:
         return
-    _say(
-        console,
+    say(
+        to,
         f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are held; "
         "`penguin held` names them",
     )
     for one in row["held"][:SHOWN]:
         for reason in one["reasons"]:
-            _say(console, f"  {one['files']:,} files: {reason} [{one['code']}]")
+            say(to, f"  {one['files']:,} files: {reason} [{one['code']}]")
     if len(row["held"]) > SHOWN:
-        _say(console, f"  and for {len(row['held']) - SHOWN:,} more reasons")
+        say(to, f"  and for {len(row['held']) - SHOWN:,} more reasons")
 
 
-def _say_discarded(console: Console, row: Row) -> None:
+def _say_discarded(to: Console, row: Row) -> None:
     """Say how much was given up."""
     if row["discarded_files"]:
-        _say(
-            console,
+        say(
+            to,
             f"{row['table']}: {row['discarded_files']:,} files with {row['discarded_rows']:,} rows "
             "were discarded; `blizzard redo --held ID` reads their sources again",
         )
@@ -145,33 +146,33 @@ def _danger(found: "Danger | None") -> Row | None:
     }
 
 
-def _say_others(console: Console, table: str, others: Row) -> None:
+def _say_others(to: Console, table: str, others: Row) -> None:
     """Tell of other programs' files, if there are any."""
     if others["pending_files"]:
         late = f", {others['pending_late']:,} of them late" if others["pending_late"] else ""
-        _say(console, f"{table}: {others['pending_files']:,} files of other programs wait{late}")
+        say(to, f"{table}: {others['pending_files']:,} files of other programs wait{late}")
     if others["watermarks"]:
         folder, name = max(others["watermarks"].items(), key=lambda pair: pair[1])
         count = len(others["watermarks"])
         where = f"{folder}/{name}" if folder else name
-        _say(console, f"{table}: watermarks of {count:,} folders, the newest is {where}")
+        say(to, f"{table}: watermarks of {count:,} folders, the newest is {where}")
     for one in others["left_out"][:SHOWN]:
-        _say(console, f"{table}: not committed: {one['file']}: {one['reason']} [{one['code']}]")
+        say(to, f"{table}: not committed: {one['file']}: {one['reason']} [{one['code']}]")
     if len(others["left_out"]) > SHOWN:
         more = len(others["left_out"]) - SHOWN
-        _say(console, f"{table}: and {more:,} more are not committed; --output json has all")
+        say(to, f"{table}: and {more:,} more are not committed; --output json has all")
     passed = others["passed_over"]
     if passed["files"]:
         least = "" if passed["complete"] else "at least "
-        _say(
-            console,
+        say(
+            to,
             f"{table}: {least}{passed['files']:,} Parquet files are passed over: "
             f"{passed['reason']}",
         )
         for path in passed["some"]:
-            _say(console, f"  {path}")
+            say(to, f"  {path}")
         if passed["files"] > len(passed["some"]):
-            _say(console, f"  and {passed['files'] - len(passed['some']):,} more")
+            say(to, f"  and {passed['files'] - len(passed['some']):,} more")
 
 
 def held_rows(table: str, found: "TableStatus | None") -> list[Row]:
@@ -204,15 +205,15 @@ def held(rows: list[Row], output: Output) -> None:
     if output is Output.JSON:
         print_lines(rows)
         return
-    console = Console()
+    to = console()
     if not rows:
-        _say(console, "nothing is held")
+        say(to, "nothing is held")
         return
-    _show_files(console, [row for row in rows if row["kind"] == "file"])
-    _show_halts(console, [row for row in rows if row["kind"] == "pipeline"])
+    _show_files(to, [row for row in rows if row["kind"] == "file"])
+    _show_halts(to, [row for row in rows if row["kind"] == "pipeline"])
 
 
-def _show_files(console: Console, rows: list[Row]) -> None:
+def _show_files(to: Console, rows: list[Row]) -> None:
     """Show the files that are set aside, those of one entry and one reason together."""
     together: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -221,36 +222,37 @@ def _show_files(console: Console, rows: list[Row]) -> None:
     for (table, pipeline, entry, code, reasons), files in together.items():
         whose = "" if pipeline is None else f", {pipeline}, entry {entry}"
         count = sum(row["rows"] for row in files)
-        _say(
-            console,
+        say(
+            to,
             f"{table}{whose}: {len(files):,} files with {count:,} rows are held "
             f"since {_minute(files[0]['since'])} [{code}]",
         )
         for reason in reasons:
-            _say(console, f"  {reason}")
+            say(to, f"  {reason}")
         for row in files[:SHOWN]:
-            _say(console, f"    {row['id']}  {row['rows']:,} rows")
+            say(to, f"    {row['id']}  {row['rows']:,} rows")
         if len(files) > SHOWN:
-            _say(console, f"    and {len(files) - SHOWN:,} more (--output json names them all)")
+            say(to, f"    and {len(files) - SHOWN:,} more (--output json names them all)")
 
 
-def _show_halts(console: Console, rows: list[Row]) -> None:
+def _show_halts(to: Console, rows: list[Row]) -> None:
     if not rows:
         return
-    shown = _columns("table", "stopped", "entry", "since", "files", "rows", "behind")
+    shown = _table("table", "stopped", "entry", "since", "files", "rows", "behind")
     for row in rows:
-        shown.add_row(
+        add(
+            shown,
             row["table"],
             row["pipeline"],
-            _count(row["entry"]),
+            row["entry"],
             _minute(row["since"]),
-            _count(row["files"]),
-            _count(row["rows"]),
-            _count(row["entries_behind"]),
+            row["files"],
+            row["rows"],
+            row["entries_behind"],
         )
-    console.print(shown)
+    to.print(shown)
     for row in rows:
-        _say_why(console, row["table"], [row])
+        _say_why(to, row["table"], [row])
 
 
 def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
@@ -293,14 +295,14 @@ def settled(rows: list[Row], output: Output) -> None:
     if output is Output.JSON:
         print_lines(rows)
         return
-    console = Console()
+    to = console()
     if not rows:
-        _say(console, "nothing was done")
+        say(to, "nothing was done")
     for row in rows:
         where = f" in version {row['version']}" if row["version"] is not None else ""
-        _say(console, f"{row['table']}: {row['outcome']}{where}: {row['id']}, {row['rows']:,} rows")
+        say(to, f"{row['table']}: {row['outcome']}{where}: {row['id']}, {row['rows']:,} rows")
         for reason in row["reasons"]:
-            _say(console, f"  {reason}")
+            say(to, f"  {reason}")
 
 
 def commit_rows(table: str, found: Iterable["Commit"]) -> list[Row]:
@@ -313,11 +315,11 @@ def history(table: str, rows: list[Row], output: Output) -> None:
     if output is Output.JSON:
         print_lines(rows)
         return
-    console = Console()
+    to = console()
     if not rows:
-        _say(console, f"{table}: there is no Delta table yet, so there is no commit to show")
+        say(to, f"{table}: there is no Delta table yet, so there is no commit to show")
         return
-    shown = _columns("version", "at (UTC)", "operation", "entries", "files", "rows")
+    shown = _table("version", "at (UTC)", "operation", "entries", "files", "rows")
     for row in rows:
         settled = (
             f"{one['pipeline']} {one['first']}"
@@ -331,25 +333,17 @@ def history(table: str, rows: list[Row], output: Output) -> None:
             for word in ("held", "released", "discarded")
             if row[f"files_{word}"]
         )
-        shown.add_row(
+        add(
+            shown,
             str(row["version"]),
             _second(row["at"]),
             row["operation"] or "-",
             "\n".join([*settled, *others]) or "-",
             f"{row['files_added']}{removed}{aside}",
-            _count(row["rows_added"]),
+            row["rows_added"],
         )
-    _say(console, f"{table}:")
-    console.print(shown)
-
-
-def duration(seconds: float) -> str:
-    """Say a time span in its two largest units."""
-    whole = int(seconds)
-    for unit, size, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "m", 60)):
-        if whole >= size:
-            return f"{whole // size}{unit} {whole % size // part}{smaller}"
-    return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
+    say(to, f"{table}:")
+    to.print(shown)
 
 
 def _standing(row: Row) -> str:
@@ -378,11 +372,11 @@ def _waiting(row: Row) -> str:
     )
 
 
-def _say_why(console: Console, table: str, found: list[Row]) -> None:
+def _say_why(to: Console, table: str, found: list[Row]) -> None:
     for one in found:
         entry = "" if one["entry"] is None else f", entry {one['entry']}"
         for reason in one["reasons"]:
-            _say(console, f"{table}, {one['pipeline']}{entry}: {reason} [{one['code']}]")
+            say(to, f"{table}, {one['pipeline']}{entry}: {reason} [{one['code']}]")
 
 
 def _commit(one: "Commit") -> Row:
@@ -392,16 +386,13 @@ def _commit(one: "Commit") -> Row:
     return {"version": told.pop("version"), "at": at, **told}
 
 
-def _columns(*names: str) -> Table:
-    shown = Table()
+def _table(*names: str) -> Table:
     numbers = {"waiting", "files", "rows", "lag", "entry", "behind", "version"}
-    for name in names:
-        shown.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
-    return shown
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+    return columns(
+        *names,
+        numbers=numbers,
+        wide={"table", "pipeline", "stopped", "operation", "entries", "files"},
+    )
 
 
 def _minute(at: str | None) -> str:
@@ -412,14 +403,10 @@ def _second(at: str | None) -> str:
     return "-" if at is None else at[:19].replace("T", " ")
 
 
-def _say(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True, markup=False, highlight=False)
-
-
 def said(table: str, sentences: list[str], output: Output, *, done: bool) -> None:
     """Print what was done to a table, or what would be: a JSON object a line, or as it is."""
     for sentence in sentences:
         if output is Output.JSON:
             print_lines([{"table": table, "done": done, "what": sentence}])
         else:
-            Console().print(f"{table}: {sentence}", soft_wrap=True, markup=False, highlight=False)
+            say(console(), f"{table}: {sentence}")

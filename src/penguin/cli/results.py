@@ -1,14 +1,11 @@
 """Results and plans, for a person or a machine, on standard output."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from lakebed.arguments import Output
+from lakebed.console import add, columns, console, print_lines, say
 from lakebed.telemetry.events import code_of
 
 if TYPE_CHECKING:
@@ -23,27 +20,21 @@ def results(rows: list[dict[str, Any]], output: Output) -> None:
     if output is Output.JSON:
         print_lines(rows)
         return
-    console = Console()
-    shown = Table()
-    shown.add_column("table", overflow="fold")
-    for name in NUMBERS:
-        shown.add_column(name, justify="right")
-    shown.add_column("")
+    to = console()
+    shown = columns("table", *NUMBERS, "", numbers=NUMBERS, wide=("table",))
     for row in rows:
         outcome = "" if row["commits"] else "nothing to commit"
         outcome = "failed" if row["error"] else "held" if row["held_files"] else outcome
-        numbers = ("-" if row[name] is None else f"{row[name]:,}" for name in NUMBERS)
-        shown.add_row(row["table"], *numbers, outcome)
-    console.print(shown)
+        add(shown, row["table"], *(row[name] for name in NUMBERS), outcome)
+    to.print(shown)
     for row in rows:
         if row["error"]:
-            console.print(f"{row['table']}: {row['error']}", soft_wrap=True, markup=False)
+            say(to, f"{row['table']}: {row['error']}")
         if row["held_files"]:
-            console.print(
+            say(
+                to,
                 f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are "
                 "held and not in the table; `penguin held` names them",
-                soft_wrap=True,
-                markup=False,
             )
 
 
@@ -52,10 +43,10 @@ def explanations(rows: list[dict[str, Any]], output: Output) -> None:
     if output is Output.JSON:
         print_lines(rows)
         return
-    console = Console()
+    to = console()
     for row in rows:
         for line in (_sentence(row), *_details(row)):
-            console.print(line, soft_wrap=True, markup=False)
+            say(to, line)
 
 
 def _details(row: dict[str, Any]) -> Iterator[str]:
@@ -162,9 +153,3 @@ def _sentence(row: dict[str, Any]) -> str:
         f"{row['table']}: would {table} {row['entries']} entries, {row['files']} files, "
         f"{row['rows']:,} rows (version {version} or later) to {row['table_uri']}"
     )
-
-
-def print_lines(rows: list[dict[str, Any]]) -> None:
-    """Print a JSON object a line."""
-    for row in rows:
-        print(json.dumps(row, ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output

@@ -5,13 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from lakebed.config.addresses import metrics_address
-from lakebed.config.loader import Fault, load_document, not_acted_on
+from lakebed.config.loader import Fault, load_document
 from lakebed.config.models import Document, Table, same_place, storage_options, template_keys
 from lakebed.listing.lookback import Window
 from penguin.model.settings import PenguinSettings, TableSettings
-
-NOT_YET: Mapping[str, str] = {}
-"""Keys that are read and do nothing so far, with what happens instead."""
 
 FORGETS = "delta.setTransactionRetentionDuration"
 
@@ -46,13 +43,7 @@ def load(
         tables=tuple(_settings(name, table) for name, table in document.tables.items()),
         metrics_address=metrics.address if document.metrics.enabled else None,
         metrics_key=metrics.key,
-        warnings=tuple(warnings(document)),
     )
-
-
-def warnings(document: Document) -> list[str]:
-    """Give a line for each of penguin's keys that is present and not acted on yet."""
-    return not_acted_on(document, NOT_YET)
 
 
 def _with_partitions(document: Document) -> Document:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from blizzard import service
-from blizzard.discover.filter import is_due, next_try
 from blizzard.discover.lister import SourceLister
+from blizzard.discover.retry import is_due, next_try
 from blizzard.events import NothingNew, SourceFilesGone, SourcesListed
 from blizzard.journal import snapshot
 from blizzard.journal.compaction import SnapshotWriter

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.discover.filter import is_due, next_try
+from blizzard.discover.retry import is_due, next_try
 from blizzard.inspect.status import Books, pipeline_status
 from blizzard.journal.lease_record import this_machine
 from lakebed.documents.entry import Receipt, digest, encode

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
+from lakebed.console import duration
 from lakebed.documents.entry import encode
 from lakebed.layout import journal_entry
 from lakebed.schema import Field, Schema
@@ -14,7 +15,6 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
 from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
-from penguin.cli.report import duration
 from penguin.delta.versions import read_commit
 from penguin.inspect.status import table_status
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
@@ -228,7 +228,10 @@ def test_history_shows_the_last_commits_with_entries_files_and_rows(penguin, tab
     assert create["entries"] == []
     text = penguin("history", "2").stdout
     assert "events 2-3" in text
-    assert len([line for line in text.splitlines() if "20" in line and "│" in line]) == 2
+    assert (
+        len([line for line in text.splitlines() if "-" in line and ":" in line and " 20" in line])
+        == 2
+    )
     assert max(len(line) for line in text.splitlines()) <= 80
 
 

@@ -68,7 +68,7 @@ class Watched:
 
     def pipeline(self) -> Pipeline:
         pipeline = self.bench.pipeline()
-        pipeline.emit = self.emit
+        pipeline.emit = pipeline._report.emit = self.emit
         pipeline._attempts = Attempts("default", self.emit)
         return pipeline
 
@@ -363,7 +363,7 @@ def test_rows_of_a_file_whose_upload_fails_are_discarded(watched, source, monkey
                 raise StoreDenied("access was refused", path=path)
             return super().upload(path, file, **how)
 
-    monkeypatch.setattr("blizzard.worker.unit.Store", TakesOne)
+    monkeypatch.setattr("blizzard.worker.stores.Store", TakesOne)
     monkeypatch.setattr("blizzard.worker.unit.DECODED_BUDGET", 0)
     settings = replace(
         watched.bench.settings,
@@ -493,7 +493,7 @@ class BreaksOnce(Reader):
 def test_retries_of_downloads_are_counted(watched, source, monkeypatch):
     monkeypatch.setattr("blizzard.worker.download.BACKOFF", Backoff(first_secs=0))
     monkeypatch.setattr(BreaksOnce, "broken", False)
-    monkeypatch.setattr("blizzard.worker.unit.Reader", BreaksOnce)
+    monkeypatch.setattr("blizzard.worker.stores.Reader", BreaksOnce)
     put(source, "a.ndjson", ndjson(rows(3)))
     watched.step()
     assert watched.value("blizzard_records_total", outcome="ingested") == 3

@@ -147,7 +147,7 @@ def test_an_entry_that_is_listed_and_not_there_is_worth_another_try(
 
 
 def test_an_entry_that_cannot_be_read_is_an_error_to_whoever_needs_it(store: Store) -> None:
-    """D05: only its bytes can be had."""
+    """Only its bytes can be had."""
     journal = write(store, 0)
     store.create(layout.journal_entry("events", 1), body_of(1)[:-9])
     for ask in (

@@ -1,5 +1,6 @@
 """The one backoff policy."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from lakebed.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from lakebed.retry import Backoff, can_help, may_mend
+from lakebed.retry import Backoff, attempts, can_help, may_mend
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
@@ -46,3 +47,33 @@ def test_what_an_operator_may_mend_is_waited_for_and_what_only_a_restart_mends_i
     assert may_mend(ObjectMissing("x"))
     assert not may_mend(ConfigInvalid(["x"]))
     assert not may_mend(JournalConflict("x"))
+
+
+def tried(*errors: Exception | None, tries: int = 3) -> tuple[int, list[float]]:
+    """Fail with each error in turn; None succeeds."""
+    made = 0
+    pauses: list[float] = []
+    for attempt in attempts(tries, Backoff(), pauses.append, never=JournalConflict):
+        with attempt:
+            made += 1
+            if (error := errors[made - 1]) is not None:
+                raise error
+            break
+    return made, pauses
+
+
+def test_trouble_that_may_pass_is_tried_again_after_a_pause():
+    made, pauses = tried(StoreUnavailable("x"), StoreUnavailable("y"), None)
+    assert made == 3
+    assert 0.5 <= pauses[0] <= 1 <= pauses[1] <= 2
+
+
+@pytest.mark.parametrize("error", [StoreDenied("x"), JournalConflict("x"), RuntimeError("x")])
+def test_any_other_trouble_is_raised_at_once(error):
+    with pytest.raises(type(error)):
+        tried(error, None)
+
+
+def test_the_last_attempt_raises_its_trouble():
+    with pytest.raises(StoreUnavailable, match="last"):
+        tried(StoreUnavailable("first"), StoreUnavailable("last"), tries=2)

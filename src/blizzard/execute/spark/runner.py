@@ -38,7 +38,8 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Instruction, Progress, Report
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import ProgressClient, ProgressServer
-from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.stores import OpenedStores
+from blizzard.worker.unit import run_unit
 from lakebed.errors import ConfigInvalid, LakeError
 
 ANSWER = "unit bigint, outcome binary, reached boolean"

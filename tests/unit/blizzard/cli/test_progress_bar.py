@@ -31,7 +31,7 @@ def test_a_running_batch_shows_files_records_speed_and_uploads():
             pipeline="events", files_read=3, records=12345, bytes_read=1024, parquet_files=2
         )
     )
-    display._progress.refresh()
+    display._bars._progress.refresh()
     display.emit(UnitsEnded(pipeline="events"))
     for words in ("events 7", "0/4 files", "3/4 files", "12,345 records", "2 Parquet files"):
         assert words in shown(console)

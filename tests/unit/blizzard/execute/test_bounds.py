@@ -23,7 +23,8 @@ from blizzard.plan import units as planning
 from blizzard.worker import unit as worker
 from blizzard.worker.ndjson import decoder, lines
 from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
-from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.stores import OpenedStores
+from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import SourceRecord
 from tests.support.builders import (
     Bench,

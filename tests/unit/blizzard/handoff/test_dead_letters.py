@@ -19,7 +19,7 @@ from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal import journal
 from blizzard.model.files import Location
 from blizzard.pipeline import TooManyFailures
-from blizzard.worker.unit import OpenedStores
+from blizzard.worker.stores import OpenedStores
 from lakebed.documents.entry import Stage
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.layout import journal_entry

@@ -9,7 +9,8 @@ PROGRAM = """
 import json, resource, sys, threading, time
 from pathlib import Path
 from blizzard.model.settings import RollingPolicy, UploadSettings
-from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.stores import (OpenedStores)
+from blizzard.worker.unit import (run_unit)
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import listed, ndjson, put, rows, unit, work
 

@@ -16,7 +16,8 @@ from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker import fan_out
 from blizzard.worker import unit as worker
-from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.stores import OpenedStores
+from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import Stage
 from lakebed.errors import StoreDenied
 from lakebed.partition import Template
@@ -231,7 +232,8 @@ import json, os, resource, sys
 from pathlib import Path
 from blizzard.model.event_time import row_partitions
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.stores import OpenedStores
+from blizzard.worker.unit import run_unit
 from blizzard.worker.parquet import RollingWriter
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema

@@ -98,7 +98,7 @@ class PanickingStore(Store):
 
 def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_path, monkeypatch):
     """W19: else the job fails, and fails again with every try."""
-    monkeypatch.setattr("blizzard.worker.unit.Reader", PanickingReader)
+    monkeypatch.setattr("blizzard.worker.stores.Reader", PanickingReader)
     put(tmp_path / "in", "bad.ndjson", ndjson(rows(3)))
     put(tmp_path / "in", "good.ndjson", ndjson(rows(3)))
     bench = Bench(settings=pipeline_settings(tmp_path / "in", tmp_path / "table"))
@@ -112,7 +112,7 @@ def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_pa
 
 def test_a_panic_in_an_upload_is_the_failure_of_its_files(tmp_path, monkeypatch):
     """W19."""
-    monkeypatch.setattr("blizzard.worker.unit.Store", PanickingStore)
+    monkeypatch.setattr("blizzard.worker.stores.Store", PanickingStore)
     monkeypatch.setattr("blizzard.worker.upload.BACKOFF", Backoff(first_secs=0))
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
     bench = Bench(settings=pipeline_settings(tmp_path / "in", tmp_path / "table"))

@@ -15,7 +15,8 @@ from blizzard.model.progress import Done, Progress
 from blizzard.plan import units as planning
 from blizzard.worker import unit as worker
 from blizzard.worker.ndjson import decoder
-from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.stores import OpenedStores
+from blizzard.worker.unit import run_unit
 from tests.support.builders import (
     Bench,
     gz,

@@ -22,7 +22,9 @@ from blizzard.worker import upload
 from blizzard.worker.compression import CorruptStream, decompress
 from blizzard.worker.ndjson.lines import BLOCK_BYTES
 from blizzard.worker.parquet import RollingWriter
-from blizzard.worker.unit import OpenedStores, failure_of, run_unit
+from blizzard.worker.record import Tally, failure_of, record_of
+from blizzard.worker.stores import OpenedStores
+from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.store import Reader, Store
@@ -427,9 +429,7 @@ class With:
 
 def test_the_books_of_a_failed_file_are_empty():
     file = builders.source_file()
-    found = worker.record_of(
-        file, worker._Tally(lines=5, rows=4, blank=1), failure=builders.failure()
-    )
+    found = record_of(file, Tally(lines=5, rows=4, blank=1), failure=builders.failure())
     assert isinstance(found, SourceRecord)
     assert (found.lines, found.rows, found.blank) == (0, 0, 0)
 
@@ -513,7 +513,7 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
         raise trouble
 
     doors = {
-        "read": ("blizzard.worker.unit.Reader.stream", fails),
+        "read": ("blizzard.worker.stores.Reader.stream", fails),
         "decode": ("blizzard.worker.ndjson.lines._pieces", fails),
         "write": ("blizzard.worker.unit.RollingWriter.take", fails),
         "folder": ("blizzard.worker.unit.tempfile.TemporaryDirectory", fails),

@@ -25,7 +25,8 @@ from blizzard.model.progress import Done, Progress
 from blizzard.plan import units as planning
 from blizzard.worker import unit as worker
 from blizzard.worker.ndjson import decoder, lines
-from blizzard.worker.unit import OpenedStores, run_unit
+from blizzard.worker.stores import OpenedStores
+from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import Entry, SourceRecord, decode_entry, encode
 from lakebed.errors import DocumentUnreadable
 from lakebed.storage.store import Reader, Store
@@ -270,7 +271,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_not_entered_by_a_stop(
 ) -> None:
     """HOLES L32, D17: what stops in good order may have read of two objects as well."""
     monkeypatch.setattr(planning, "SMALLEST_UNIT", 10**9)
-    original = worker.OpenedStores.source
+    original = OpenedStores.source
 
     def replaced(self: OpenedStores, name: str) -> Reader:
         reader = original(self, name)
@@ -285,7 +286,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_not_entered_by_a_stop(
         return reader
 
     bench = bench_of(tmp_path, ndjson(rows(ROWS)), all_at(1))
-    monkeypatch.setattr(worker.OpenedStores, "source", replaced)
+    monkeypatch.setattr(OpenedStores, "source", replaced)
     bench.pipeline().step()
     (found,) = bench.entries()[1].sources
 

@@ -62,7 +62,7 @@ def test_the_page_says_what_is_not_acted_on_yet(section: str) -> None:
     program = penguin.config.load if section == "tables" else blizzard.config.load
 
     for key, (_, _, acted) in rows(section).items():
-        assert (acted == "not yet") == (f"{prefix}.{key}" in program.NOT_YET), key
+        assert (acted == "not yet") == (f"{prefix}.{key}" in getattr(program, "NOT_YET", {})), key
         refused = getattr(program, "NOT_AVAILABLE", {})
         assert ("refused" in acted) == (f"{prefix}.{key}" in refused), key
 
@@ -79,4 +79,4 @@ def test_the_examples_can_be_used(tmp_path: Path) -> None:
         file = tmp_path / "example.yaml"
         file.write_text(example)
         for program in users:
-            assert program.load([file], [], {}).warnings == ()
+            assert getattr(program.load([file], [], {}), "warnings", ()) == ()

@@ -23,6 +23,10 @@ from lakebed.listing.glob import matcher
         ("[!ab].parquet", "c.parquet", True),
         ("a.parquet", "aXparquet", False),
         ("a+(b).parquet", "a+(b).parquet", True),
+        ("[^ab].parquet", "b.parquet", False),
+        ("[^ab].parquet", "c.parquet", True),
+        ("a[b.parquet", "a[b.parquet", True),
+        ("raw/[a/b].parquet", "raw/[a/b].parquet", True),
     ],
 )
 def test_a_pattern_means_what_a_shell_would_take_it_for(pattern, path, fits):

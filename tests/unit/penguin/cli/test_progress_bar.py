@@ -24,7 +24,7 @@ def test_a_large_commit_shows_how_many_files_are_looked_at():
     display = Display(console)
     for done in (500, 10_000):
         display.emit(FilesLookedAt(table="events", done=done, files=10_000))
-        display._progress.refresh()
+        display._bars._progress.refresh()
     for words in ("events: looking at", "500/10,000 files", "events: committing"):
         assert words in shown(console)
     display.emit(StepFinished(kind=PartKind.TABLE, who="events", found=True))

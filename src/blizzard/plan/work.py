@@ -1,0 +1,51 @@
+"""What all units of a batch share, from the settings of their pipeline. Pure."""
+
+from dataclasses import replace
+
+from blizzard.model.bounds import Bounds
+from blizzard.model.event_time import row_partitions_of
+from blizzard.model.files import Limits, Work
+from blizzard.model.locations import sink_location, source_location
+from blizzard.model.settings import PipelineSettings, share_of
+from lakebed.clock import Clock
+from lakebed.types import Handoff
+
+
+def work_of(
+    settings: PipelineSettings,
+    *,
+    journal: str,
+    bounds: Bounds,
+    clock: Clock,
+    parallelism: int,
+    total_concurrency: int | None,
+) -> Work:
+    """Return what the units of a batch share; of `total_concurrency`, a task has its share."""
+
+    def share(limit: int) -> int:
+        return share_of(total_concurrency, limit=limit, tasks=parallelism)
+
+    sink = settings.sink
+    template = sink.template
+    return Work(
+        sources={source.name: source_location(source) for source in settings.sources},
+        sink=sink_location(settings),
+        file_schema=settings.schema.without(frozenset(template.keys if template else ())),
+        row_partitions=row_partitions_of(settings),
+        rolling=sink.rolling,
+        upload=replace(
+            sink.upload, max_concurrent_uploads=share(sink.upload.max_concurrent_uploads)
+        ),
+        limits={
+            source.name: Limits(
+                max_concurrent_files=share(source.max_concurrent_files),
+                batch_size=source.batch_size,
+            )
+            for source in settings.sources
+        },
+        marks={"pipeline": settings.name, "journal": journal},
+        clock=clock,
+        outbox=settings.name if sink.handoff is Handoff.DIRECT else None,
+        show_values=settings.show_values,
+        bounds=bounds,
+    )

@@ -1,0 +1,118 @@
+"""What one pipeline tells of its batches, as events."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from blizzard import batch_events, events
+from blizzard.discover.filter import Finding
+from blizzard.model.settings import PipelineSettings
+from blizzard.proposal import Batch, Proposal
+from lakebed.clock import Clock
+from lakebed.documents.entry import Entry
+from lakebed.telemetry.events import Emit, Event, code_of
+
+
+@dataclass(slots=True)
+class Reporter:
+    """Tells what happens to one pipeline; what stays as it is, it tells once."""
+
+    settings: PipelineSettings
+    emit: Emit
+    clock: Clock
+    _told: set[str] = field(default_factory=set)
+
+    @property
+    def pipeline(self) -> str:
+        """Return the name of the pipeline."""
+        return self.settings.name
+
+    @contextmanager
+    def timed(self, stage: events.Step) -> Iterator[None]:
+        """Tell how long a part of a batch took, if it came to a good end."""
+        began = self.clock.seconds()
+        yield
+        self.finished(stage, began)
+
+    def finished(self, stage: events.Step, began: float) -> None:
+        """Tell how long a part of a batch took."""
+        seconds = self.clock.seconds() - began
+        self.emit(events.StageFinished(pipeline=self.pipeline, stage=stage, seconds=seconds))
+
+    def pausing(
+        self, stage: events.Retried, pause: Callable[[float], object]
+    ) -> Callable[[float], None]:
+        """Return the pause between two tries of a write, which tells that there is one."""
+
+        def pause_and_tell(seconds: float) -> None:
+            self.emit(
+                events.WriteRetried(pipeline=self.pipeline, stage=stage, next_try_secs=seconds)
+            )
+            pause(seconds)
+
+        return pause_and_tell
+
+    def overwritten(self, findings: Mapping[str, Finding]) -> None:
+        """Tell of ingested files that are other objects now."""
+        self._tell(batch_events.overwritten(self.settings, findings, self._told))
+
+    def listed(self, findings: Mapping[str, Finding]) -> None:
+        """Tell how much waits, and of names that cannot be read."""
+        self._tell(batch_events.listed(self.pipeline, findings))
+        self._tell(batch_events.passed_over(self.pipeline, findings, self._told))
+
+    def nothing_new(self, findings: Mapping[str, Finding]) -> None:
+        """Tell that there is nothing to do, and how many failed files rest."""
+        resting = sum(finding.resting for finding in findings.values())
+        self.emit(events.NothingNew(pipeline=self.pipeline, resting=resting))
+
+    def rebuilt(self, why: str) -> None:
+        """Tell that every entry is read again."""
+        self.emit(events.HistoryRebuilt(pipeline=self.pipeline, reason=why))
+
+    def snapshot_failed(self, error: Exception) -> None:
+        """Tell that no snapshot could be written."""
+        self.emit(
+            events.SnapshotFailed(pipeline=self.pipeline, code=code_of(error), error=str(error))
+        )
+
+    def started(self, entry: int, proposal: Proposal) -> None:
+        """Tell that a batch begins, and how much is in it."""
+        self._tell(batch_events.started(self.pipeline, entry, proposal.files, proposal.units))
+
+    def journaled(self, entry: Entry, batch: Batch) -> None:
+        """Tell what came of a batch."""
+        self._tell(
+            batch_events.journaled(
+                entry,
+                self.settings,
+                late=batch.proposal.late,
+                effort=batch.effort,
+                seconds=self.clock.seconds() - batch.proposal.began,
+            )
+        )
+
+    def handed_in(self, entry: Entry, batch: Batch, left: int) -> None:
+        """Tell that a batch was journaled before all of its files were read."""
+        age = self.clock.seconds() - batch.proposal.began
+        self.emit(
+            events.BatchHandedIn(
+                pipeline=self.pipeline, entry=entry.sequence, left=left, seconds=age
+            )
+        )
+
+    def handed_off(self, entry: Entry, files: int) -> None:
+        """Tell how many files of an entry are handed off, where there are any."""
+        if files:
+            self.emit(
+                events.FilesHandedOff(
+                    pipeline=self.pipeline,
+                    entry=entry.sequence,
+                    handoff=entry.handoff.value,
+                    files=files,
+                )
+            )
+
+    def _tell(self, told: Iterable[Event]) -> None:
+        for event in told:
+            self.emit(event)

@@ -1,0 +1,119 @@
+"""What a unit writes down of one source file: what it read of it, or why it failed."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from blizzard.model.files import SourceFile
+from blizzard.model.unread import failed, untouched
+from blizzard.worker.compression import CorruptStream
+from blizzard.worker.ndjson.decoder import BadLine, Decoded
+from blizzard.worker.partitioner import NoPartition
+from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
+from lakebed.errors import LakeError, machine_trouble
+from lakebed.retry import may_mend
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been counted of one source file."""
+
+    lines: int = 0
+    blank: int = 0
+    rows: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def add(self, decoded: Decoded) -> None:
+        """Count the lines of a batch."""
+        self.lines += decoded.lines
+        self.blank += decoded.blank
+        self.rows += decoded.batch.num_rows
+        self.dropped.update(decoded.dropped)
+
+
+def record_of(
+    file: SourceFile,
+    tally: Tally,
+    *,
+    unit: str | None = None,
+    failure: Failure | None = None,
+    unread: tuple[Unread, ...] | None = (),
+) -> SourceRecord:
+    """Enter one source file into the books; of one that failed, nothing that was read counts.
+
+    `unread` is what is left of it, None where something is and only its lines are counted.
+    """
+    if failure is not None:
+        return failed(untouched(file), failure)
+    return replace(
+        untouched(file),
+        lines=tally.lines,
+        blank=tally.blank,
+        rows=tally.rows,
+        complete=unread == (),
+        unread=unread or (),
+        dropped=dict(tally.dropped),
+        unit=unit,
+    )
+
+
+def failure_of(
+    error: Exception,
+    stage: Stage = Stage.DOWNLOAD,
+    file: SourceFile | None = None,
+    *,
+    show_values: bool = False,
+) -> Failure:
+    """Return in the journal's words what went wrong, where, and whether trying again can help.
+
+    What stands in the lines is left out unless it is asked for: it may be a secret.
+    """
+    failure = _failure(error, stage)
+    if show_values and (seen := _seen(error)):
+        failure = replace(failure, message=f"{failure.message}; it reads {seen}")
+    if file is None or file.part is not None or failure.line is None:
+        return failure  # The lines before a part are counted when all parts are there.
+    return replace(failure, line=failure.line + file.skip)
+
+
+def _seen(error: Exception) -> str | None:
+    """Return what an error quotes from the lines of a file, where it may."""
+    if isinstance(error, BadLine):
+        return error.value
+    return None if isinstance(error, LakeError | OSError) else str(error)
+
+
+def _where(error: Exception) -> str:
+    """Return the place in the code that an error of nobody's making came from."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return "nowhere"
+    return f"{Path(last.tb_frame.f_code.co_filename).name}, line {last.tb_lineno}"
+
+
+def _failure(error: Exception, stage: Stage) -> Failure:
+    match machine_trouble(error) or error:
+        case BadLine() | NoPartition() as bad:
+            return Failure(
+                stage=Stage.PARSE,
+                code=bad.code,
+                message=bad.message,
+                line=bad.line,
+                field=bad.field,
+            )
+        case CorruptStream() as corrupt:
+            return Failure(stage=Stage.DECOMPRESS, code=corrupt.code, message=corrupt.message)
+        case LakeError() as ours:
+            return Failure(
+                stage=stage, code=ours.code, message=ours.message, retryable=may_mend(ours)
+            )
+        case _:
+            # What a download raises is ours by now: what is not comes from reading the lines.
+            return Failure(
+                stage=Stage.PARSE if stage is Stage.DOWNLOAD else stage,
+                code="internal_error",
+                # Its own words may quote a value.
+                message=f"{type(error).__name__} at {_where(error)}",
+            )

@@ -1,0 +1,144 @@
+"""What both programs print: lines, tables that fit 80 columns, durations, JSON, progress bars."""
+
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+
+def console() -> Console:
+    """Return a console that prints names as they are: a file may be called `a[/b].ndjson`."""
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def say(to: Console, text: str) -> None:
+    """Print a line of its own; a long one is left whole, so that it can be copied."""
+    to.print(text, soft_wrap=True)
+
+
+def columns(
+    *names: str, numbers: Iterable[str] = (), wide: Iterable[str] = (), header: bool = True
+) -> Table:
+    """Begin a table that fits 80 columns: what is wide is folded, the rest is not."""
+    shown = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        show_header=header,
+    )
+    right, folded = set(numbers), set(wide)
+    for name in names:
+        shown.add_column(
+            name,
+            justify="right" if name in right else "left",
+            overflow="fold",
+            no_wrap=name not in folded,
+        )
+    return shown
+
+
+def add(table: Table, *cells: object) -> None:
+    """Add a row of plain text."""
+    table.add_row(*(Text("-" if cell is None else _shown(cell)) for cell in cells))
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+def second(at: datetime | None) -> str:
+    """Return a time to the second, in UTC."""
+    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in its two largest units."""
+    whole = int(seconds)
+    for unit, size, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "m", 60)):
+        if whole >= size:
+            return f"{whole // size}{unit} {whole % size // part}{smaller}"
+    return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Count things in words: `1 file`, `2 files`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def print_line(value: object) -> None:
+    """Print a value as one line of JSON; times are written in ISO 8601."""
+    print(json.dumps(plain(value), ensure_ascii=False), flush=True)  # noqa: T201 - this is the program's output
+
+
+def print_lines(rows: Iterable[object]) -> None:
+    """Print a line of JSON for each row."""
+    for row in rows:
+        print_line(row)
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - JSON knows no one type
+    """Turn a value into what JSON can say."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(each) for each in value]
+    if isinstance(value, Enum):
+        return value.value
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+class ProgressBars:
+    """One bar for each thing under way, by its name; none at all while nothing is."""
+
+    def __init__(self, to: Console, *after_bar: ProgressColumn) -> None:
+        self._console = to
+        # A signal handler emits, too, and may interrupt us here.
+        self.lock = threading.RLock()
+        self._bars: dict[str, TaskID] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            *after_bar,
+            console=to,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def write(self, line: str) -> None:
+        """Print a log line above the bars, just as it is."""
+        self._console.print(Text(line), soft_wrap=True)
+
+    def begin(self, name: str, description: str, total: float, **fields: Any) -> None:  # noqa: ANN401 - rich takes any field
+        """Show a bar."""
+        if not self._bars:
+            self._progress.start()
+        self._bars[name] = self._progress.add_task(description, total=total, **fields)
+
+    def update(self, name: str, **changes: Any) -> None:  # noqa: ANN401
+        """Bring a bar up to date, if it is shown."""
+        if name in self._bars:
+            self._progress.update(self._bars[name], **changes)
+
+    def end(self, name: str) -> None:
+        """Take a bar away, if it is shown."""
+        if (bar := self._bars.pop(name, None)) is None:
+            return
+        self._progress.remove_task(bar)
+        if not self._bars:
+            self._progress.stop()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._bars
