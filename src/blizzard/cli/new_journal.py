@@ -11,7 +11,7 @@ from blizzard.cli.output import open_reader, plain, plural, print_line, say
 from blizzard.journal.checks import admit
 from blizzard.journal.journal import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
-from blizzard.journal.lease_record import LeaseRecord, this_machine
+from blizzard.journal.lease_record import Writer, this_machine
 from blizzard.journal.state import History, read_history, read_receipt
 from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from blizzard.maintain.old_journal import LastCommitted, check_past, past_of
@@ -166,7 +166,7 @@ def _last_committed(settings: PipelineSettings) -> LastCommitted:
     )
 
 
-def tell_watching(writer: LeaseRecord) -> None:
+def tell_watching(writer: Writer) -> None:
     """Print why this takes a while."""
     typer.echo(f"watching whether another blizzard is alive: {writer.who()}", err=True)
 

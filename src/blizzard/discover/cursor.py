@@ -12,7 +12,7 @@ that is listed and not done, nor one that arrived within the late window.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from blizzard.model.files import Name
+from blizzard.model.files import IngestedFile
 from lakebed.listing.sort import end_of
 
 MOST_NAMES = 5000
@@ -36,7 +36,7 @@ class Range:
 class Seen:
     """A name above its folder's mark that is done."""
 
-    name: Name
+    name: IngestedFile
     arrived: float
 
 
@@ -132,7 +132,7 @@ class CursorBuilder:
         """Count a listed name, whatever becomes of it."""
         self._listed += 1
 
-    def done(self, name: Name, path: str, arrived: float) -> None:
+    def done(self, name: IngestedFile, path: str, arrived: float) -> None:
         """Take in a name that needs nothing more."""
         folder = self._enter(path)
         self.late.update(folder.fresh)

@@ -10,7 +10,7 @@ from blizzard.discover.skip_reason import AMISS, Reason, SkippedFile, SkipSummar
 from blizzard.journal.state import Before
 from blizzard.model import codec
 from blizzard.model.codec import Codec, codec_of
-from blizzard.model.files import Known, Name, SourceFile
+from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import Compression, OnChange, SourceSettings
 from blizzard.model.source_glob import is_hidden
 from blizzard.model.unread import failed
@@ -174,7 +174,7 @@ class FileFilter:
             return Decision.WAIT
         return self._enter(key, facts, known, is_other=is_other)
 
-    def _may_be_tried(self, known: Known) -> bool:
+    def _may_be_tried(self, known: UnfinishedFile) -> bool:
         """Whether a file may be read again as it is: it is due, or was gone and has come back."""
         return known.record.gone or is_due(known, self.now, self.bases)
 
@@ -207,7 +207,7 @@ class FileFilter:
         """Count a name of which the listing says no more, or a folder that it need not go into."""
         self._tally.add(SkippedFile(path=path, size=0, reason=reason))
 
-    def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
+    def _rest(self, key: str, facts: ObjectFacts, known: UnfinishedFile) -> None:
         until = None if key in self.tried else next_try(known, self.bases)
         failure = known.record.failure
         self.leave(
@@ -266,7 +266,7 @@ class FileFilter:
         return now - at < enough
 
     def _enter(
-        self, key: str, facts: ObjectFacts, known: Known | None, *, is_other: bool
+        self, key: str, facts: ObjectFacts, known: UnfinishedFile | None, *, is_other: bool
     ) -> Decision:
         """Take a file, if the batch has room for it."""
         source = self.source
@@ -306,7 +306,9 @@ class FileFilter:
         return Decision.TAKE
 
 
-def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:
+def _failed(
+    source: str, facts: ObjectFacts, error: LakeError, known: UnfinishedFile | None
+) -> SourceRecord:
     """Enter a file whose path is wrong; what earlier batches have read of it stays known."""
     before = SourceRecord(
         source=source,
@@ -332,17 +334,17 @@ def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
     return (record.size, record.etag) == (facts.size, facts.etag)
 
 
-def _read_before(known: Known, facts: ObjectFacts) -> int:
+def _read_before(known: UnfinishedFile, facts: ObjectFacts) -> int:
     """Count the lines of this very object that are in the table already."""
     return known.record.records_read if same_object(known.record, facts) else 0
 
 
-def _left_before(known: Known, facts: ObjectFacts) -> tuple[Unread, ...]:
+def _left_before(known: UnfinishedFile, facts: ObjectFacts) -> tuple[Unread, ...]:
     """Return the bytes of this very object that are left, where they are known."""
     return known.record.unread if same_object(known.record, facts) else ()
 
 
-def is_same(name: Name, facts: ObjectFacts) -> bool:
+def is_same(name: IngestedFile, facts: ObjectFacts) -> bool:
     """Say whether a listed object is the one that is in the table: size and e-tag."""
     return (name.size, name.etag) == (facts.size, facts.etag)
 

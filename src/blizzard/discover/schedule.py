@@ -19,7 +19,7 @@ from typing import Protocol
 from blizzard.discover.filter import Finding
 from blizzard.discover.lister import JournalLookup, SourceLister, source_listers
 from blizzard.journal.state import Before
-from blizzard.model.files import Known, Name, SourceFile
+from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
@@ -34,7 +34,7 @@ class JournalView(Protocol):
     """What the schedule asks of the journal."""
 
     @property
-    def unfinished(self) -> Mapping[str, Known]:
+    def unfinished(self) -> Mapping[str, UnfinishedFile]:
         """Give the files that failed, or of which a part is unread."""
 
     def lookup(self) -> JournalLookup:
@@ -234,7 +234,7 @@ class Schedule:
         sources: tuple[SourceSettings, ...],
         journal: JournalView,
         open_lookup: Callable[[], JournalLookup],
-        unfinished: Mapping[str, Known],
+        unfinished: Mapping[str, UnfinishedFile],
         tried: frozenset[str],
     ) -> dict[str, _Looked]:
         looked = {}
@@ -313,11 +313,13 @@ class _LookAhead:
             self.ended.set()
 
 
-def _as_done(running: Collection[SourceFile], failed: Collection[SourceRecord]) -> dict[str, Name]:
+def _as_done(
+    running: Collection[SourceFile], failed: Collection[SourceRecord]
+) -> dict[str, IngestedFile]:
     """Take the files of a running batch for ingested, so that no look finds them again."""
     files = [(file.key, file.size, file.etag) for file in running]
     files += [(record.key, record.size, record.etag) for record in failed]
-    return {key: Name(key=key, size=size, etag=etag) for key, size, etag in files}
+    return {key: IngestedFile(key=key, size=size, etag=etag) for key, size, etag in files}
 
 
 def _without_changed(name: str, looked: _Looked, taken: Collection[str]) -> _Looked:

@@ -26,7 +26,7 @@ from blizzard.journal.state import (
     read_receipt,
     rebuild,
 )
-from blizzard.model.files import Known
+from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
@@ -114,7 +114,7 @@ class Journal:
         require_handoff(self._store, self._identity.handoff)
 
     @property
-    def unfinished(self) -> Mapping[str, Known]:
+    def unfinished(self) -> Mapping[str, UnfinishedFile]:
         """Give the source files that failed, or of which a part is unread, by their keys."""
         return self._history.unfinished
 

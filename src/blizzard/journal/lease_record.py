@@ -43,6 +43,10 @@ class LeaseRecord:
         return f"run {self.run} on {self.host}, process {self.process}, since {self.since}"
 
 
+Writer = LeaseRecord
+"""Its name until now, for cli/new_journal.py."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """This machine, and what it knows of its processes."""
