@@ -91,7 +91,7 @@ class Decision(StrEnum):
 
 
 def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
-    """Say why a name is none of the source's files; None where it is one."""
+    """Return why a name is none of the source's files; None where it is one."""
     if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
         return Reason.NOT_MATCHED
     if is_hidden(path):
@@ -139,7 +139,7 @@ class FileFilter:
     _tally: Tally = field(default_factory=Tally)
 
     def is_ours(self, facts: ObjectFacts) -> bool:
-        """Say whether a listed file is to be looked at at all, and count it if not."""
+        """Whether a listed file is to be looked at at all, and count it if not."""
         reason = why_not_ours(facts.path, self.source)
         if reason is None and self.since is not None and not self.since.holds(facts.path, self.now):
             reason = Reason.TOO_OLD
@@ -148,7 +148,7 @@ class FileFilter:
         return reason is None
 
     def consider(self, facts: ObjectFacts, before: Before) -> Decision:
-        """Say what becomes of a source file, and enter it where it is taken."""
+        """Return what becomes of a source file, and enter it where it is taken."""
         key = f"{self.source.name}:{facts.path}"
         if key in self._take:
             return Decision.TAKE
@@ -325,12 +325,12 @@ def _failed(
 
 
 def is_in_table(record: SourceRecord) -> bool:
-    """Say whether rows of a file are in the table: all of them or, after a stop, the first ones."""
+    """Whether rows of a file are in the table: all of them or, after a stop, the first ones."""
     return record.failure is None or record.records_read > 0
 
 
 def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
-    """Say whether a listed object is the one that was read: size and e-tag."""
+    """Whether a listed object is the one that was read: size and e-tag."""
     return (record.size, record.etag) == (facts.size, facts.etag)
 
 
@@ -345,7 +345,7 @@ def _left_before(known: UnfinishedFile, facts: ObjectFacts) -> tuple[Unread, ...
 
 
 def is_same(name: IngestedFile, facts: ObjectFacts) -> bool:
-    """Say whether a listed object is the one that is in the table: size and e-tag."""
+    """Whether a listed object is the one that is in the table: size and e-tag."""
     return (name.size, name.etag) == (facts.size, facts.etag)
 
 

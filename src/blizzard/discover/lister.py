@@ -50,7 +50,7 @@ class JournalLookup(Protocol):
     """What a look asks of the journal."""
 
     def __call__(self, key: str, /) -> Before:
-        """Say what is known of a source file; asked in the order of the names."""
+        """Return what is known of a source file; asked in the order of the names."""
         ...
 
 
@@ -156,7 +156,7 @@ class SourceLister:
         self._cursor = ListingCursor()
 
     def seen(self, path: str) -> tuple[IngestedFile, float] | None:
-        """Give a name that is done as the last look saw it, and when it arrived."""
+        """Return a name that is done as the last look saw it, and when it arrived."""
         found = self._cursor.seen(path)
         return None if found is None else (found.name, found.arrived)
 
@@ -269,7 +269,7 @@ class _Scan:
         )
 
     def finding(self, amiss: tuple[SkipSummary, ...]) -> Finding:
-        """Give what came of it."""
+        """Return what came of it."""
         source = self.lister.source
         most = sorted(self.sought)[: source.max_files_per_batch]
         return self.file_filter.finding(
@@ -306,7 +306,7 @@ class _Scan:
             self.cursor_builder.waits(facts.path, is_new=is_new)
 
     def _arrival(self, facts: ObjectFacts, seen: tuple[IngestedFile, float] | None) -> float:
-        """Say when a file came: when we first saw it or, at a sweep, when the store says so.
+        """Return when a file came: when we first saw it or, at a sweep, when the store says so.
 
         A sweep sees files that came long ago. A store's clock that is ahead makes them younger
         than they are, which costs a little and loses nothing.
@@ -322,7 +322,7 @@ class _Scan:
 
 
 def gone(record: SourceRecord) -> SourceRecord:
-    """Say of a file that is not done that it is not there any more. Pure.
+    """Return the record of a file that is not done and not there any more. Pure.
 
     What was read of it before is in the books already, so it counts no lines.
     """
@@ -341,7 +341,7 @@ def gone(record: SourceRecord) -> SourceRecord:
 
 
 def _old_folder(path: str, horizon: Window, now: datetime) -> str | None:
-    """Give the widest folder of a path that is too old as a whole.
+    """Return the widest folder of a path that is too old as a whole.
 
     There is none where the file's own name tells its time: newer ones may be beside it.
     """
@@ -374,7 +374,7 @@ def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window 
 
 
 def source_listers(settings: PipelineSettings) -> list[SourceLister]:
-    """Give one who looks at each source, in the order of the sources."""
+    """Return a lister for each source, in the order of the sources."""
     sink = settings.sink
     schema = table_schema(settings.schema, sink.template)
     fields = {column.name: column for column in schema.fields}

@@ -32,7 +32,7 @@ def is_asked_for(known: UnfinishedFile, bases: Mapping[Stage, str] | None = None
 
 
 def next_try(known: UnfinishedFile, bases: Mapping[Stage, str] | None = None) -> datetime | None:
-    """Say when a file is read again as it is; None where something has to change first. Pure.
+    """Return when a file is read again as it is; None where something has to change first. Pure.
 
     That is the file, or the settings that bore on its failure. Under which a record of an older
     version failed is not known: it is tried once.

@@ -35,13 +35,13 @@ class JournalView(Protocol):
 
     @property
     def unfinished(self) -> Mapping[str, UnfinishedFile]:
-        """Give the files that failed, or of which a part is unread."""
+        """Return the files that failed, or of which a part is unread."""
 
     def lookup(self) -> JournalLookup:
-        """Give the way to ask what is known of source files."""
+        """Return the way to ask what is known of source files."""
 
     def since(self, source: str) -> datetime | None:
-        """Say when a source was first read."""
+        """Return when a source was first read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class _Seen:
     holds: float
 
     def is_due(self, now: float) -> bool:
-        """Say whether to look again: it is time, or the next files are beyond what was found."""
+        """Whether to look again: it is time, or the next files are beyond what was found."""
         spent = self.finding.left_over > 0 and not self.finding.take
         # A clock that was set back must not stop the looks.
         return spent or now < self.at or now >= self.at + self.holds
@@ -125,7 +125,7 @@ class Schedule:
         return {name: seen.finding for name, seen in self._seen.items()}
 
     def wait(self) -> float:
-        """Say how many seconds to wait before the next step has anything to do."""
+        """Return how many seconds to wait before the next step has anything to do."""
         until_due = self._until_due()
         if any(seen.finding.take for seen in self._seen.values()):
             return min(until_due, THINK_AGAIN_SECS)
@@ -186,7 +186,7 @@ class Schedule:
         self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
 
     def drop_ahead(self) -> None:
-        """Want nothing more of a look ahead: its batch, or the next one, does not come."""
+        """Drop a look ahead: its batch, or the next one, does not come."""
         if self._ahead is not None:
             self._ahead.drop()
             self._ahead = None
@@ -288,7 +288,7 @@ class _LookAhead:
 
     @property
     def has_begun(self) -> bool:
-        """Say whether the look began before it was asked for; if not, it never will."""
+        """Whether the look began before it was asked for; if not, it never will."""
         with self._lock:
             if not self._looks:
                 self._dropped.set()

@@ -96,12 +96,12 @@ class Journal:
 
     @property
     def sequence(self) -> int:
-        """Say which entry is the last."""
+        """Return which entry is the last."""
         return self._history.sequence
 
     @property
     def last(self) -> Entry:
-        """Give the last entry with files: the only one that may have to be handed off again.
+        """Return the last entry with files: the only one that may have to be handed off again.
 
         Where there is none yet, it is the entry that opened the journal.
         """
@@ -115,27 +115,27 @@ class Journal:
 
     @property
     def unfinished(self) -> Mapping[str, UnfinishedFile]:
-        """Give the source files that failed, or of which a part is unread, by their keys."""
+        """Return the source files that failed, or of which a part is unread, by their keys."""
         return self._history.unfinished
 
     def since(self, source: str) -> datetime | None:
-        """Say when a source was first read; None where it never was."""
+        """Return when a source was first read; None where it never was."""
         return self._history.first_read(
             self._store, self._identity.pipeline, source, now=self._clock.now()
         )
 
     def lookup(self) -> Lookup:
-        """Give the way to ask what is known of source files, best in the order of their names."""
+        """Return the way to ask what is known of source files, best in the order of their names."""
         return self._history.lookup(self._store, self._identity.pipeline)
 
     @property
     def rebuilt(self) -> str | None:
-        """Say why every entry was read at the start; None where a snapshot was enough."""
+        """Return why every entry was read at the start; None where a snapshot was enough."""
         return self._history.rebuilt
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Say whether so much has happened that a snapshot is worth its writing."""
+        """Whether so much has happened that a snapshot is worth its writing."""
         return self._snapshots.is_due(self._history)
 
     def write_snapshot(self) -> None:
@@ -247,7 +247,7 @@ class Journal:
             learned += 1
 
     def started_before(self) -> Started:
-        """Say how often the next batch was started by processes that died with it."""
+        """Return how often the next batch was started by processes that died with it."""
         return self._start_note.read(self.sequence + 1)
 
     def note_start(self, note: Started) -> None:
@@ -303,7 +303,7 @@ class Journal:
         return self._write(entry, encode(entry))
 
     def with_attempts(self, record: SourceRecord) -> SourceRecord:
-        """Say how often a file has failed, so that it rests longer each time."""
+        """Note how often a file has failed, so that it rests longer each time."""
         before = self.unfinished.get(record.key)
         if record.failure is None or before is None or before.record.failure is None:
             return record
@@ -373,7 +373,7 @@ class Journal:
 
 
 def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
-    """Say who writes the entries, from which sources, with which schema."""
+    """Return who writes the entries, from which sources, with which schema."""
     template = settings.sink.template
     return Identity(
         pipeline=settings.name,
