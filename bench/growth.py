@@ -30,7 +30,7 @@ from bench import plots
 from blizzard.discover.lister import SourceLister
 from blizzard.journal import compaction, ingested
 from blizzard.journal.state import History, read_history
-from blizzard.model.files import Name, SourceFile
+from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.plan.units import plan
 from lakebed.clock import Clock
@@ -71,7 +71,8 @@ class Source:
         )
         if done:
             listed = (
-                Name(key=f"default:{name}", size=10, etag=f"e-{name}") for name in self.bucket.names
+                IngestedFile(key=f"default:{name}", size=10, etag=f"e-{name}")
+                for name in self.bucket.names
             )
             segment = ingested.write_segment(self.table, "default", listed, Clock().fresh_id())
             self.history = History(segments=[segment])

@@ -28,7 +28,7 @@ from bench.twenty import WIDE, a_row, source_record
 from blizzard.journal import ingested
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import History
-from blizzard.model.files import Name
+from blizzard.model.files import IngestedFile
 from lakebed.clock import Clock
 from lakebed.documents.data_file import Bound, ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, decode_entry, encode
@@ -88,7 +88,7 @@ def _entry(journal: Journal, file: FinishedFile) -> Figures:
 def _known() -> Figures:
     """Weigh the names of ingested files, their index and a snapshot, and time a merge."""
     names = [
-        Name(key=record.key, size=record.size, etag=record.etag)
+        IngestedFile(key=record.key, size=record.size, etag=record.etag)
         for record in map(source_record, range(100 * SOME))
     ]
     store = Bucket(uri="s3://bucket/table")
@@ -127,7 +127,7 @@ def _keep() -> Figures:
     for number in range(rounds):
         records = (source_record(number * SOME + each) for each in range(SOME))
         history.recent = {
-            record.key: Name(key=record.key, size=record.size, etag=record.etag)
+            record.key: IngestedFile(key=record.key, size=record.size, etag=record.etag)
             for record in records
         }
         keeper.write(history)

@@ -40,7 +40,7 @@ class Statistics:
 
 
 def listed(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[Event]:
-    """Say how much waits. What is beyond one batch counts; its age is not looked at."""
+    """Yield how much waits. What is beyond one batch counts; its age is not looked at."""
     files = [file for finding in findings.values() for file in finding.take]
     yield events.SourcesListed(
         pipeline=pipeline,
@@ -60,7 +60,7 @@ def _amiss(findings: Mapping[str, Finding], reason: Reason) -> int:
 def passed_over(
     pipeline: str, findings: Mapping[str, Finding], told: set[str]
 ) -> Iterator[events.NamesPassedOver]:
-    """Tell of names that cannot be read, once for as long as they are the same."""
+    """Yield the names that cannot be read, once for as long as they are the same."""
     for source, finding in findings.items():
         for one in finding.amiss:
             sign = f"{source}:{one.reason}:{one.files}:{one.some[0]}"
@@ -79,7 +79,7 @@ def passed_over(
 def overwritten(
     settings: PipelineSettings, findings: Mapping[str, Finding], told: set[str]
 ) -> Iterator[events.SourceFileOverwritten]:
-    """Tell of ingested files that are other objects now, once of each object."""
+    """Yield the ingested files that are other objects now, once of each object."""
     uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
     for source, finding in findings.items():
         for facts in finding.changed:
@@ -94,7 +94,7 @@ def overwritten(
 def started(
     pipeline: str, entry: int, files: tuple[SourceFile, ...], units: tuple[WorkUnit, ...]
 ) -> Iterator[Event]:
-    """Say that a batch begins, and how much is in it."""
+    """Yield that a batch begins, and how much is in it."""
     yield events.BatchStarted(
         pipeline=pipeline,
         entry=entry,
@@ -112,7 +112,7 @@ def journaled(
     effort: Effort,
     seconds: float,
 ) -> Iterator[Event]:
-    """Say what came of a batch: its failures, what it left out, and then the batch as a whole."""
+    """Yield what came of a batch: its failures, what it left out, and the batch as a whole."""
     name = settings.name
     for record in entry.sources:
         if record.failure is not None and not record.gone:

@@ -90,10 +90,6 @@ class Pipeline:
     _fresh: Entry | None = None
     _batch: Batch = field(default_factory=Batch)
     """The batch begun last: whether its entry was written may be in doubt."""
-    _rest: bool = False
-    """Whether the last batch has left files that it had begun with: no trigger is waited for."""
-    _unbounded: bool = False
-    """Whether the next batch may take as long as it wants: the last one got nowhere in its time."""
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
     _report: Reporter = field(init=False)
@@ -132,7 +128,7 @@ class Pipeline:
         self._check_failures()
         proposal = propose(self._view(journal))
         if proposal.is_empty:
-            self._rest = False
+            self._batch = replace(self._batch, left=0)
             self._count_failed(journal)
             self._report.nothing_new(proposal.findings)
             return False
@@ -167,7 +163,7 @@ class Pipeline:
             check=lambda: self._check_start(journal),
             started_before=journal.started_before,
             failed=frozenset(self._failed),
-            unbounded=self._unbounded,
+            unbounded=self._batch.got_nowhere,
         )
 
     def _run(self, journal: Journal, proposal: Proposal) -> bool:
@@ -185,10 +181,12 @@ class Pipeline:
             self._attempts.running(lambda: journal.note_start(proposal.note)),
         ):
             settled = run_units(proposal.units, work, self.runner, self.emit)
-        batch = self._batch = Batch(proposal=proposal, effort=settled.effort)
-        left = left_over(proposal.units, settled)
-        self._rest = left > 0
-        self._unbounded = settled.handed_in and not settled.sources
+        batch = self._batch = Batch(
+            proposal=proposal,
+            effort=settled.effort,
+            left=left_over(proposal.units, settled),
+            got_nowhere=settled.handed_in and not settled.sources,
+        )
         if not settled.sources and not proposal.failed:
             self._schedule.drop_ahead()
             journal.forget_start()
@@ -213,8 +211,8 @@ class Pipeline:
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
             entry = journal.append(sources, settled.files, dead_letters)
         self._tell_end(entry, batch)
-        if settled.handed_in and left:
-            self._report.handed_in(entry, batch, left)
+        if settled.handed_in and batch.left:
+            self._report.handed_in(entry, batch)
         self._count(entry)
         self._publish()
         self._check_failures()
@@ -304,7 +302,7 @@ class Pipeline:
         rolling, parallelism = self.settings.sink.rolling, self.runner.parallelism
         return (
             self.once
-            or self._rest
+            or self._batch.left > 0
             or should_start(waiting, rolling, parallelism=parallelism, now=now)
         )
 

@@ -94,10 +94,14 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One batch that has run: what was proposed, and what its units took."""
+    """One batch that has run: what was proposed, what its units took, and what they left."""
 
     proposal: Proposal = field(default_factory=Proposal)
     effort: Effort = field(default_factory=Effort)
+    left: int = 0
+    """Files that it had begun with and has left: the next batch waits for no trigger."""
+    got_nowhere: bool = False
+    """Whether its time was too short for anything: the next one may take as long as it wants."""
 
 
 def propose(view: View) -> Proposal:

@@ -92,12 +92,12 @@ class Reporter:
             )
         )
 
-    def handed_in(self, entry: Entry, batch: Batch, left: int) -> None:
+    def handed_in(self, entry: Entry, batch: Batch) -> None:
         """Tell that a batch was journaled before all of its files were read."""
         age = self.clock.seconds() - batch.proposal.began
         self.emit(
             events.BatchHandedIn(
-                pipeline=self.pipeline, entry=entry.sequence, left=left, seconds=age
+                pipeline=self.pipeline, entry=entry.sequence, left=batch.left, seconds=age
             )
         )
 

@@ -14,7 +14,7 @@ from blizzard.journal import compaction
 from blizzard.journal import ingested as known
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import History, read_history
-from blizzard.model.files import Name, SourceFile
+from blizzard.model.files import IngestedFile, SourceFile
 from blizzard.model.settings import SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord, decode_entry
@@ -183,7 +183,7 @@ def test_segments_answer_as_a_dictionary_does(writes):
         truth: dict[str, int] = {}
         for write in writes:
             for key, size in write.items():
-                history.recent[key] = Name(key=key, size=size, etag=None)
+                history.recent[key] = IngestedFile(key=key, size=size, etag=None)
             truth |= write
             book._write_names(history)
         lookup = history.lookup(store, "p")

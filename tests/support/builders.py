@@ -14,7 +14,15 @@ from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import LeaveToPenguin, Publisher
 from blizzard.journal.journal import Identity
 from blizzard.journal.lease import Lease
-from blizzard.model.files import ClosedFile, Known, Limits, Location, SourceFile, Work, WorkUnit
+from blizzard.model.files import (
+    ClosedFile,
+    Limits,
+    Location,
+    SourceFile,
+    UnfinishedFile,
+    Work,
+    WorkUnit,
+)
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -150,8 +158,8 @@ def failure(*, retryable: bool = False, attempts: int = 1, code: str = "bad_json
     )
 
 
-def known(*records: SourceRecord, at: datetime = NOON) -> Mapping[str, Known]:
-    return {each.key: Known(record=each, at=at) for each in records}
+def known(*records: SourceRecord, at: datetime = NOON) -> Mapping[str, UnfinishedFile]:
+    return {each.key: UnfinishedFile(record=each, at=at) for each in records}
 
 
 def finished_file(name: str = "x.parquet", *, unit: str = "0.0") -> FinishedFile:

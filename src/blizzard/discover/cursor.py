@@ -12,7 +12,7 @@ that is listed and not done, nor one that arrived within the late window.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from blizzard.model.files import Name
+from blizzard.model.files import IngestedFile
 from lakebed.listing.sort import end_of
 
 MOST_NAMES = 5000
@@ -36,7 +36,7 @@ class Range:
 class Seen:
     """A name above its folder's mark that is done."""
 
-    name: Name
+    name: IngestedFile
     arrived: float
 
 
@@ -58,7 +58,7 @@ class Folder:
 
     @property
     def is_live(self) -> bool:
-        """Say whether something waits in it, or arrived within the late window."""
+        """Whether something waits in it, or arrived within the late window."""
         return self.waiting or bool(self.names)
 
 
@@ -74,7 +74,7 @@ class ListingCursor:
     """Whether files wait that no quick look would list."""
 
     def sweep_is_due(self, now: float, *, interval: float, poll_interval: float) -> bool:
-        """Say whether to list everything: in time, and as often as it costs little.
+        """Whether to list everything: in time, and as often as it costs little.
 
         A source of n pages is swept every n polls, which is one request a poll on average. So a
         small source is always listed whole.
@@ -86,12 +86,12 @@ class ListingCursor:
         return age < 0 or age >= min(interval, (self.pages - 1) * poll_interval)
 
     def seen(self, path: str) -> Seen | None:
-        """Give what is remembered of a name that is done."""
+        """Return what is remembered of a name that is done."""
         folder = self.folders.get(folder_of(path))
         return folder.names.get(path) if folder is not None else None
 
     def ranges(self) -> list[Range]:
-        """Give the listings of a quick look: each folder's, and on to the end of what is above.
+        """Return the listings of a quick look: each folder's, and on to the end of what is above.
 
         The last folder below another is listed on past its end, since new folders come there.
         """
@@ -132,7 +132,7 @@ class CursorBuilder:
         """Count a listed name, whatever becomes of it."""
         self._listed += 1
 
-    def done(self, name: Name, path: str, arrived: float) -> None:
+    def done(self, name: IngestedFile, path: str, arrived: float) -> None:
         """Take in a name that needs nothing more."""
         folder = self._enter(path)
         self.late.update(folder.fresh)
@@ -158,7 +158,7 @@ class CursorBuilder:
                 folder.fresh.append(path)
 
     def end(self, now: float) -> ListingCursor:
-        """Give what to remember, once the listing has come to its end."""
+        """Return what to remember, once the listing has come to its end."""
         if not self.sweep:
             folders = {**self.before.folders, **self._folders}
             return ListingCursor(

@@ -10,7 +10,7 @@ from blizzard.discover.skip_reason import AMISS, Reason, SkippedFile, SkipSummar
 from blizzard.journal.state import Before
 from blizzard.model import codec
 from blizzard.model.codec import codec_of
-from blizzard.model.files import Known, Name, SourceFile
+from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source_glob import is_hidden
 from blizzard.model.unread import failed
@@ -92,7 +92,7 @@ class Decision(StrEnum):
 
 
 def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
-    """Say why a name is none of the source's files; None where it is one."""
+    """Return why a name is none of the source's files; None where it is one."""
     if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
         return Reason.NOT_MATCHED
     if is_hidden(path):
@@ -140,7 +140,7 @@ class FileFilter:
     _tally: Tally = field(default_factory=Tally)
 
     def is_ours(self, facts: ObjectFacts) -> bool:
-        """Say whether a listed file is to be looked at at all, and count it if not."""
+        """Whether a listed file is to be looked at at all, and count it if not."""
         reason = why_not_ours(facts.path, self.source)
         if reason is None and self.since is not None and not self.since.holds(facts.path, self.now):
             reason = Reason.TOO_OLD
@@ -149,7 +149,7 @@ class FileFilter:
         return reason is None
 
     def consider(self, facts: ObjectFacts, before: Before) -> Decision:
-        """Say what becomes of a source file, and enter it where it is taken."""
+        """Return what becomes of a source file, and enter it where it is taken."""
         key = f"{self.source.name}:{facts.path}"
         if key in self._take:
             return Decision.TAKE
@@ -175,7 +175,7 @@ class FileFilter:
             return Decision.WAIT
         return self._enter(key, facts, known, is_other=is_other)
 
-    def _may_be_tried(self, known: Known) -> bool:
+    def _may_be_tried(self, known: UnfinishedFile) -> bool:
         """Whether a file may be read again as it is: it is due, or was gone and has come back."""
         return known.record.gone or is_due(known, self.now, self.bases)
 
@@ -208,7 +208,7 @@ class FileFilter:
         """Count a name of which the listing says no more, or a folder that it need not go into."""
         self._tally.add(SkippedFile(path=path, size=0, reason=reason))
 
-    def _rest(self, key: str, facts: ObjectFacts, known: Known) -> None:
+    def _rest(self, key: str, facts: ObjectFacts, known: UnfinishedFile) -> None:
         until = None if key in self.tried else next_try(known, self.bases)
         failure = known.record.failure
         self.leave(
@@ -267,7 +267,7 @@ class FileFilter:
         return now - at < enough
 
     def _enter(
-        self, key: str, facts: ObjectFacts, known: Known | None, *, is_other: bool
+        self, key: str, facts: ObjectFacts, known: UnfinishedFile | None, *, is_other: bool
     ) -> Decision:
         """Take a file, if the batch has room for it."""
         source = self.source
@@ -307,7 +307,9 @@ class FileFilter:
         return Decision.TAKE
 
 
-def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | None) -> SourceRecord:
+def _failed(
+    source: str, facts: ObjectFacts, error: LakeError, known: UnfinishedFile | None
+) -> SourceRecord:
     """Enter a file whose path is wrong; what earlier batches have read of it stays known."""
     before = SourceRecord(
         source=source,
@@ -324,27 +326,27 @@ def _failed(source: str, facts: ObjectFacts, error: LakeError, known: Known | No
 
 
 def is_in_table(record: SourceRecord) -> bool:
-    """Say whether rows of a file are in the table: all of them or, after a stop, the first ones."""
+    """Whether rows of a file are in the table: all of them or, after a stop, the first ones."""
     return record.failure is None or record.records_read > 0
 
 
 def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
-    """Say whether a listed object is the one that was read: size and e-tag."""
+    """Whether a listed object is the one that was read: size and e-tag."""
     return (record.size, record.etag) == (facts.size, facts.etag)
 
 
-def _read_before(known: Known, facts: ObjectFacts) -> int:
+def _read_before(known: UnfinishedFile, facts: ObjectFacts) -> int:
     """Count the lines of this very object that are in the table already."""
     return known.record.records_read if same_object(known.record, facts) else 0
 
 
-def _left_before(known: Known, facts: ObjectFacts) -> tuple[Unread, ...]:
+def _left_before(known: UnfinishedFile, facts: ObjectFacts) -> tuple[Unread, ...]:
     """Return the bytes of this very object that are left, where they are known."""
     return known.record.unread if same_object(known.record, facts) else ()
 
 
-def is_same(name: Name, facts: ObjectFacts) -> bool:
-    """Say whether a listed object is the one that is in the table: size and e-tag."""
+def is_same(name: IngestedFile, facts: ObjectFacts) -> bool:
+    """Whether a listed object is the one that is in the table: size and e-tag."""
     return (name.size, name.etag) == (facts.size, facts.etag)
 
 

@@ -22,7 +22,7 @@ from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.journal.state import Before
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.files import Known, Name
+from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.errors import (
@@ -50,7 +50,7 @@ class JournalLookup(Protocol):
     """What a look asks of the journal."""
 
     def __call__(self, key: str, /) -> Before:
-        """Say what is known of a source file; asked in the order of the names."""
+        """Return what is known of a source file; asked in the order of the names."""
         ...
 
 
@@ -75,7 +75,7 @@ class SourceLister:
         store: Reader,
         lookup: JournalLookup,
         *,
-        unfinished: Mapping[str, Known],
+        unfinished: Mapping[str, UnfinishedFile],
         since: datetime | None,
         tried: frozenset[str],
         now: datetime,
@@ -155,13 +155,13 @@ class SourceLister:
         """Let the next look be a sweep."""
         self._cursor = ListingCursor()
 
-    def seen(self, path: str) -> tuple[Name, float] | None:
-        """Give a name that is done as the last look saw it, and when it arrived."""
+    def seen(self, path: str) -> tuple[IngestedFile, float] | None:
+        """Return a name that is done as the last look saw it, and when it arrived."""
         found = self._cursor.seen(path)
         return None if found is None else (found.name, found.arrived)
 
     def _due(
-        self, unfinished: Mapping[str, Known], tried: frozenset[str], now: datetime
+        self, unfinished: Mapping[str, UnfinishedFile], tried: frozenset[str], now: datetime
     ) -> list[str]:
         """Name the files that may be tried again by now; no mark waits for them."""
         return sorted(
@@ -172,7 +172,7 @@ class SourceLister:
             and is_due(known, now, self.bases)
         )
 
-    def _sought(self, unfinished: Mapping[str, Known], now: datetime) -> set[str]:
+    def _sought(self, unfinished: Mapping[str, UnfinishedFile], now: datetime) -> set[str]:
         """Name the files that are not done and that a sweep comes by, if they are there."""
         pattern, horizon = self.source.pattern, self.source.horizon
         return {
@@ -230,7 +230,7 @@ class _Scan:
     lister: SourceLister
     store: Reader
     lookup: JournalLookup
-    unfinished: Mapping[str, Known]
+    unfinished: Mapping[str, UnfinishedFile]
     file_filter: FileFilter
     cursor_builder: CursorBuilder
     now: datetime
@@ -269,7 +269,7 @@ class _Scan:
         )
 
     def finding(self, amiss: tuple[SkipSummary, ...]) -> Finding:
-        """Give what came of it."""
+        """Return what came of it."""
         source = self.lister.source
         most = sorted(self.sought)[: source.max_files_per_batch]
         return self.file_filter.finding(
@@ -299,14 +299,14 @@ class _Scan:
             return
         if decision is Decision.DONE:
             # One that is another object now is compared with what is in the table each time.
-            name = before.finished or Name(key=key, size=facts.size, etag=facts.etag)
+            name = before.finished or IngestedFile(key=key, size=facts.size, etag=facts.etag)
             self.cursor_builder.done(name, facts.path, self._arrival(facts, seen))
         else:
             is_new = decision is Decision.TAKE and before == Before()
             self.cursor_builder.waits(facts.path, is_new=is_new)
 
-    def _arrival(self, facts: ObjectFacts, seen: tuple[Name, float] | None) -> float:
-        """Say when a file came: when we first saw it or, at a sweep, when the store says so.
+    def _arrival(self, facts: ObjectFacts, seen: tuple[IngestedFile, float] | None) -> float:
+        """Return when a file came: when we first saw it or, at a sweep, when the store says so.
 
         A sweep sees files that came long ago. A store's clock that is ahead makes them younger
         than they are, which costs a little and loses nothing.
@@ -322,7 +322,7 @@ class _Scan:
 
 
 def gone(record: SourceRecord) -> SourceRecord:
-    """Say of a file that is not done that it is not there any more. Pure.
+    """Return the record of a file that is not done and not there any more. Pure.
 
     What was read of it before is in the books already, so it counts no lines.
     """
@@ -341,7 +341,7 @@ def gone(record: SourceRecord) -> SourceRecord:
 
 
 def _old_folder(path: str, horizon: Window, now: datetime) -> str | None:
-    """Give the widest folder of a path that is too old as a whole.
+    """Return the widest folder of a path that is too old as a whole.
 
     There is none where the file's own name tells its time: newer ones may be beside it.
     """
@@ -374,7 +374,7 @@ def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window 
 
 
 def source_listers(settings: PipelineSettings) -> list[SourceLister]:
-    """Give one who looks at each source, in the order of the sources."""
+    """Return a lister for each source, in the order of the sources."""
     sink = settings.sink
     schema = table_schema(settings.schema, sink.template)
     fields = {column.name: column for column in schema.fields}

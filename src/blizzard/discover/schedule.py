@@ -19,7 +19,7 @@ from typing import Protocol
 from blizzard.discover.filter import Finding
 from blizzard.discover.lister import JournalLookup, SourceLister, source_listers
 from blizzard.journal.state import Before
-from blizzard.model.files import Known, Name, SourceFile
+from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
@@ -34,14 +34,14 @@ class JournalView(Protocol):
     """What the schedule asks of the journal."""
 
     @property
-    def unfinished(self) -> Mapping[str, Known]:
-        """Give the files that failed, or of which a part is unread."""
+    def unfinished(self) -> Mapping[str, UnfinishedFile]:
+        """Return the files that failed, or of which a part is unread."""
 
     def lookup(self) -> JournalLookup:
-        """Give the way to ask what is known of source files."""
+        """Return the way to ask what is known of source files."""
 
     def since(self, source: str) -> datetime | None:
-        """Say when a source was first read."""
+        """Return when a source was first read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class _Seen:
     holds: float
 
     def is_due(self, now: float) -> bool:
-        """Say whether to look again: it is time, or the next files are beyond what was found."""
+        """Whether to look again: it is time, or the next files are beyond what was found."""
         spent = self.finding.left_over > 0 and not self.finding.take
         # A clock that was set back must not stop the looks.
         return spent or now < self.at or now >= self.at + self.holds
@@ -125,7 +125,7 @@ class Schedule:
         return {name: seen.finding for name, seen in self._seen.items()}
 
     def wait(self) -> float:
-        """Say how many seconds to wait before the next step has anything to do."""
+        """Return how many seconds to wait before the next step has anything to do."""
         until_due = self._until_due()
         if any(seen.finding.take for seen in self._seen.values()):
             return min(until_due, THINK_AGAIN_SECS)
@@ -186,7 +186,7 @@ class Schedule:
         self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
 
     def drop_ahead(self) -> None:
-        """Want nothing more of a look ahead: its batch, or the next one, does not come."""
+        """Drop a look ahead: its batch, or the next one, does not come."""
         if self._ahead is not None:
             self._ahead.drop()
             self._ahead = None
@@ -234,7 +234,7 @@ class Schedule:
         sources: tuple[SourceSettings, ...],
         journal: JournalView,
         open_lookup: Callable[[], JournalLookup],
-        unfinished: Mapping[str, Known],
+        unfinished: Mapping[str, UnfinishedFile],
         tried: frozenset[str],
     ) -> dict[str, _Looked]:
         looked = {}
@@ -288,7 +288,7 @@ class _LookAhead:
 
     @property
     def has_begun(self) -> bool:
-        """Say whether the look began before it was asked for; if not, it never will."""
+        """Whether the look began before it was asked for; if not, it never will."""
         with self._lock:
             if not self._looks:
                 self._dropped.set()
@@ -313,11 +313,13 @@ class _LookAhead:
             self.ended.set()
 
 
-def _as_done(running: Collection[SourceFile], failed: Collection[SourceRecord]) -> dict[str, Name]:
+def _as_done(
+    running: Collection[SourceFile], failed: Collection[SourceRecord]
+) -> dict[str, IngestedFile]:
     """Take the files of a running batch for ingested, so that no look finds them again."""
     files = [(file.key, file.size, file.etag) for file in running]
     files += [(record.key, record.size, record.etag) for record in failed]
-    return {key: Name(key=key, size=size, etag=etag) for key, size, etag in files}
+    return {key: IngestedFile(key=key, size=size, etag=etag) for key, size, etag in files}
 
 
 def _without_changed(name: str, looked: _Looked, taken: Collection[str]) -> _Looked:

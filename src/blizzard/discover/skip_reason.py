@@ -130,7 +130,7 @@ class Tally:
         )
 
     def named(self) -> tuple[SkippedFile, ...]:
-        """Give the files that are told of one by one, in the order of their paths."""
+        """Return the files that are told of one by one, in the order of their paths."""
         told = (one for reason, first in self._first.items() for one in first)
         open_ones = (one for one in told if one.reason is not Reason.INGESTED)
         return tuple(sorted(open_ones, key=lambda one: one.path))

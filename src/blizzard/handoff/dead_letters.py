@@ -59,7 +59,7 @@ def letters(
     source_uris: Mapping[str, str],
     at: datetime,
 ) -> tuple[DeadLetter, ...]:
-    """Give a letter for each failed file of a batch. Pure."""
+    """Return a letter for each failed file of a batch. Pure."""
     return tuple(
         DeadLetter(
             path=f"{source_uris[record.source].rstrip('/')}/{record.path}",
@@ -109,14 +109,14 @@ class DlqLocation:
 
 
 def dlq_location(pipeline: str, *, sink: Location, configured: str | None) -> DlqLocation:
-    """Say where a queue is: at the configured path or, without one, below the table directory."""
+    """Return where a queue is: at the configured path or, if none, below the table directory."""
     if configured is None:
         return DlqLocation(location=sink, folder=layout.dead_letter_folder(pipeline))
     return DlqLocation(location=beside(sink, configured), folder="")
 
 
 def beside(sink: Location, uri: str) -> Location:
-    """Say how a place is reached: as the sink is, if it is of the same kind; else by itself."""
+    """Return how a place is reached: as the sink is, if it is of the same kind; else by itself."""
     same = _scheme(uri) == _scheme(sink.uri)
     return Location(uri=uri, options=sink.options if same else StorageOptions())
 
@@ -191,7 +191,7 @@ class Queue:
 
     @property
     def current(self) -> tuple[DeadLetter, ...]:
-        """Give the letters of files that are failed now, one of each file."""
+        """Return the letters of files that are failed now, one of each file."""
         together = zip(self.letters, self.now, strict=True)
         return tuple(letter for letter, now in together if now is Now.FAILED)
 
@@ -224,7 +224,7 @@ def read(entries: Sequence[Entry], *, pipeline: str, open_folder: Callable[[str]
 
 
 def _states(entries: Iterable[Entry]) -> dict[str, int | Now]:
-    """Say of each file that has ever failed what became of it, or which entry says how it failed.
+    """Return what became of each file that has ever failed, or the entry that says how it failed.
 
     Pure. Only those are held: of all others there is no letter.
     """
@@ -256,7 +256,7 @@ def _scheme(uri: str) -> str:
 
 
 def dlq_location_of(settings: PipelineSettings) -> DlqLocation:
-    """Say where the pipeline's dead letters go."""
+    """Return where the pipeline's dead letters go."""
     return dlq_location(settings.name, sink=sink_location(settings), configured=settings.dlq_path)
 
 

@@ -16,7 +16,7 @@ from blizzard.journal.checks import admit, refuse_beside
 from blizzard.journal.protocol import require_handoff
 from blizzard.journal.start_note import started_before
 from blizzard.journal.state import UNKNOWN, History, read_history, rebuild
-from blizzard.model.files import Known, WorkUnit
+from blizzard.model.files import UnfinishedFile, WorkUnit
 from blizzard.model.locations import OpenReader, sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.proposal import View, propose
@@ -106,7 +106,7 @@ class _ReadJournal:
         return max(self.history.sequence, 0) + 1
 
     @property
-    def unfinished(self) -> Mapping[str, Known]:
+    def unfinished(self) -> Mapping[str, UnfinishedFile]:
         """Return the files that failed, or of which a part is unread."""
         return self.history.unfinished
 

@@ -17,7 +17,7 @@ from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, w
 from blizzard.journal.protocol import latest_protocol
 from blizzard.journal.state import History
 from blizzard.model.failure_basis import bases_of
-from blizzard.model.files import Known
+from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
@@ -366,7 +366,7 @@ def _failed(
             yield _failed_file(known, bases)
 
 
-def _failed_file(known: Known, bases: Mapping[Stage, str]) -> FailedFile:
+def _failed_file(known: UnfinishedFile, bases: Mapping[Stage, str]) -> FailedFile:
     failure = known.record.failure
     if failure is None:
         raise AssertionError("only a failed file has a failure to tell of")

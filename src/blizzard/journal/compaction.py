@@ -28,7 +28,7 @@ class SnapshotWriter:
     _not_before: int = 0
 
     def is_due(self, history: History) -> bool:
-        """Say whether enough has happened since the last snapshot."""
+        """Whether enough has happened since the last snapshot."""
         if history.sequence < self._not_before:
             return False
         since = history.sequence - (history.kept or 0)

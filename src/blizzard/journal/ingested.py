@@ -21,7 +21,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.model.files import Name
+from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
@@ -74,7 +74,9 @@ class SegmentRef:
 _BLOCKS = TypeAdapter(tuple[Block, ...])
 
 
-def write_segment(store: Store, pipeline: str, names: Iterable[Name], fresh_id: UUID) -> Segment:
+def write_segment(
+    store: Store, pipeline: str, names: Iterable[IngestedFile], fresh_id: UUID
+) -> Segment:
     """Write sorted names as a new segment; no memory is used but that of a block."""
     name = str(fresh_id)
     blocks: list[Block] = []
@@ -128,7 +130,7 @@ def to_merge(segments: Sequence[Segment]) -> int:
     return count
 
 
-def merged(store: Reader, pipeline: str, segments: Sequence[Segment]) -> Iterator[Name]:
+def merged(store: Reader, pipeline: str, segments: Sequence[Segment]) -> Iterator[IngestedFile]:
     """Give the names of several segments in order, each once, as the newest of them says."""
     streams = [
         _aged(read_names(store, pipeline, segment), -age) for age, segment in enumerate(segments)
@@ -140,7 +142,7 @@ def merged(store: Reader, pipeline: str, segments: Sequence[Segment]) -> Iterato
         last = name.key
 
 
-def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[Name]:
+def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[IngestedFile]:
     """Give the names of one segment in order, a block at a time."""
     for first in range(0, len(segment.blocks), AHEAD):
         some = segment.blocks[first : first + AHEAD]
@@ -155,10 +157,10 @@ class Blocks:
     A look ahead that nobody wants any more may go on beside the look that takes its place.
     """
 
-    kept: OrderedDict[tuple[str, int], dict[str, Name]] = field(default_factory=OrderedDict)
+    kept: OrderedDict[tuple[str, int], dict[str, IngestedFile]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def get(self, place: tuple[str, int]) -> dict[str, Name] | None:
+    def get(self, place: tuple[str, int]) -> dict[str, IngestedFile] | None:
         """Give a block that is still there."""
         with self._lock:
             found = self.kept.get(place)
@@ -166,7 +168,7 @@ class Blocks:
                 self.kept.move_to_end(place)
             return found
 
-    def put(self, place: tuple[str, int], names: dict[str, Name]) -> None:
+    def put(self, place: tuple[str, int], names: dict[str, IngestedFile]) -> None:
         """Keep a block, and let go of the one that was used longest ago."""
         with self._lock:
             self.kept[place] = names
@@ -184,10 +186,10 @@ class Cursor:
         self._firsts = [block.first for block in segment.blocks]
         self._cache = blocks
         self._at = -1
-        self._names: dict[str, Name] = {}
+        self._names: dict[str, IngestedFile] = {}
         self._ahead: dict[int, bytes] = {}
 
-    def find(self, key: str) -> Name | None:
+    def find(self, key: str) -> IngestedFile | None:
         """Give what the segment says of a name, or None."""
         at = bisect_right(self._firsts, key) - 1
         if at < 0:
@@ -197,7 +199,7 @@ class Cursor:
             self._at = at
         return self._names.get(key)
 
-    def _load(self, at: int) -> dict[str, Name]:
+    def _load(self, at: int) -> dict[str, IngestedFile]:
         place = (self._segment.id, at)
         found = self._cache.get(place)
         if found is not None:
@@ -228,13 +230,13 @@ def _read_blocks(
     return found
 
 
-def _aged(names: Iterator[Name], age: int) -> Iterator[tuple[Name, int]]:
+def _aged(names: Iterator[IngestedFile], age: int) -> Iterator[tuple[IngestedFile, int]]:
     for name in names:
         yield name, age
 
 
-def _in_blocks(names: Iterable[Name]) -> Iterator[list[Name]]:
-    some: list[Name] = []
+def _in_blocks(names: Iterable[IngestedFile]) -> Iterator[list[IngestedFile]]:
+    some: list[IngestedFile] = []
     for name in names:
         some.append(name)
         if len(some) == BLOCK:
@@ -244,18 +246,18 @@ def _in_blocks(names: Iterable[Name]) -> Iterator[list[Name]]:
         yield some
 
 
-def needs_mark(name: Name) -> bool:
+def needs_mark(name: IngestedFile) -> bool:
     """Whether a line must say if a file gave a row: a file without bytes gave none."""
     return name.empty != (name.size == 0)
 
 
-def _line(name: Name) -> bytes:
+def _line(name: IngestedFile) -> bytes:
     mark = [name.empty] if needs_mark(name) else []
     facts = [name.key, name.size, name.etag, *mark]
     return json.dumps(facts, ensure_ascii=False).encode() + b"\n"
 
 
-def _decoded(body: bytes) -> Iterator[Name]:
+def _decoded(body: bytes) -> Iterator[IngestedFile]:
     for line in body.splitlines():
         key, size, etag, *mark = json.loads(line)
-        yield Name(key=key, size=size, etag=etag, empty=mark[0] if mark else size == 0)
+        yield IngestedFile(key=key, size=size, etag=etag, empty=mark[0] if mark else size == 0)

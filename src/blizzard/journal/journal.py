@@ -22,7 +22,7 @@ from blizzard.journal.state import (
     Lookup,
     rebuild,
 )
-from blizzard.model.files import Known
+from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
@@ -93,12 +93,12 @@ class Journal:
 
     @property
     def sequence(self) -> int:
-        """Say which entry is the last."""
+        """Return which entry is the last."""
         return self._history.sequence
 
     @property
     def last(self) -> Entry:
-        """Give the last entry with files: the only one that may have to be handed off again.
+        """Return the last entry with files: the only one that may have to be handed off again.
 
         Where there is none yet, it is the entry that opened the journal.
         """
@@ -111,28 +111,28 @@ class Journal:
         require_handoff(self._store, self._identity.handoff)
 
     @property
-    def unfinished(self) -> Mapping[str, Known]:
-        """Give the source files that failed, or of which a part is unread, by their keys."""
+    def unfinished(self) -> Mapping[str, UnfinishedFile]:
+        """Return the source files that failed, or of which a part is unread, by their keys."""
         return self._history.unfinished
 
     def since(self, source: str) -> datetime | None:
-        """Say when a source was first read; None where it never was."""
+        """Return when a source was first read; None where it never was."""
         return self._history.first_read(
             self._store, self._identity.pipeline, source, now=self._clock.now()
         )
 
     def lookup(self) -> Lookup:
-        """Give the way to ask what is known of source files, best in the order of their names."""
+        """Return the way to ask what is known of source files, best in the order of their names."""
         return self._history.lookup(self._store, self._identity.pipeline)
 
     @property
     def rebuilt(self) -> str | None:
-        """Say why every entry was read at the start; None where a snapshot was enough."""
+        """Return why every entry was read at the start; None where a snapshot was enough."""
         return self._history.rebuilt
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Say whether so much has happened that a snapshot is worth its writing."""
+        """Whether so much has happened that a snapshot is worth its writing."""
         return self._snapshots.is_due(self._history)
 
     def write_snapshot(self) -> None:
@@ -238,7 +238,7 @@ class Journal:
         return learned
 
     def started_before(self) -> Started:
-        """Say how often the next batch was started by processes that died with it."""
+        """Return how often the next batch was started by processes that died with it."""
         return self._start_note.read(self.sequence + 1)
 
     def note_start(self, note: Started) -> None:
@@ -294,7 +294,7 @@ class Journal:
         return self._write(entry, encode(entry))
 
     def with_attempts(self, record: SourceRecord) -> SourceRecord:
-        """Say how often a file has failed, so that it rests longer each time."""
+        """Note how often a file has failed, so that it rests longer each time."""
         before = self.unfinished.get(record.key)
         if record.failure is None or before is None or before.record.failure is None:
             return record
@@ -361,7 +361,7 @@ class Journal:
 
 
 def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
-    """Say who writes the entries, from which sources, with which schema."""
+    """Return who writes the entries, from which sources, with which schema."""
     template = settings.sink.template
     return Identity(
         pipeline=settings.name,

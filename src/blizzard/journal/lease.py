@@ -132,7 +132,7 @@ class Lease:
                 self._emit(BeatFailed(pipeline=self._pipeline, code=error.code, error=str(error)))
 
     def give_back(self, *, keep: bool) -> None:
-        """Say in the note that we have ended, or take it away where it need not be kept."""
+        """Write into the note that we have ended, or take it away where it need not be kept."""
         with self._lock:
             store, note = self._store, self._note
             self._store = self._note = None

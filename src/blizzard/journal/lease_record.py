@@ -43,6 +43,9 @@ class LeaseRecord:
         return f"run {self.run} on {self.host}, process {self.process}, since {self.since}"
 
 
+"""Its name until now, for cli/new_journal.py."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """This machine, and what it knows of its processes."""
@@ -107,7 +110,7 @@ def this_machine() -> Machine:
 
 
 def is_gone(writer: LeaseRecord, machine: Machine) -> bool:
-    """Say whether the process of a note is known to be gone: on this very machine, and not alive.
+    """Whether the process of a note is known to be gone: on this very machine, and not alive.
 
     Of another machine, another boot or another container nothing is known.
     """
@@ -115,7 +118,7 @@ def is_gone(writer: LeaseRecord, machine: Machine) -> bool:
 
 
 def life_of(writer: LeaseRecord, machine: Machine) -> Life:
-    """Say what is known of a run right now."""
+    """Return what is known of a run right now."""
     if writer.ended:
         return Life.ENDED
     if not _is_here(writer, machine):
@@ -135,7 +138,7 @@ class WriterStatus:
 
 
 def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatus | None:
-    """Say who writes a pipeline; None where nobody ever has."""
+    """Return who writes a pipeline; None where nobody ever has."""
     found = read_lease(store, pipeline)
     if found is None:
         return None
@@ -157,7 +160,7 @@ def _is_here(writer: LeaseRecord, machine: Machine) -> bool:
 
 
 def standing(mine: LeaseRecord, found: LeaseRecord | None) -> Standing:
-    """Say what a stored note means to us. Pure.
+    """Return what a stored note means to us. Pure.
 
     One with a lower turn was written by a run that we took over from, in the moment it woke.
     """
@@ -178,7 +181,7 @@ def _machine_id() -> str | None:
 
 
 def _born(process: int) -> str | None:
-    """Say when a process began, in ticks since the boot; a dead one that lingers is dead."""
+    """Return when a process began, in ticks since the boot; a dead one that lingers is dead."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from blizzard.journal import snapshot
 from blizzard.journal.ingested import Blocks, Cursor, KnownBroken, Segment, needs_mark, open_segment
-from blizzard.model.files import Known, Name
+from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest
 from lakebed.errors import DocumentUnreadable
@@ -23,9 +23,9 @@ from lakebed.storage.store import Reader
 class Before:
     """What the journal says of a source file: how it was left, and what of it is in the table."""
 
-    unfinished: Known | None = None
+    unfinished: UnfinishedFile | None = None
     """It failed, or a stop left a part of it unread."""
-    finished: Name | None = None
+    finished: IngestedFile | None = None
     """All of it is in the table, as the object it was then."""
 
 
@@ -68,9 +68,9 @@ class History:
     """The source that was moved last, as far as entries since the snapshot tell."""
     heir: str | None = None
     """The pipeline that has taken this journal over."""
-    unfinished: dict[str, Known] = field(default_factory=dict)
+    unfinished: dict[str, UnfinishedFile] = field(default_factory=dict)
     """Files that failed, or of which a part is unread."""
-    recent: dict[str, Name] = field(default_factory=dict)
+    recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, the oldest segment first."""
@@ -117,7 +117,7 @@ class History:
                 self._finish(record)
                 self.unfinished.pop(record.key, None)
             else:
-                self.unfinished[record.key] = Known(record=record, at=at)
+                self.unfinished[record.key] = UnfinishedFile(record=record, at=at)
 
     def _heed_clock(self, at: datetime) -> None:
         """Take back what a clock that was ahead has told of the sources that are known so far."""
@@ -149,7 +149,9 @@ class History:
         return at
 
     def _finish(self, record: SourceRecord) -> None:
-        name = Name(key=record.key, size=record.size, etag=record.etag, empty=record.gave_no_row)
+        name = IngestedFile(
+            key=record.key, size=record.size, etag=record.etag, empty=record.gave_no_row
+        )
         self.recent[record.key] = name
         self.marks_empty = self.marks_empty or needs_mark(name)
 
@@ -161,7 +163,7 @@ class History:
         known = self.unfinished.pop(key, None)
         if known is not None and (known.record.redo or known.record.records_read):
             left = replace(known.record, gone=True, retry=False)
-            self.unfinished[key] = Known(record=left, at=at)
+            self.unfinished[key] = UnfinishedFile(record=left, at=at)
 
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
         """Give the way to ask for many names; asked in their order, it costs one pass."""
@@ -295,8 +297,8 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
     )
 
 
-def _by_key(found: snapshot.Snapshot) -> dict[str, Known]:
+def _by_key(found: snapshot.Snapshot) -> dict[str, UnfinishedFile]:
     return {
-        each.record.key: Known(record=each.record, at=datetime.fromisoformat(each.at))
+        each.record.key: UnfinishedFile(record=each.record, at=datetime.fromisoformat(each.at))
         for each in found.unfinished
     }

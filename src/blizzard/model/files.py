@@ -62,7 +62,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class UnfinishedFile:
     """What the journal says of a source file."""
 
     record: SourceRecord
@@ -70,7 +70,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Name:
+class IngestedFile:
     """A source file that is in the table, as the object it was when it was read."""
 
     key: str
@@ -78,6 +78,9 @@ class Name:
     etag: str | None
     empty: bool = False
     """Whether it gave no row, so that nothing of it can come into the table a second time."""
+
+
+"""Their names until now, for journal/state.py."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ def _room(files: Sequence[SourceFile], parallelism: int, file_size: int) -> int:
 
 
 def units_per_core(share: float, file_size: int) -> int:
-    """Say into how many units a core's share of plain NDJSON is cut: each is to fill a file.
+    """Return into how many units a core's share of plain NDJSON is cut: each is to fill a file.
 
     Each unit writes files of its own. So where a load is small, large files come before a fair
     share for each core; where it is large, there are both.
@@ -91,7 +91,7 @@ def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
 
 
 def _packs(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
-    """Give what the units of one partition hold."""
+    """Yield what the units of one partition hold."""
     in_parts = [bool(file.unread) or (can_be_cut(file) and file.size > room) for file in files]
     whole = [file for file, cuts in zip(files, in_parts, strict=True) if not cuts]
     yield from _packed(whole, room)

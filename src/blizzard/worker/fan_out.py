@@ -38,7 +38,7 @@ class ForPartition(Protocol):
     """Gives the writer of one partition."""
 
     def __call__(self, values: PartitionValues, repeating: Repeating) -> RollingWriter:
-        """Give it; `repeating` says which columns repeat."""
+        """Return it; `repeating` says which columns repeat."""
 
 
 class PartitionedWriter:
@@ -82,12 +82,12 @@ class PartitionedWriter:
 
     @property
     def held(self) -> int:
-        """Say how much memory the rows keep that wait for their row groups."""
+        """Return how much memory the rows keep that wait for their row groups."""
         return self._kept
 
     @property
     def open_files(self) -> int:
-        """Say how many files there are on the disk that are not finished."""
+        """Return how many files there are on the disk that are not finished."""
         return len(self._open)
 
     def write(

@@ -288,7 +288,7 @@ class _Unit:
         self.channel.progress.files_read += 1
 
     def _pieces(self, file: SourceFile, position: ReadPosition) -> Generator[bytes]:
-        """Give the plain bytes of the lines that are to be read."""
+        """Yield the plain bytes of the lines that are to be read."""
         # Closed however the reading ends, and at once: the next download waits for it.
         with closing(self.downloads.pieces(file)) as downloaded:
             pieces = self._counted(downloaded)
@@ -349,7 +349,7 @@ class _Unit:
             group.writer.abandon()
 
     def _only_source(self, closed: ClosedFile) -> str | None:
-        """Give the URI of the one source file in an output file, if there is but one."""
+        """Return the URI of the one source file in an output file, if there is but one."""
         if len(closed.sources) != 1:
             return None
         return self.uris[closed.sources[0]]

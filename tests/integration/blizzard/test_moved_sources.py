@@ -12,7 +12,7 @@ from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import Before, read_history
 from blizzard.maintain import new_journal
 from blizzard.maintain.move_source import compare, move, to_learn
-from blizzard.model.files import Known, Name
+from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source_glob import Pattern
@@ -354,8 +354,8 @@ def test_while_one_source_is_half_moved_no_other_is(desk, monkeypatch):
 
 def test_what_was_seen_last_of_a_file_counts_before_what_is_in_the_table():
     """HOLES L26, D24: of a file with a bad later version both stay known."""
-    done = Before(finished=Name(key="default:a", size=10, etag="e1"))
-    bad = Known(record=record("a", size=7, failure=failure()), at=NOON)
+    done = Before(finished=IngestedFile(key="default:a", size=10, etag="e1"))
+    bad = UnfinishedFile(record=record("a", size=7, failure=failure()), at=NOON)
     assert to_learn(Before(), facts("a")) == to_learn(done, facts("a")) == ()
     both = replace(done, unfinished=bad)
     (later,) = to_learn(both, facts("a", size=7, etag="e9"))

@@ -11,7 +11,7 @@ from blizzard.discover.filter import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.skip_reason import Reason
 from blizzard.journal.state import History
-from blizzard.model.files import Name
+from blizzard.model.files import IngestedFile
 from lakebed.errors import NameUnusable, StoreUnavailable
 from lakebed.storage import remote
 from lakebed.storage.store import Reader
@@ -63,7 +63,9 @@ class Site:
             now=self.now,
         )
         for file in finding.take:
-            self.history.recent[file.key] = Name(key=file.key, size=file.size, etag=file.etag)
+            self.history.recent[file.key] = IngestedFile(
+                key=file.key, size=file.size, etag=file.etag
+            )
         return [file.path for file in finding.take]
 
 

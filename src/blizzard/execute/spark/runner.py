@@ -81,7 +81,7 @@ class SparkRunner:
 
     @property
     def parallelism(self) -> int:
-        """Say how many tasks Spark runs at the same time; on this machine Spark need not start."""
+        """Return how many tasks Spark runs at a time; on this machine Spark need not start."""
         cores = local_cores(self._settings)
         if cores is None:
             session, _server = self._started()
@@ -191,7 +191,7 @@ class SparkRunner:
         return self._session is not None and make_archive_for_next_time(self._settings)
 
     def _started(self) -> tuple[SparkSession, ProgressServer]:
-        """Give the process's one session, and the server that its tasks call."""
+        """Return the process's one session, and the server that its tasks call."""
         with self._lock:
             if self._session is None:
                 self._starting()
@@ -248,7 +248,7 @@ def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def task(
     units: tuple[WorkUnit, ...], work: Work, job: str = ""
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function that a Python worker of Spark runs.
+    """Return the function that a Python worker of Spark runs.
 
     Every task is sent all units, and unpacks its own only.
     """

@@ -8,7 +8,7 @@ import pytest
 from blizzard.discover.filter import SUFFIXES, Decision, FileFilter, Finding, why_not_ours
 from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
 from blizzard.journal.state import Before
-from blizzard.model.files import Known, Name
+from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source_glob import Pattern
 from lakebed.documents.entry import SourceRecord, Stage
@@ -28,11 +28,11 @@ from tests.support.builders import (
 )
 
 
-def before_of(records: dict[str, Known]) -> dict[str, Before]:
+def before_of(records: dict[str, UnfinishedFile]) -> dict[str, Before]:
     """Say of each record what a journal with it says."""
     return {
         key: Before(
-            finished=Name(
+            finished=IngestedFile(
                 key=key,
                 size=each.record.size,
                 etag=each.record.etag,
@@ -296,8 +296,8 @@ def test_the_rest_of_an_object_that_was_taken_again_is_read_and_its_first_lines_
         source="default", path="a.ndjson", size=10, etag="e2", lines=7, rows=7, complete=False
     )
     before = Before(
-        finished=Name(key="default:a.ndjson", size=10, etag="e1"),
-        unfinished=Known(record=half, at=NOON),
+        finished=IngestedFile(key="default:a.ndjson", size=10, etag="e1"),
+        unfinished=UnfinishedFile(record=half, at=NOON),
     )
     filtering = file_filter(source=source_settings(on_change=on_change))
     assert filtering.consider(facts("a.ndjson", etag="e2"), before) is Decision.TAKE
@@ -309,8 +309,8 @@ def test_the_rest_of_an_object_that_was_taken_again_is_read_and_its_first_lines_
 def test_an_object_that_failed_when_it_was_taken_again_and_is_the_old_one_now_is_done():
     """D15: its rows are in the table already."""
     before = Before(
-        finished=Name(key="default:a.ndjson", size=10, etag="e1"),
-        unfinished=Known(record=record("a.ndjson", etag="e2", failure=failure()), at=NOON),
+        finished=IngestedFile(key="default:a.ndjson", size=10, etag="e1"),
+        unfinished=UnfinishedFile(record=record("a.ndjson", etag="e2", failure=failure()), at=NOON),
     )
     filtering = file_filter(source=source_settings(on_change=OnChange.REINGEST))
     assert filtering.consider(facts("a.ndjson"), before) is Decision.DONE

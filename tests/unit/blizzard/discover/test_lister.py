@@ -15,7 +15,7 @@ from blizzard.discover.lister import SKIPPED, SourceLister
 from blizzard.discover.skip_reason import Reason
 from blizzard.journal import ingested
 from blizzard.journal.state import History
-from blizzard.model.files import Known, Name
+from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord
@@ -45,19 +45,20 @@ class Site:
         for path in paths:
             facts = self.bucket.facts(path)
             key = f"default:{path}"
-            self.history.recent[key] = Name(key=key, size=facts.size, etag=facts.etag)
+            self.history.recent[key] = IngestedFile(key=key, size=facts.size, etag=facts.etag)
             self.history.unfinished.pop(key, None)
 
     def finish_all(self) -> None:
         """Write all names to a segment, as a long history has them."""
         names = (
-            Name(key=f"default:{path}", size=10, etag=f"e-{path}") for path in self.bucket.names
+            IngestedFile(key=f"default:{path}", size=10, etag=f"e-{path}")
+            for path in self.bucket.names
         )
         segment = ingested.write_segment(self.table, "default", names, Clock().fresh_id())
         self.history = History(segments=[segment])
 
     def fail(self, found: SourceRecord) -> None:
-        self.history.unfinished[found.key] = Known(record=found, at=self.now)
+        self.history.unfinished[found.key] = UnfinishedFile(record=found, at=self.now)
 
     def look(self, *, later: timedelta = timedelta(0)) -> Finding:
         self.now += later

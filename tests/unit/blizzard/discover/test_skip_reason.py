@@ -7,7 +7,7 @@ import pytest
 from blizzard.discover.filter import FileFilter
 from blizzard.discover.skip_reason import FEW, IN_WORDS, Reason
 from blizzard.journal.state import Before
-from blizzard.model.files import Name
+from blizzard.model.files import IngestedFile
 from tests.support.builders import NOON, facts, failure, known, record, source_settings
 
 FAILED = known(
@@ -15,8 +15,8 @@ FAILED = known(
 )
 BOOKS = {
     **{key: Before(unfinished=each) for key, each in FAILED.items()},
-    "default:done.ndjson": Before(finished=Name(key="", size=10, etag="e1")),
-    "default:new-content.ndjson": Before(finished=Name(key="", size=10, etag="other")),
+    "default:done.ndjson": Before(finished=IngestedFile(key="", size=10, etag="e1")),
+    "default:new-content.ndjson": Before(finished=IngestedFile(key="", size=10, etag="other")),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 from blizzard.journal.journal import Journal
 from blizzard.journal.protocol import agree_on_protocol, latest_protocol
 from blizzard.journal.state import Before, read_history
-from blizzard.model.files import Name
+from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.documents.entry import Entry, Protocol, Receipt, decode_entry, digest, encode
 from lakebed.errors import (
@@ -78,7 +78,9 @@ def test_a_later_run_goes_on_where_the_last_one_ended(tmp_path):
     first.append((record("a"),), FILES)
     second = opened(local(tmp_path), run="run-2")
     assert (second.id, second.sequence) == (first.id, 1)
-    assert second.lookup()("default:a").finished == Name(key="default:a", size=10, etag="e1")
+    assert second.lookup()("default:a").finished == IngestedFile(
+        key="default:a", size=10, etag="e1"
+    )
     assert second.lookup()("default:b") == Before()
     assert second.append((), ()).sequence == 2
 

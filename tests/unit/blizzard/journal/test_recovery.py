@@ -15,7 +15,7 @@ from blizzard import events
 from blizzard.journal import compaction, ingested, snapshot
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import Before, History, read_history
-from blizzard.model.files import Name
+from blizzard.model.files import IngestedFile
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest, encode
@@ -198,7 +198,7 @@ def hundred_thousand(tail: int) -> tuple[Bucket, int]:
         partition_columns=(),
         files=(finished_file(),),
     )
-    names = (Name(key=f"default:{n:08d}", size=1, etag="e") for n in range(100_000))
+    names = (IngestedFile(key=f"default:{n:08d}", size=1, etag="e") for n in range(100_000))
     segment = ingested.write_segment(store, "default", names, Clock().fresh_id())
     body = encode(usual)
     store.replace(layout.journal_entry("default", number), body)
@@ -514,7 +514,7 @@ def test_a_block_may_be_evicted_while_another_look_asks_for_it():
     """A look ahead that was dropped goes on beside the look that takes its place."""
     asked, evicted = threading.Event(), threading.Event()
 
-    class Interrupted(OrderedDict[tuple[str, int], dict[str, Name]]):
+    class Interrupted(OrderedDict[tuple[str, int], dict[str, IngestedFile]]):
         def get(self, *given: Any) -> Any:
             found = super().get(*given)
             asked.set()
