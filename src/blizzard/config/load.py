@@ -20,7 +20,8 @@ from blizzard.model.settings import (
 )
 from blizzard.model.source_glob import Pattern, split
 from lakebed.config.addresses import metrics_address
-from lakebed.config.loader import Fault, dotted, load_document
+from lakebed.config.faults import Fault, dotted
+from lakebed.config.loader import load_document
 from lakebed.config.models import (
     DeclaredField,
     DeclaredSchema,

@@ -15,7 +15,7 @@ from blizzard.config.spark_master import (
     runs_in_this_process,
     stays_on_this_machine,
 )
-from lakebed.config.loader import Fault
+from lakebed.config.faults import Fault
 from lakebed.config.models import Document, KeyPath
 from lakebed.storage.store import local_path
 

@@ -43,9 +43,6 @@ class LeaseRecord:
         return f"run {self.run} on {self.host}, process {self.process}, since {self.since}"
 
 
-"""Its name until now, for cli/new_journal.py."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """This machine, and what it knows of its processes."""

@@ -80,9 +80,6 @@ class IngestedFile:
     """Whether it gave no row, so that nothing of it can come into the table a second time."""
 
 
-"""Their names until now, for journal/state.py."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkUnit:
     """Source files that one task reads, one after the other."""

@@ -9,7 +9,7 @@ import typer
 
 from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, complain
 from lakebed.clock import Clock
-from penguin.cli import options, report
+from penguin.cli import options, settled
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def release(
     rows, outcome = [], Outcome()
     for table, operations, names in _chosen(options.tables(files, folders), ids, outcome):
         with outcome.of(table.name):
-            settled = operations.release(names)
-            rows += report.settled_rows(table.name, settled, "released")
-            outcome.at_least(FAILED if settled.left else DONE)
-    report.settled(rows, output)
+            found = operations.release(names)
+            rows += settled.settled_rows(table.name, found, "released")
+            outcome.at_least(FAILED if found.left else DONE)
+    settled.settled(rows, output)
     raise typer.Exit(outcome.code)
 
 
@@ -75,9 +75,9 @@ def discard(
             outcome.at_least(FAILED)
             continue
         with outcome.of(table.name):
-            settled = operations.discard(names or frozenset(), rows_deleted=rows_deleted)
-            rows += report.settled_rows(table.name, settled, "discarded")
-    report.settled(rows, output)
+            found = operations.discard(names or frozenset(), rows_deleted=rows_deleted)
+            rows += settled.settled_rows(table.name, found, "discarded")
+    settled.settled(rows, output)
     raise typer.Exit(outcome.code)
 
 
@@ -175,7 +175,7 @@ def _settle_lost(
             except NoRestore as error:
                 untouched.append((table, error))
                 continue
-            report.said(table.name, said, output, done=sure)
+            settled.said(table.name, said, output, done=sure)
             said_any = said_any or bool(said)
     if untouched and not said_any:
         for table, trouble in untouched:

@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from lakebed.config.addresses import metrics_address
-from lakebed.config.loader import Fault, load_document
+from lakebed.config.faults import Fault
+from lakebed.config.loader import load_document
 from lakebed.config.models import Document, Table, same_place, storage_options, template_keys
 from lakebed.listing.lookback import Window
 from penguin.model.settings import PenguinSettings, TableSettings

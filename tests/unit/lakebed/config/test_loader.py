@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakebed.config.loader import Fault, load_document
+from lakebed.config.faults import Fault
+from lakebed.config.loader import load_document
 from lakebed.errors import ConfigInvalid
 
 COMPLETE = """

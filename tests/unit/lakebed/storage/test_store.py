@@ -18,7 +18,7 @@ from lakebed.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from lakebed.storage import store as storage
+from lakebed.storage import objects
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store, local_path
 from tests.support.builders import no_options, put
@@ -201,7 +201,7 @@ def listed_object(store: Reader, path: str) -> dict[str, Any]:
 
 
 def test_an_object_is_streamed_as_it_was_listed(store, monkeypatch):
-    monkeypatch.setattr(storage, "DOWNLOAD_CHUNK", 1000)
+    monkeypatch.setattr(objects, "DOWNLOAD_CHUNK", 1000)
     body = os.urandom(25_000)
     store.create("a.ndjson", body)
     pieces = list(store.stream("a.ndjson", **listed_object(store, "a.ndjson")))
@@ -248,7 +248,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused_at_the_end(
     store, root, change, monkeypatch
 ):
     """D17: a part of a file is never taken for the whole."""
-    monkeypatch.setattr(storage, "DOWNLOAD_CHUNK", 1000)
+    monkeypatch.setattr(objects, "DOWNLOAD_CHUNK", 1000)
     put(root, "a.ndjson", b"A" * 100_000)
     pieces = store.stream("a.ndjson", **listed_object(store, "a.ndjson"))
     next(pieces)

@@ -1,0 +1,91 @@
+"""Faults of a configuration, and how a person is told of them."""
+
+import difflib
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from pydantic_core import ErrorDetails
+
+from lakebed.config.models import Document, KeyPath, Section
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing to mend, and where."""
+
+    path: KeyPath
+    message: str
+    near: tuple[KeyPath, ...] | None = None
+    """Where a fault already reported makes this one idle; unless told, at its own path."""
+
+
+def dotted(path: KeyPath) -> str:
+    """Write a path as a person does: `schema.fields[2].type`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+_WORDS = {
+    "missing": "is required",
+    "greater_than": "must be greater than {gt:g}, is {value}",
+    "greater_than_equal": "must be {ge:g} or greater, is {value}",
+    "enum": "must be {expected}; is {value}",
+    "string_too_short": "must not be empty",
+    "string_type": "must be text, is {kind}",
+    "list_type": "must be a list, is {kind}",
+    "dict_type": "must be a section with keys of its own, is {kind}",
+    "model_type": "must be a section with keys of its own, is {kind}",
+    "value_error": "{error}",
+}
+
+
+def in_words(error: ErrorDetails, written: object) -> str:
+    """Return what is wrong with a value. It is shown as it was written, variables not filled in."""
+    if error["type"] == "extra_forbidden":
+        return f"unknown key; {_nearest(error['loc'])}"
+    found = _at(written, error["loc"])
+    kind = kind_of(found)
+    facts = error.get("ctx", {}) | {"kind": kind, "value": found if kind == "text" else kind}
+    if "expected" in facts:
+        facts["expected"] = facts["expected"].replace("'", "")
+    number = "a whole number" if error["type"].startswith("int_") else "a number"
+    return _WORDS.get(error["type"], f"must be {number}, is {{value}}").format(**facts)
+
+
+def _at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401
+    for part in path:
+        try:
+            tree = tree[part]
+        except (LookupError, TypeError):
+            return None
+    return tree
+
+
+def kind_of(value: object) -> str:
+    """Return what a value of YAML is, in words."""
+    match value:
+        case None | "":
+            return "empty"
+        case dict():
+            return "a section"
+        case list():
+            return "a list"
+        case _:
+            return "text"
+
+
+def _nearest(path: KeyPath) -> str:
+    """Name the key that was probably meant, or else all keys that could stand there."""
+    section: type[Section] = Document
+    parts = iter(path[:-1])
+    for part in parts:
+        annotation = section.model_fields[section.attributes()[str(part)]].annotation
+        if get_origin(annotation) in (dict, list):
+            next(parts)
+        section = next(
+            kind
+            for kind in (annotation, *get_args(annotation))
+            if isinstance(kind, type) and issubclass(kind, Section)
+        )
+    close = difflib.get_close_matches(str(path[-1]), section.attributes(), n=1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(section.attributes())}"

@@ -1,0 +1,149 @@
+"""YAML files, read and merged section by section; each key knows the file that it is from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lakebed.config.faults import Fault, dotted, kind_of
+from lakebed.config.models import KeyPath
+from lakebed.errors import ConfigInvalid
+
+NAMED_SECTIONS = ("pipelines", "tables")
+"""Sections whose entries belong to one file each."""
+
+
+class _YamlLoader(yaml.SafeLoader):
+    """Plain YAML whose scalars stay text: `0123`, `1.10` and `no` mean what they say."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own way to declare them
+        start: [pair for pair in pairs if pair[0].endswith((":null", ":merge"))]
+        for start, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _mapping(loader: _YamlLoader, node: yaml.MappingNode) -> dict[str, Any]:
+    first: dict[str, int] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
+        if key.value in first:
+            raise yaml.MarkedYAMLError(
+                problem=f"the key {key.value} is given twice, first in line {first[key.value]}",
+                problem_mark=key.start_mark,
+            )
+        first[key.value] = key.start_mark.line + 1
+    loader.flatten_mapping(node)
+    return {key.value: loader.construct_object(value, deep=True) for key, value in node.value}
+
+
+def _list(loader: _YamlLoader, node: yaml.SequenceNode) -> list[Any]:
+    return [loader.construct_object(item, deep=True) for item in node.value]
+
+
+_YamlLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_YamlLoader.add_constructor("tag:yaml.org,2002:seq", _list)
+
+
+def read_all(files: Sequence[Path], folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """Read every file once; if any cannot be read, say so of all of them and stop.
+
+    Half a configuration would only make faults that are none.
+    """
+    faults: list[str] = []
+    if not files and not folders:
+        faults.append("no configuration is given: name a file with -c or a folder with -C")
+    wanted = list(files)
+    for folder in folders:
+        names = [path for path in folder.glob("[!.]*") if path.suffix in (".yaml", ".yml")]
+        if not names:
+            what = "holds no *.yaml or *.yml file" if folder.is_dir() else "there is no such folder"
+            faults.append(f"{folder}: {what}")
+        wanted += sorted(names)
+    documents: dict[Path, tuple[str, dict[str, Any]]] = {}
+    for path in wanted:
+        try:
+            documents.setdefault(path.absolute(), (str(path), _read(path)))
+        except ValueError as fault:
+            faults.append(str(fault))
+    if faults:
+        raise ConfigInvalid(faults)
+    return dict(documents.values())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read one file; a ValueError names it and says what is wrong, without quoting from it."""
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; name it with -C")
+    try:
+        loader = _YamlLoader(path.read_text(encoding="utf-8"))
+        try:
+            content = loader.get_single_data()
+        finally:
+            loader.dispose()
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file") from None
+    except OSError as cause:
+        raise ValueError(f"{path}: cannot be read: {cause.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: is not text in UTF-8") from None
+    except yaml.MarkedYAMLError as cause:
+        mark = cause.problem_mark or cause.context_mark
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise ValueError(f"{path}{where}: {cause.problem or cause.context}") from None
+    except yaml.YAMLError:
+        raise ValueError(f"{path}: holds a character that YAML does not allow") from None
+    if content is None:
+        raise ValueError(f"{path}: is empty")
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: must be a mapping of sections, is {kind_of(content)}")  # noqa: TRY004
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """All files as one tree, and which file each part of it came from."""
+
+    tree: dict[str, Any] = field(default_factory=dict)
+    origins: dict[KeyPath, str] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+    def line(self, fault: Fault) -> str:
+        """Write a fault for a person, with the file it stands in where that is known."""
+        if not fault.path:
+            return fault.message
+        above = (fault.path[:length] for length in range(len(fault.path), -1, -1))
+        origin = next((self.origins[path] for path in above if path in self.origins), None)
+        first, newline, rest = fault.message.partition("\n")
+        text = f"{dotted(fault.path)}: {first}"
+        # What stands on further lines is to be copied, so nothing is put behind it.
+        return f"{text}  ({origin}){newline}{rest}" if origin else f"{text}{newline}{rest}"
+
+    def add(self, into: dict[str, Any], content: dict[str, Any], path: KeyPath, file: str) -> None:
+        """Merge one file's section into the tree."""
+        for key, value in content.items():
+            here = (*path, key)
+            known = into.get(key)
+            if known is None:
+                into[key] = {} if isinstance(value, dict) else value
+                self.origins[here] = file
+                if isinstance(value, dict):
+                    self.add(into[key], value, here, file)
+            elif len(path) == 1 and path[0] in NAMED_SECTIONS:
+                self.faults.append(Fault(here, f"is defined again in {file}"))
+            elif isinstance(known, dict) and isinstance(value, dict):
+                self.add(known, value, here, file)
+            elif value is not None and known != value:
+                self.faults.append(Fault(here, f"has another value in {file}"))
+
+
+def merge(documents: Mapping[str, dict[str, Any]]) -> Merged:
+    """Merge the files, by their names, into one tree."""
+    merged = Merged()
+    for file, content in documents.items():
+        merged.add(merged.tree, content, (), file)
+    if len(documents) == 1:
+        merged.origins[()] = next(iter(documents))
+    return merged

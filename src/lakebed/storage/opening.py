@@ -1,0 +1,76 @@
+"""From a URI and its options to a store of obstore: a local folder, or a remote one."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, from_url
+
+from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnavailable
+from lakebed.storage import remote
+from lakebed.storage.options import StorageOptions
+
+REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl", "azure")
+
+
+def local_path(uri: str) -> Path | None:
+    """Return the folder that a URI means on this machine, or None for a remote store."""
+    if uri.startswith("file://"):
+        # Not by urlsplit: in a path, `#` and `?` are characters like any other.
+        return Path(unquote(uri.removeprefix("file://").removeprefix("localhost")))
+    if "://" in uri:
+        return None
+    return Path(uri).expanduser()
+
+
+def open_uri(uri: str, root: Path | None, options: StorageOptions, *, make_folder: bool) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+    """Open what a URI means: a local folder, or a remote store."""
+    try:
+        if root is not None:
+            if not make_folder:
+                check_readable(root)
+            return LocalStore(root.absolute(), mkdir=make_folder)
+        if uri.partition("://")[0] not in REMOTE_SCHEMES:
+            raise ConfigInvalid(
+                [f"{uri}: cannot be opened; use a path, file://, s3://, gs:// or az://"]
+            )
+        return _open_remote(uri, options)
+    except PermissionError as cause:
+        raise StoreDenied("permission denied", path=uri) from cause
+    except (BaseError, OSError) as cause:
+        raise StoreUnavailable(remote.explained(str(cause), options), path=uri) from cause
+
+
+def _open_remote(uri: str, options: StorageOptions) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+    """Open a store without asking it anything: what fails here is the configuration's fault."""
+
+    def opened(given: Mapping[str, str]) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+        config: Any
+        client: Any
+        retry: Any = remote.RETRY
+        config, client = remote.split(given, uri=uri, environment=os.environ)
+        return from_url(uri, config=config or None, client_options=client, retry_config=retry)
+
+    try:
+        return opened(options.plain())
+    except (BaseError, ValueError) as cause:
+        words = remote.explained(str(cause), options)
+        fault = remote.fault_of(options.plain(), str(cause), opened)
+        told = f"{fault} ({words})" if fault else words
+        raise ConfigInvalid([f"{uri}: storage_options: {told}"]) from cause
+
+
+def check_readable(folder: Path) -> None:
+    """Tell an unreadable folder from an empty one: obstore lists both as empty."""
+    try:
+        with os.scandir(folder) as entries:
+            next(entries, None)
+    except NotADirectoryError as cause:
+        raise ObjectMissing("this is a file, not a folder", path=folder) from cause
+    except FileNotFoundError as cause:
+        raise ObjectMissing("the folder does not exist", path=folder) from cause
+    except PermissionError as cause:
+        raise StoreDenied("the folder cannot be read: permission denied", path=folder) from cause
