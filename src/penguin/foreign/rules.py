@@ -36,8 +36,8 @@ WHY_UNUSABLE = {
         "rename it"
     ),
     Oddity.LINK: (
-        "it is a link to a folder, or to a file that is here under its own name; links are not "
-        "followed"
+        "it is a link to a folder, and those are not followed; move the folder here, or remove "
+        "the link"
     ),
     Oddity.UNREADABLE: "it may not be read (permission denied), and what is in it is not known",
     Oddity.MARKER: "it marks a folder, and has no content",

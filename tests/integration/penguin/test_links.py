@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from lakebed.listing.lookback import Window
+from lakebed.types import Handoff
 from penguin.events.foreign_files import FilesLeftOut
+from penguin.inspect.status import table_status
+from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
+from tests.support.tables import TableDirectory
 
 
 @pytest.fixture
@@ -95,3 +100,69 @@ def test_a_link_to_a_file_outside_the_directory_is_a_file(table):
     (table.root / path).symlink_to(outside)
     penguin = table.penguin().drain()
     assert (table.ids(), left_out(penguin)) == ([1], {})
+
+
+# ------------------------------------------------------------------------------ links to folders
+
+
+@pytest.mark.parametrize("window", [None, Window.parse("date=%Y-%m-%d", 7)])
+@pytest.mark.parametrize("to", ["", DAY, "y"])
+def test_a_link_to_a_folder_is_told_and_the_others_go_in(table, to, window):
+    """HOLES W23: one that led to a folder above it stopped every look at the directory."""
+    table.file(1)
+    penguin = table.penguin(partition_filter=window, late_window=1.0).drain()
+    link(table, "y", to)
+    for number in (2, 3):
+        table.hands.at += 10
+        table.file(number)
+        penguin.drain()
+    assert table.ids() == [1, 2, 3]
+    again = table.penguin(partition_filter=window).drain()
+    assert left_out(again) == {"y/": "name_unusable"}
+    assert "move the folder here, or remove the link" in again.told(FilesLeftOut)[0].reason
+    shown = table_status(table.settings(), table.store, NOON).others.left_out
+    assert [(one.path, one.code) for one in shown] == [("y/", "name_unusable")]
+
+
+def test_a_link_in_a_partition_is_told_by_its_path(table):
+    """HOLES W23"""
+    table.file(1)
+    link(table, f"{DAY}/up", ".")
+    link(table, "_hidden", ".")
+    penguin = table.penguin().drain()
+    assert table.ids() == [1]
+    assert left_out(penguin) == {f"{DAY}/up/": "name_unusable"}
+
+
+def test_a_link_to_a_folder_elsewhere_is_not_followed_unless_a_meta_asks(table):
+    """HOLES W23: what it leads to may lead back."""
+    away = table.root.parent / "away"
+    path = table.file(1)
+    (table.root / DAY).replace(away)
+    (table.root / DAY).symlink_to(away)
+    penguin = table.penguin().drain()
+    assert table.ids() == []
+    assert left_out(penguin) == {f"{DAY}/": "name_unusable"}
+    table.meta(path)
+    table.penguin().drain()
+    assert table.ids() == [1]
+
+
+def test_a_link_among_the_metas_stops_none_of_them(table):
+    """HOLES W23: `_staging/pending` is listed, too."""
+    path = table.file(1, path=f"{DAY}/asked.parquet")
+    table.meta(path)
+    link(table, "_staging/pending/up", "")
+    table.penguin().drain()
+    assert table.ids() == [1]
+
+
+def test_where_nobody_searches_a_link_is_counted_with_the_others(tmp_path):
+    """HOLES W23, W35"""
+    directory = TableDirectory(tmp_path / "table", handoff=Handoff.JOURNAL)
+    others = Directory(directory.root)
+    others.file(1)
+    link(others, "y", "")
+    found = table_status(directory.settings(), directory.store, NOON).others.passed_over
+    assert found.files == 2
+    assert "y/" in found.some
