@@ -30,6 +30,8 @@ TAKEN = "file_name_taken"
 DENIED = "store_denied"
 UNUSABLE = "name_unusable"
 
+MOMENT = "%Y-%m-%d %H:%M:%S"
+
 WHY_UNUSABLE = {
     Oddity.NAME: (
         "its name is not UTF-8, or has a control character or a part that is empty, . or ..; "
@@ -227,24 +229,30 @@ def name_taken(one: Candidate, by: str) -> LeftOut:
 
 def too_old(one: Candidate, known: LogContents) -> LeftOut:
     """Say that a file is older than what the log remembers."""
-    since, oldest = known.since, known.oldest(one.path, one.modified)
+    oldest = known.oldest(one.path, one.modified)
     when = (
-        f"it is from {oldest:%Y-%m-%d %H:%M} UTC"
+        f"it is from {oldest:{MOMENT}} UTC"
         if oldest > LONG_AGO
         else "the directory was copied, so its time says nothing"
-    )
-    reaches = (
-        "the log has no versions left that would tell of removed files"
-        if since is None or since == NEVER
-        else f"the versions of the log reach back to {since:%Y-%m-%d %H:%M} UTC only"
     )
     return LeftOut(
         path=one.path,
         code=TOO_OLD,
-        reason=f"{when}, and {reaches}: it may have been removed before; "
+        reason=f"{when}, and {_reach(known)}: it may have been removed before; "
         "a meta in _staging/pending commits it",
         modified=one.modified,
     )
+
+
+def _reach(known: LogContents) -> str:
+    """Return how far back a log tells of removed files, in words; the time is never a later one."""
+    if known.since is None or known.since == NEVER:
+        return "the log has no versions left that would tell of removed files"
+    reaches = f"the versions of the log reach back to {known.since:{MOMENT}} UTC only"
+    if known.is_certain:
+        return reaches
+    why = "the directory was copied" if known.copied else "the oldest says another time of itself"
+    return f"{reaches}, and as {why}, the hour after that is not certain either"
 
 
 def same_file(one: Candidate, name: str) -> LeftOut:
