@@ -29,6 +29,7 @@ OF_BLIZZARD = "file_of_blizzard"
 TAKEN = "file_name_taken"
 DENIED = "store_denied"
 UNUSABLE = "name_unusable"
+LEFT_ALONE = "meta_left_alone"
 
 MOMENT = "%Y-%m-%d %H:%M:%S"
 
@@ -71,6 +72,11 @@ def unusable(name: str, oddity: Oddity) -> LeftOut:
     """Say that a name cannot be used, and why; what lies there is not looked at."""
     code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
     return LeftOut(path=name, code=code, reason=WHY_UNUSABLE[oddity])
+
+
+def meta_left_alone(path: str, reason: str) -> LeftOut:
+    """Return that a meta is neither followed nor deleted, and why; its file is not looked for."""
+    return LeftOut(path=path, code=LEFT_ALONE, reason=reason, asked_by=path)
 
 
 def path_values(path: str) -> dict[str, str | None]:
