@@ -69,7 +69,6 @@ def dlq_retry(
     for settings in chosen(load(files, folders), pipeline):
         try:
             found, entry = _one(settings, wanted)
-<<<<<<< Updated upstream
         except LakeError as error:
             complain(error, who=settings.name)
             code = FAILED
@@ -85,21 +84,6 @@ def dlq_retry(
             )
         elif entry is not None or every:
             _show(settings.name, found, entry)
-=======
-            unknown &= found.unknown
-            if output is Output.JSON:
-                names = [record.key for record in found.records]
-                stuck = [record.key for record in found.stuck]
-                print_line(
-                    {"pipeline": settings.name, "entry": entry, "files": names, "stuck": stuck}
-                )
-            elif entry is not None or (every and not found.stuck):
-                _show(settings.name, found, entry)
-            for record in found.stuck:
-                why = record.failure.message if record.failure else ""
-                typer.echo(f"error: {record.key} is not asked for again: {why}", err=True)
-                outcome.at_least(FAILED)
->>>>>>> Stashed changes
     if unknown:
         names = ", ".join(sorted(unknown))
         typer.echo(f"error: has not failed: {names}; blizzard dlq list shows what has", err=True)
