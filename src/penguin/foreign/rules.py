@@ -141,7 +141,7 @@ def new_columns(
         told = found.claim.partition_values if found.claim is not None else path_values(found.path)
         names, typed = tuple(told), {}
         for name in names:
-            bad = sorted(set(name) & (ESCAPED | set(FORBIDDEN)))
+            bad = sorted(set(name) & (ESCAPED | FORBIDDEN))
             if bad:
                 raise ValueError(f"partition column {name}: a column's name must not hold {bad!r}")
     inside = {one["name"]: one for one in file["fields"]}
