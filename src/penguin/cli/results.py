@@ -104,7 +104,7 @@ def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[st
         "others": len(commit.others.paths) if commit and commit.others else 0,
         "left_out": [
             {"file": one.path, "code": one.code, "reason": one.reason}
-            for one in (found.proposal.left_out if found else ())
+            for one in (found.left_out if found else ())
         ],
         "stopped": [
             {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}

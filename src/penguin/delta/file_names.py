@@ -117,3 +117,12 @@ def linked_folders(store: Located, paths: Iterable[str]) -> dict[str, set[str]]:
             if real != folder:
                 found.setdefault(real, set()).add(folder)
     return found
+
+
+def known_by_links(store: Located, paths: Iterable[str]) -> dict[str, str]:
+    """Return, by their names without links, those of some files that are links themselves."""
+    root = store.local_root
+    if root is None:
+        return {}
+    links = (path for path in paths if (root / path).is_symlink())
+    return {real: path for path in links if (real := without_links(store, path)) != path}

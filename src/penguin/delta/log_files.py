@@ -40,6 +40,8 @@ AT_A_TIME = 100
 """Versions that are read back before it is asked whether that is far enough."""
 CLOCKS_DIFFER = timedelta(hours=1)
 """How far the clocks may be from one another: of writers, of whoever removes files, the store's."""
+SAME_CLOCK = timedelta(minutes=5)
+"""How far a version's own time may be from its object's, for it to be where it was written."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Since when removals are known where no version tells of any."""
@@ -78,11 +80,16 @@ class LogContents:
     transactions: dict[str, int]
     """Penguin's own alone: those of foreign files."""
     since: datetime | None
-    """A file that is older than this may have been removed without a trace; None: no file may."""
+    """The store's time of the oldest version; None: every version since the first was read.
+
+    A file that is older may have been removed without a trace.
+    """
     first: int = 0
     """The first of the versions that were read; all that follow it were read, too."""
     told_since: datetime | None = None
-    """The same by what versions say of themselves; their times may be those of a copy."""
+    """The same by what versions say of themselves, and later by as much as clocks may differ."""
+    same_clock: bool = False
+    """Whether the oldest version says of itself what the store says: it is where it was written."""
     copied: bool = False
     """Whether versions are younger than they say: then their times, and files', are of a copy."""
     last: ObjectFacts | None = None
@@ -127,9 +134,20 @@ class LogContents:
         }
 
     def may_have_lost(self, path: str, modified: datetime) -> bool:
-        """Whether a file that is not known may have been in the table, and be forgotten."""
+        """Whether a file that is not known may have been in the table, and be forgotten.
+
+        The store's times of files and of versions are of one clock. What was copied has the times
+        of the copy, and is compared by its name, which is of another.
+        """
         oldest = self.oldest(path, modified)
-        return self.since is not None and oldest < self.since
+        if self.since is None or self.since == NEVER:
+            return self.since == NEVER
+        return oldest <= (self.since if self.is_certain else self.since + CLOCKS_DIFFER)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the versions are where they were written, so that their times are the store's."""
+        return self.same_clock and not self.copied
 
     def oldest(self, path: str, modified: datetime) -> datetime:
         """Return the earliest time that a file may be from.
@@ -156,12 +174,13 @@ class LogContents:
     def reach_back(self, number: int, actions: Actions, modified: datetime) -> None:
         """Know what a version says that is older than all that were read, and from when it is."""
         self.see(actions.paths)
-        self.first = min(self.first, number)
-        reaches = modified + CLOCKS_DIFFER
+        if number < self.first:
+            self.first = number
+            self.same_clock = actions.at is not None and abs(modified - actions.at) <= SAME_CLOCK
         self.copied = self.copied or (
             actions.at is not None and modified > actions.at + CLOCKS_DIFFER
         )
-        self.since = None if self.first == 0 else min(self.since or reaches, reaches)
+        self.since = None if self.first == 0 else min(self.since or modified, modified)
         told = min(modified, actions.at or modified) + CLOCKS_DIFFER
         self.told_since = None if self.first == 0 else min(self.told_since or told, told)
 
@@ -249,7 +268,8 @@ def read_back(store: Reader, known: LogContents, to: datetime) -> None:
     versions = _numbered(listed, known.first - 1)
     end = _unbroken(versions, known.first - 1)
     there = True
-    while there and known.since is not None and known.since > to and known.first > end:
+    far = max(to, LONG_AGO + CLOCKS_DIFFER) - CLOCKS_DIFFER
+    while there and known.since is not None and known.since >= far and known.first > end:
         # False where somebody removes them at this moment.
         there = _take_back(store, known, versions, max(end, known.first - AT_A_TIME))
     known.deep = known.deep or not there or known.first == end

@@ -6,13 +6,19 @@ column: a required column is satisfied by a column that is required in the file,
 footer's counts show to have no null.
 """
 
+import base64
+import binascii
+import re
+import zoneinfo
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.documents.data_file import ColumnStatistics
+from lakebed.listing.sort import readable
 from penguin.model.table import DeltaField, DeltaSchema
 
 PLAIN: Mapping[pa.DataType, str] = {
@@ -31,8 +37,15 @@ PLAIN: Mapping[pa.DataType, str] = {
     pa.large_binary(): "binary",
     pa.binary_view(): "binary",
 }
-FORBIDDEN = " ,;{}()\n\t="
-"""Characters that no column of a Delta table may have in its name, without column mapping."""
+FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
+"""Characters that no column of a Delta table may have in its name, without column mapping.
+
+Spark's Delta names the line break and the tab alone; no reader bears all control characters.
+"""
+ARROW_SCHEMA = b"ARROW:schema"
+"""Where writers keep the types of their own; some readers go by them, not by the file's."""
+NO_OFFSET = frozenset({"+00:00", "-00:00"})
+ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_/+-]+")
 LEGACY_TIMESTAMP = "INT96"
 
 
@@ -43,6 +56,7 @@ class Unfit(Exception):
 def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]]:
     """Give a file's columns in Delta's types, and every reason against those that have none."""
     arrow = metadata.schema.to_arrow_schema()
+    stored = _stored_types(metadata)
     fields, reasons = [], []
     seen: set[str] = set()
     leaf = 0
@@ -53,9 +67,11 @@ def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]
             if one.name in seen:
                 raise Unfit("the file has two columns of this name")
             seen.add(one.name)
+            if one.name in stored:
+                _check_stored(stored[one.name])
             fields.append(walk.field(one))
         except Unfit as reason:
-            reasons.append(f"{one.name}: {reason}")
+            reasons.append(f"{readable(one.name)}: {reason}")
     return {"type": "struct", "fields": fields}, tuple(reasons)
 
 
@@ -111,6 +127,58 @@ def _leaves(arrow: pa.DataType) -> int:
     return sum(_leaves(arrow.field(index).type) for index in range(arrow.num_fields))
 
 
+def _stored_types(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
+    """Return the types that the writer had, by column; none where it does not say."""
+    body = (metadata.metadata or {}).get(ARROW_SCHEMA)
+    if body is None:
+        return {}
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(body)))
+    except (pa.ArrowException, OSError, binascii.Error):
+        return {}  # No reader goes by it then.
+    return {one.name: one.type for one in schema}
+
+
+def _check_stored(arrow: pa.DataType) -> None:
+    """Refuse types of the writer's that not every reader bears, at any depth."""
+    if pa.types.is_dictionary(arrow):
+        _check_stored(arrow.value_type)
+    if pa.types.is_date64(arrow):
+        raise Unfit(
+            "type date64: polars takes it for a timestamp, and Delta for a date; write the file "
+            "with date32"
+        )
+    if pa.types.is_map(arrow) and arrow.keys_sorted:
+        raise Unfit(
+            f"type {arrow}: deltalake reads no map whose keys are marked as sorted; write the file "
+            "without that mark"
+        )
+    if pa.types.is_timestamp(arrow) and arrow.tz is not None and not _is_zone(arrow.tz):
+        raise Unfit(
+            f"type {arrow}: polars reads no time zone that is an offset, or that the time zone "
+            "database does not have; write the file with UTC"
+        )
+    for index in range(arrow.num_fields if pa.types.is_nested(arrow) else 0):
+        inner = arrow.field(index)
+        try:
+            _check_stored(inner.type)
+        except Unfit as reason:
+            raise Unfit(f"{readable(inner.name)}: {reason}") from None
+
+
+def _is_zone(zone: str) -> bool:
+    """Whether every reader knows a time zone: by its name, or as no offset at all."""
+    names = _zones()
+    known = ZONE_NAME.fullmatch(zone) and (not names or zone.casefold() in names)
+    return zone in NO_OFFSET or bool(known)
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """Return the names of time zones; none where this machine has no database of them."""
+    return frozenset(name.casefold() for name in zoneinfo.available_timezones())
+
+
 class _Walk:
     """One walk through the columns of a file; its leaves come in the order of the footer's."""
 
@@ -150,7 +218,7 @@ class _Walk:
         try:
             return self.field(one)
         except Unfit as reason:
-            raise Unfit(f"{one.name}: {reason}") from None
+            raise Unfit(f"{readable(one.name)}: {reason}") from None
 
     def _leaf(self, arrow: pa.DataType, physical: str) -> str:
         if pa.types.is_dictionary(arrow):

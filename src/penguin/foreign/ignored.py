@@ -82,7 +82,7 @@ class _Bounded:
         """Names that cannot be used, as they can be shown."""
 
     def __iter__(self) -> Iterator[ObjectFacts]:
-        listed = objects(self._store, odd=self._tell, enters=_holds_data)
+        listed = objects(self._store, odd=self._tell, enters=_holds_data, into_links=False)
         yield from islice(listed, MOST_LISTED)
         self.complete = next(listed, None) is None
 

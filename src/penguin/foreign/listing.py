@@ -96,7 +96,7 @@ def _objects(
     store: Reader, folder: str, odd: Odd, after: str | None = None
 ) -> Iterator[ObjectFacts]:
     """List a folder, without those in it that hold no data, where that can be told beforehand."""
-    return objects(store, folder, after=after, odd=odd, enters=_holds_data)
+    return objects(store, folder, after=after, odd=odd, enters=_holds_data, into_links=False)
 
 
 def _holds_data(folder: str) -> bool:

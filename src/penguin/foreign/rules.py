@@ -29,6 +29,9 @@ OF_BLIZZARD = "file_of_blizzard"
 TAKEN = "file_name_taken"
 DENIED = "store_denied"
 UNUSABLE = "name_unusable"
+LEFT_ALONE = "meta_left_alone"
+
+MOMENT = "%Y-%m-%d %H:%M:%S"
 
 WHY_UNUSABLE = {
     Oddity.NAME: (
@@ -36,8 +39,8 @@ WHY_UNUSABLE = {
         "rename it"
     ),
     Oddity.LINK: (
-        "it is a link to a folder, or to a file that is here under its own name; links are not "
-        "followed"
+        "it is a link to a folder, and those are not followed; move the folder here, or remove "
+        "the link"
     ),
     Oddity.UNREADABLE: "it may not be read (permission denied), and what is in it is not known",
     Oddity.MARKER: "it marks a folder, and has no content",
@@ -69,6 +72,11 @@ def unusable(name: str, oddity: Oddity) -> LeftOut:
     """Say that a name cannot be used, and why; what lies there is not looked at."""
     code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
     return LeftOut(path=name, code=code, reason=WHY_UNUSABLE[oddity])
+
+
+def meta_left_alone(path: str, reason: str) -> LeftOut:
+    """Return that a meta is neither followed nor deleted, and why; its file is not looked for."""
+    return LeftOut(path=path, code=LEFT_ALONE, reason=reason, asked_by=path)
 
 
 def path_values(path: str) -> dict[str, str | None]:
@@ -133,7 +141,7 @@ def new_columns(
         told = found.claim.partition_values if found.claim is not None else path_values(found.path)
         names, typed = tuple(told), {}
         for name in names:
-            bad = sorted(set(name) & (ESCAPED | set(FORBIDDEN)))
+            bad = sorted(set(name) & (ESCAPED | FORBIDDEN))
             if bad:
                 raise ValueError(f"partition column {name}: a column's name must not hold {bad!r}")
     inside = {one["name"]: one for one in file["fields"]}
@@ -227,24 +235,30 @@ def name_taken(one: Candidate, by: str) -> LeftOut:
 
 def too_old(one: Candidate, known: LogContents) -> LeftOut:
     """Say that a file is older than what the log remembers."""
-    since, oldest = known.since, known.oldest(one.path, one.modified)
+    oldest = known.oldest(one.path, one.modified)
     when = (
-        f"it is from {oldest:%Y-%m-%d %H:%M} UTC"
+        f"it is from {oldest:{MOMENT}} UTC"
         if oldest > LONG_AGO
         else "the directory was copied, so its time says nothing"
-    )
-    reaches = (
-        "the log has no versions left that would tell of removed files"
-        if since is None or since == NEVER
-        else f"the versions of the log reach back to {since:%Y-%m-%d %H:%M} UTC only"
     )
     return LeftOut(
         path=one.path,
         code=TOO_OLD,
-        reason=f"{when}, and {reaches}: it may have been removed before; "
+        reason=f"{when}, and {_reach(known)}: it may have been removed before; "
         "a meta in _staging/pending commits it",
         modified=one.modified,
     )
+
+
+def _reach(known: LogContents) -> str:
+    """Return how far back a log tells of removed files, in words; the time is never a later one."""
+    if known.since is None or known.since == NEVER:
+        return "the log has no versions left that would tell of removed files"
+    reaches = f"the versions of the log reach back to {known.since:{MOMENT}} UTC only"
+    if known.is_certain:
+        return reaches
+    why = "the directory was copied" if known.copied else "the oldest says another time of itself"
+    return f"{reaches}, and as {why}, the hour after that is not certain either"
 
 
 def same_file(one: Candidate, name: str) -> LeftOut:

@@ -17,7 +17,7 @@ from lakebed.listing.glob import matcher
 from lakebed.listing.sort import Oddity
 from lakebed.listing.watermark import advance, is_late, place
 from lakebed.storage.store import Reader
-from penguin.delta.file_names import linked_folders, without_links
+from penguin.delta.file_names import known_by_links, linked_folders, without_links
 from penguin.delta.log_files import NOTHING, LogContents, read_back, read_log
 from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.inspect import BlizzardFile, Verdict, candidate, leave_out, look_at, verdict_on
@@ -111,6 +111,8 @@ class Search:
     _verdicts: dict[str, tuple[Candidate, Verdict]] = field(default_factory=dict)
     """What is known of files that are not settled; one that is replaced is read again."""
     _fresh: list[TablePath] = field(default_factory=list)
+    _real: dict[str, tuple[Candidate, str]] = field(default_factory=dict)
+    """The names of files without links, on a local disk."""
     _refused: dict[str, tuple[object, LeftOut]] = field(default_factory=dict)
     """Files that the table could not hold, each with the shape that the table had."""
 
@@ -234,24 +236,32 @@ class Search:
     def _without_links(
         self, store: Reader, found: SortedCandidates, known: LogContents
     ) -> tuple[SortedCandidates, list[LeftOut]]:
-        """Take out what has another name in the table, by a link, and is known by that one.
+        """Take out what is another file of the table under a second name, by a link.
 
-        A name with a UUID needs no look: it is known wherever it lies.
+        A file itself is taken out where the log knows it by the name of a link.
         """
-        is_data = self._is_data()
-        plain = [one.path for one in found.new if file_id(one.path) is None]
+        if store.local_root is None or not found.new:
+            return found, []
+        names = known_by_links(store, (one.path for one in found.settled))
+        plain = any(file_id(one.path) is None for one in found.new)
         links = linked_folders(store, known.paths) if plain else {}
-        names: dict[str, str] = {}
-        for path in plain:
-            real = without_links(store, path)
+        for one in found.new:
+            real = self._real_name(store, one)
             folder, name = place(real)
             told = (f"{link}/{name}" for link in links.get(folder, ()))
             known_as = next((other for other in told if other in known.paths), None)
-            if known_as is not None or (real != path and is_data(real)):
-                names[path] = known_as or real
+            if known_as is not None or real != one.path:
+                names[one.path] = known_as or real
         linked = [same_file(one, names[one.path]) for one in found.new if one.path in names]
         new = tuple(one for one in found.new if one.path not in names)
         return replace(found, new=new), linked
+
+    def _real_name(self, store: Reader, one: Candidate) -> str:
+        """Return a file's name without links, looked up once for each content."""
+        seen = self._real.get(one.path)
+        if seen is None or not seen[0].is_same(one):
+            seen = self._real[one.path] = (one, without_links(store, one.path))
+        return seen[1]
 
     def _start_over(self) -> None:
         """Look at everything again: this is another log, and what the last one had is not in it.
@@ -322,6 +332,7 @@ class Search:
         waiting = self._pool.keys() - gone
         self.marks = advance(self.marks, gone & self._pool.keys(), waiting, self.clock.now())
         self._pool = {path: one for path, one in self._pool.items() if path not in gone}
+        self._real = {path: told for path, told in self._real.items() if path not in gone}
         left = {one.path for one in (*found.new, *found.forgotten)}
         self._verdicts = {path: told for path, told in self._verdicts.items() if path in left}
         self._refused = {path: told for path, told in self._refused.items() if path in left}

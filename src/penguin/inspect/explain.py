@@ -9,8 +9,10 @@ from penguin.backlog.look import TableView, look
 from penguin.backlog.redo_conflicts import discarded
 from penguin.delta.snapshot import LogReader
 from penguin.foreign.ignored import why_ignored
+from penguin.foreign.rules import meta_left_alone
 from penguin.foreign.search import Search
 from penguin.held import HeldFile
+from penguin.model.foreign_file import LeftOut
 from penguin.model.retention import Danger
 from penguin.model.settings import TableSettings
 from penguin.proposal import Proposal, propose
@@ -29,6 +31,12 @@ class Explanation:
     """Files have waited for so long that a VACUUM comes near."""
     ignored_for: str | None = None
     """Why files of other programs are not searched for; None where they are."""
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return what is not committed of other programs: files, and metas that are left alone."""
+        metas = sorted(self.view.strays.items())
+        return (*self.proposal.left_out, *(meta_left_alone(*one) for one in metas))
 
 
 def explain(

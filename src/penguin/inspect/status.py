@@ -112,7 +112,7 @@ def _others(shown: Explanation, store: Reader | None) -> OthersStatus:
     return OthersStatus(
         pending_files=len(fitting) + shown.view.others.more,
         pending_late=sum(candidate.late for candidate in fitting),
-        left_out=shown.proposal.left_out,
+        left_out=shown.left_out,
         watermarks=shown.view.others.marks,
         passed_over=(
             shown.view.others.passed_over

@@ -6,8 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from lakebed.types import DiscoverBy, Evolution
+from penguin.cli.app import app
 from penguin.delta.table import Table
 from penguin.events.backlog import MetasLeftAlone
 from penguin.events.foreign_files import FilesLeftOut
@@ -357,3 +359,50 @@ def test_a_meta_that_is_written_again_is_read_again_by_a_penguin_that_runs(table
     table.meta(path)
     penguin.drain()
     assert (table.ids(), table.metas()) == ([1], [])
+
+
+# ------------------------------------------------------------------------------ metas left alone
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (None, "cannot be read"),
+        ({"filename": "_hid/{name}"}, "not the name of a data file"),
+        ({"filename": "_delta_log/{name}"}, "not the name of a data file"),
+        ({"size": 0}, "cannot be"),
+    ],
+)
+def test_status_and_plan_name_a_meta_that_is_not_followed(table, tmp_path, changes, why):
+    """HOLES W24: only the log did, and status said that all was well."""
+    path = table.path()
+    filled = {
+        key: value.format(name=Path(path).name) if isinstance(value, str) else value
+        for key, value in (changes or {}).items()
+    }
+    meta = table.meta(path, **filled)
+    if changes is None:
+        meta.write_text("{")
+    good = table.file(2)
+    file = tmp_path / "penguin.yaml"
+    file.write_text(f"tables: {{events: {{table_uri: {table.root}}}}}\n")
+
+    def run(*arguments):
+        return CliRunner().invoke(app, [*arguments, "-c", str(file)], env={"COLUMNS": "300"})
+
+    name = f"_staging/pending/{meta.name}"
+    status = run("status", "--output", "json")
+    (told,) = json.loads(status.stdout)["others"]["left_out"]
+    assert (told["file"], told["meta"], told["code"]) == (name, name, "meta_left_alone")
+    assert why in told["reason"]
+    assert status.exit_code == 1
+    text = run("status")
+    assert f"not committed: {name}: " in text.stdout
+    assert why in text.stdout
+    (planned,) = json.loads(run("plan", "--output", "json").stdout)["left_out"]
+    assert planned == {key: told[key] for key in ("file", "code", "reason")}
+    assert f"leave   {name}: " in run("plan").stdout
+    visitor = table.penguin().drain()
+    assert table.delta().get_add_actions().column("path").to_pylist() == [good]
+    assert [one.paths for one in visitor.told(MetasLeftAlone)] == [(name,)]
+    assert visitor.told(FilesLeftOut) == []

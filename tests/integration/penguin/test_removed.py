@@ -6,9 +6,11 @@ read the table's retention, and when.
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,81 @@ def test_in_a_copied_directory_a_name_without_a_time_tells_nothing(table, tmp_pa
     assert "was copied" in reason(penguin)
 
 
+def trimmed(table: Directory, *, minutes_ago: float) -> None:
+    """Let nothing be left of the log but a checkpoint and its version, of some minutes ago."""
+    begin(table)
+    checkpoint(table, clean=True, days_old=minutes_ago / (24 * 60))
+
+
+def times(text: str) -> list[float]:
+    found = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", text)
+    return [datetime.fromisoformat(f"{one}+00:00").timestamp() for one in found]
+
+
+def minutes_old(table: Directory, number: int, minutes: float, **options: Any) -> str:
+    return aged(table, number, minutes / (24 * 60), **options)
+
+
+@pytest.mark.parametrize("pattern", [None, "part-*.parquet"])
+def test_a_file_that_is_newer_than_every_version_goes_in(table, pattern):
+    """HOLES D21: for an hour after a log was trimmed every file stayed out, and for good."""
+    trimmed(table, minutes_ago=2)
+    path = f"{DAY}/part-0.parquet" if pattern else None
+    minutes_old(table, 2, 1, path=path)
+    penguin = table.penguin(file_pattern=pattern).drain()
+    assert (table.ids(), left_out(penguin)) == ([1, 2], {})
+
+
+def test_a_file_that_is_a_little_older_than_every_version_stays_out(table):
+    """HOLES D21: and the time that is told is that of the oldest version, not a later one."""
+    trimmed(table, minutes_ago=2)
+    gone = minutes_old(table, 2, 3)
+    penguin = table.penguin().drain()
+    assert (table.ids(), left_out(penguin)) == ([1], {gone: "file_too_old"})
+    file, versions = times(reason(penguin))
+    assert versions - file == pytest.approx(60, abs=10)
+
+
+def test_a_file_with_a_new_time_and_an_old_name_stays_out(table):
+    """HOLES D21: it was copied by itself."""
+    trimmed(table, minutes_ago=2)
+    gone = table.file(2, age=600)
+    penguin = table.penguin().drain()
+    assert (table.ids(), left_out(penguin)) == ([1], {gone: "file_too_old"})
+
+
+def test_where_a_version_does_not_say_when_it_was_written_an_hour_is_left(table):
+    """HOLES D21: whether it was copied cannot be told."""
+    trimmed(table, minutes_ago=2)
+    (version,) = (table.root / DELTA_LOG).glob("*.json")
+    at = version.stat().st_mtime
+    version.write_text(json.dumps({"commitInfo": {"operation": "WRITE"}}) + "\n")
+    os.utime(version, (at, at))
+    gone = minutes_old(table, 2, 1)
+    penguin = table.penguin().drain()
+    assert (table.ids(), left_out(penguin)) == ([1], {gone: "file_too_old"})
+    assert "the hour after that is not certain" in reason(penguin)
+    assert max(times(reason(penguin))) <= time.time()
+
+
+def test_in_a_copied_directory_no_time_to_come_is_told(table, tmp_path):
+    """HOLES D21: the hour after the copy is not certain, and that is said as it is meant."""
+    begin(table)
+    checkpoint(table, clean=True, days_old=2)
+    other = copied(table, tmp_path / "copy")
+    other.written = table.written
+    young = other.file(3)
+    penguin = other.penguin().drain()
+    assert (other.ids(), left_out(penguin)) == ([1], {young: "file_too_old"})
+    assert "as the directory was copied, the hour after that is not certain" in reason(penguin)
+    assert max(times(reason(penguin))) <= time.time()
+    at = time.time() - 2 * HOUR
+    for version in (other.root / DELTA_LOG).iterdir():
+        os.utime(version, (at, at))
+    other.penguin().drain()
+    assert other.ids() == [1, 3]
+
+
 # ---------------------------------------------------------------------- under which name
 
 
@@ -276,7 +353,7 @@ def test_a_linked_folder_does_not_double_what_another_engine_committed(table):
     (table.root / "date=2024-01-02").symlink_to(table.root / DAY)
     penguin = table.penguin().drain()
     assert table.ids() == [1, 2]
-    assert set(left_out(penguin).values()) == {"file_name_taken"}
+    assert left_out(penguin) == {"date=2024-01-02/": "name_unusable"}
 
 
 @pytest.mark.parametrize("known_by_link", [True, False])
@@ -293,7 +370,9 @@ def test_a_plain_name_in_a_linked_folder_is_one_file(table, known_by_link):
     penguin = table.penguin(file_pattern="part-*.parquet").drain()
     assert table.ids() == [1, 3]
     assert new in table.delta().get_add_actions().column("path").to_pylist()
-    assert "by a link" in " ".join(told.reason for told in penguin.told(FilesLeftOut))
+    reasons = " ".join(told.reason for told in penguin.told(FilesLeftOut))
+    assert ("by a link" in reasons) == known_by_link
+    assert "it is a link to a folder" in reasons
 
 
 def test_a_checkpoint_with_sidecars_under_the_classic_name_is_read_whole(table):

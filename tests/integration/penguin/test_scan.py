@@ -220,26 +220,29 @@ def test_a_restart_sweeps(table):
 
 def test_a_poll_lists_only_what_may_be_new(table):
     """A quiet folder and old names are not listed between two sweeps."""
-    listed: list[tuple[str, str | None]] = []
+    listed: list[tuple[str, str]] = []
+    shown: list[str] = []
 
     class Noting(Store):
-        def objects(self, prefix="", *, after=None):
-            if not prefix.startswith("_"):
-                listed.append((prefix, after))
-            yield from super().objects(prefix, after=after)
+        def in_order(self, prefix="", *, after="", guide=None):
+            listed.append((prefix, after))
+            for facts in super().in_order(prefix, after=after, guide=guide):
+                shown.append(facts.path)
+                yield facts
 
     table.store = Noting(table.store.uri, table.store.options)
     table.file(1, folder=date_folder(3), age=3 * 24 * HOUR)
     last = table.file(2)
     penguin = table.penguin(late_window=60.0)
     penguin.drain()
-    assert listed == [("", None)]
+    assert listed == [("", "")]
+    assert len(shown) == 2
     listed.clear()
+    shown.clear()
     penguin.drain()
-    (prefix, after) = listed[0]
-    assert len(listed) == 1
-    assert prefix == DAY
-    assert after is not None
+    ((level, _), (prefix, after)) = listed  # The names of the folders come first.
+    assert (level, prefix) == ("", DAY)
+    assert shown == [last]
     assert f"{DAY}/{name_at(int((table.hands.at - 61) * 1000))}" < after < last
 
 
@@ -318,13 +321,9 @@ def test_a_cold_start_does_not_look_into_old_folders(table):
     looked: list[str] = []
 
     class Noting(Store):
-        def objects(self, prefix="", *, after=None):
+        def in_order(self, prefix="", *, after="", guide=None):
             looked.append(prefix)
-            yield from super().objects(prefix, after=after)
-
-        def level(self, prefix):
-            looked.append(prefix)
-            return super().level(prefix)
+            yield from super().in_order(prefix, after=after, guide=guide)
 
     table.store = Noting(table.store.uri, table.store.options)
     for ago in (30, 1, 0):
@@ -593,9 +592,10 @@ def test_a_listing_that_breaks_off_moves_nothing(table):
     broken = [False]
 
     class Breaking(Store):
-        def objects(self, prefix="", *, after=None):
-            for number, facts in enumerate(super().objects(prefix, after=after)):
-                if broken[0] and number and not prefix.startswith("_"):
+        def in_order(self, prefix="", *, after="", guide=None):
+            listed = super().in_order(prefix, after=after, guide=guide)
+            for number, facts in enumerate(listed):
+                if broken[0] and number:
                     raise StoreUnavailable("gone")
                 yield facts
 
@@ -705,8 +705,8 @@ def test_the_directory_is_listed_before_the_protocol_is_read(table):
     """Files of a blizzard that starts right now are not taken for another program's."""
 
     class Starting(Store):
-        def objects(self, prefix="", *, after=None):
-            found = list(super().objects(prefix, after=after))
+        def in_order(self, prefix="", *, after="", guide=None):
+            found = list(super().in_order(prefix, after=after, guide=guide))
             if prefix == "":
                 self.create(protocol(1), encode(Protocol(handoff=Handoff.JOURNAL)))
             yield from found

@@ -210,6 +210,60 @@ def test_a_name_that_delta_does_not_allow_is_a_reason():
     )
 
 
+MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
+SORTED = pa.map_(pa.string(), pa.int64(), True)
+AWAY = pa.timestamp("us", "+05:30")
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (pa.array([MIDNIGHT.date()], pa.date64()), "odd: type date64"),
+        (pa.array([[MIDNIGHT.date()]], pa.list_(pa.date64())), "item: type date64"),
+        (pa.array([{"n": MIDNIGHT.date()}], pa.struct([("n", pa.date64())])), "n: type date64"),
+        (pa.array([[("k", 1)]], SORTED), "marked as sorted"),
+        (pa.array([{"n": [("k", 1)]}], pa.struct([("n", SORTED)])), "n: type map<"),
+        (pa.array([0], AWAY), "odd: type timestamp[us, tz=+05:30]"),
+        (pa.array([0], pa.timestamp("ms", "Z")), "tz=Z"),
+        (pa.array([0], pa.timestamp("us", "Nowhere/Atall")), "tz=Nowhere/Atall"),
+        (pa.array([{"n": 0}], pa.struct([("n", AWAY)])), "n: type timestamp"),
+        (pa.array([[("k", 0)]], pa.map_(pa.string(), AWAY)), "type timestamp"),
+    ],
+)
+def test_a_type_that_its_writer_noted_and_one_reader_cannot_bear_is_a_reason(column, why):
+    """HOLES W25: committed, it made the whole table unreadable for polars, or for deltalake."""
+    table = pa.table({"before": [1], "odd": column, "after": ["x"]})
+    (reason,) = footer_of(table).reasons
+    assert reason.startswith("odd: ")
+    assert why in reason
+    assert "write the file with" in reason
+    # Without the writer's note the file holds what every reader reads.
+    assert footer_of(table, store_schema=False).reasons == ()
+
+
+def test_a_legacy_timestamp_with_an_offset_is_a_reason():
+    """HOLES W25: the file's own type does not show it."""
+    table = pa.table({"odd": pa.array([0], AWAY)})
+    (reason,) = footer_of(table, use_deprecated_int96_timestamps=True).reasons
+    assert "tz=+05:30" in reason
+
+
+@pytest.mark.parametrize("zone", ["UTC", "utc", "Etc/UTC", "Europe/Berlin", "GMT", "+00:00"])
+def test_a_time_zone_that_every_reader_knows_is_taken(zone):
+    assert types(pa.table({"at": pa.array([0], pa.timestamp("us", zone))})) == {"at": "timestamp"}
+
+
+@pytest.mark.parametrize("char", ["\x00", "\x01", "\r", "\x1f", "\x7f"])
+def test_a_name_with_a_control_character_is_a_reason_that_can_be_shown(char):
+    """HOLES W25: no reader reads a table that has a NUL in the name of a column."""
+    shown = rf"a\x{ord(char):02x}b"
+    (reason,) = footer_of(pa.table({f"a{char}b": [1]})).reasons
+    assert reason == f"{shown}: a column's name must not hold [{char!r}]"
+    inner = pa.array([{f"a{char}b": 1}], pa.struct([(f"a{char}b", pa.int64())]))
+    (reason,) = footer_of(pa.table({"s": inner})).reasons
+    assert reason.startswith(f"s: {shown}: ")
+
+
 # ------------------------------------------------------------------------------ statistics
 
 
