@@ -88,8 +88,8 @@ def run(
     if context.invoked_subcommand is not None:
         return
     emit = _log(log_level, log_format)
-    settings = load(files, folders)
-    settings = replace(settings, pipelines=chosen(settings, pipeline))
+    settings = load(files, folders, log_format)
+    settings = replace(settings, pipelines=chosen(settings, pipeline, log_format))
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
@@ -100,10 +100,11 @@ def run(
                 output,
                 asks_the_log,
                 lambda pipeline: checks_schema(pipeline, table_of),
+                log_format,
             )
         )
     with (
-        usage_is_checked(),
+        usage_is_checked(log_format),
         observed(
             emit,
             address=settings.metrics_address,
