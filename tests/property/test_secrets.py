@@ -174,6 +174,24 @@ def test_the_kind_of_what_was_found_is_told(line: str, message: str):
     assert bad.message == message
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ('{"ID":1}', " but ID (names are matched exactly, case included)"),
+        ('{"di":1}', ""),
+        ("{}", ""),
+    ],
+)
+def test_a_required_field_that_is_spelled_in_another_case_is_named(line: str, hint: str):
+    """HOLES W44: the field is there, for all that a person sees."""
+    bad = refusal(
+        line.encode() + b"\n", Schema((Field(name="id", type=FieldType.INT64, nullable=False),))
+    )
+    assert bad is not None
+    expected = f"found no such field{hint}, expected a value: the field is required"
+    assert bad.message == expected
+
+
 # ------------------------------------------------------------------------------- from end to end
 
 

@@ -55,7 +55,7 @@ class ExactPath:
                 continue
             members = _members(line, number)
             for field, column in zip(self._fields, columns, strict=True):
-                column.append(_cell(field, members.get(field.name), number))
+                column.append(_cell(field, members, number))
             for name in members.keys() - self._declared:
                 dropped[name] += members[name][0] is not None
         arrays = [
@@ -80,12 +80,13 @@ def _lines(data: bytes) -> Iterator[bytes]:
         start = end + 1
 
 
-def _cell(field: Field, member: Member | None, line: int) -> Cell | None:
+def _cell(field: Field, members: dict[str, Member], line: int) -> Cell | None:
+    member = members.get(field.name)
     value, source = member or (None, "nothing")
     if value is None:
         if field.nullable:
             return None
-        found = "null" if member else "no such field"
+        found = "null" if member else f"no such field{_other_spelling(field.name, members)}"
         raise BadLine(
             f"found {found}, expected a value: the field is required",
             code="required_field_missing",
@@ -104,6 +105,13 @@ def _cell(field: Field, member: Member | None, line: int) -> Cell | None:
             field=field.name,
             value=shown(source),
         ) from None
+
+
+def _other_spelling(name: str, members: dict[str, Member]) -> str:
+    """Return a hint at a member that differs from a field only in case; else nothing. Pure."""
+    wanted = name.casefold()
+    other = next((each for each in members if each.casefold() == wanted), None)
+    return "" if other is None else f" but {other} (names are matched exactly, case included)"
 
 
 def _members(line: bytes, number: int) -> dict[str, Member]:
