@@ -14,10 +14,10 @@ from blizzard.inspect.schema_guess import GuessedField, guess, is_object, sectio
 from blizzard.model.settings import SourceSettings
 from blizzard.worker.compression import decompress, recognised
 from lakebed.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
-from lakebed.console import plural
 from lakebed.errors import LakeError
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import Codec, FieldType
+from lakebed.units import plural
 
 FILES = 5
 LINES = 100
