@@ -12,7 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 from lakebed.errors import ConfigInvalid, LakeError, ProtocolConflict
-from lakebed.telemetry.logs import LogFormat, LogLevel
+from lakebed.telemetry.events import FaultFound
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 
 DONE, FAILED, USAGE = 0, 1, 2
 
@@ -89,11 +90,14 @@ def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
     return typer.Option("-V", "--version", callback=show, is_eager=True, help="Print the version.")
 
 
-def complain(error: LakeError, who: str = "") -> None:
-    """Say on standard error what is wrong, a line for each fault."""
+def complain(error: LakeError, who: str = "", shape: LogFormat = LogFormat.TEXT) -> None:
+    """Write on standard error what is wrong, a line for each fault."""
     faults = error.faults if isinstance(error, ConfigInvalid) else [f"{who}: {error}"]
     for fault in faults:
-        sys.stderr.write(f"error: {fault}\n")
+        if shape is LogFormat.JSON:
+            log_events(LogLevel.ERROR, shape)(FaultFound(code=error.code, error=fault))
+        else:
+            sys.stderr.write(f"error: {fault}\n")
 
 
 def exit_code_of(error: BaseException) -> int:
@@ -104,8 +108,9 @@ def exit_code_of(error: BaseException) -> int:
 class Outcome:
     """The exit code of a command for several pipelines or tables: none of them stops another."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape: LogFormat = LogFormat.TEXT) -> None:
         self.code = DONE
+        self._shape = shape
 
     def at_least(self, code: int) -> None:
         """Raise the exit code to this one."""
@@ -119,15 +124,15 @@ class Outcome:
         try:
             yield
         except LakeError as error:
-            complain(error, who=who)
+            complain(error, who, self._shape)
             self.at_least(code(error))
 
 
 @contextmanager
-def usage_is_checked() -> Iterator[None]:
+def usage_is_checked(shape: LogFormat = LogFormat.TEXT) -> Iterator[None]:
     """End the program with every fault of its configuration, should there be one."""
     try:
         yield
     except ConfigInvalid as invalid:
-        complain(invalid)
+        complain(invalid, shape=shape)
         raise typer.Exit(USAGE) from None

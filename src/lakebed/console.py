@@ -14,6 +14,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 from rich.table import Table
 from rich.text import Text
 
+from lakebed.units import plural as plural
+
 
 def console() -> Console:
     """Return a console that prints names as they are: a file may be called `a[/b].ndjson`."""
@@ -68,11 +70,6 @@ def duration(seconds: float) -> str:
         if whole >= size:
             return f"{whole // size}{unit} {whole % size // part}{smaller}"
     return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """Count things in words: `1 file`, `2 files`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def print_line(value: object) -> None:

@@ -16,3 +16,8 @@ def in_words(size: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     raise AssertionError("unreachable")
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Count things in words: `1 file`, `2 files`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

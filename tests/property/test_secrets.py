@@ -98,6 +98,9 @@ def test_asked_for_the_beginning_of_what_was_found_is_shown_too(line: bytes):
     assert shown == f"{failure_of(bad).message}; it reads {bad.value}"
 
 
+ODD_SPACE = "found white space that JSON does not allow"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -111,13 +114,82 @@ def test_asked_for_the_beginning_of_what_was_found_is_shown_too(line: bytes):
         ("null", "found null, expected an object"),
         ('{"a" 1}', "found other text at column 6, expected a colon"),
         ('{"a":1', "found the end of the line at column 7, expected a comma or a closing brace"),
+        ('{"a":1}\f', f"{ODD_SPACE} (U+000C) at column 8, expected the end of the line"),
+        ('{"a":\u00a01}', f"{ODD_SPACE} (U+00A0) at column 6, expected a JSON value"),
+        ('{"a":"x', "found a string without an end at column 6, expected a closing quote"),
+        (
+            '{"a":"x\ty"}',
+            r"found a control character in a string at column 8, expected an escape such as \t",
+        ),
+        (
+            r'{"a":"\q"}',
+            (
+                "found an unknown escape in a string at column 7, "
+                r"expected one that JSON knows, such as \n or \""
+            ),
+        ),
+        (
+            r'{"a":"\u12"}',
+            (
+                r"found an incomplete \u escape in a string at column 8, "
+                r"expected four hexadecimal digits after \u"
+            ),
+        ),
+        (
+            '{"a":[1 2]}',
+            "found other text at column 9, expected a comma or the end of the array or object",
+        ),
+        ('{"a":{"b" 1}}', "found other text at column 11, expected a colon"),
+        ('{"a":{b:1}}', "found other text at column 7, expected a field name in quotes"),
+        ('{"a":[', "found the end of the line at column 7, expected a JSON value"),
+        ('{"a":[NaN]}', "found a value with NaN in it at column 6, expected JSON numbers"),
+        (
+            '{"float64":1e999}',
+            (
+                "found a number beyond the range of float64, "
+                "expected a number from -1.8e308 to 1.8e308"
+            ),
+        ),
+        (
+            '{"float32":1e39}',
+            "found a number beyond the range of float32, expected a number from -3.4e38 to 3.4e38",
+        ),
+        (
+            '{"binary":"aGl="}',
+            (
+                "found base64 with bits after the last byte, "
+                "expected a string in base64 in which those bits are zero"
+            ),
+        ),
+        (
+            '{"binary":"aGk"}',
+            "found a string, expected a string in base64 with padding, no more and no less",
+        ),
     ],
 )
 def test_the_kind_of_what_was_found_is_told(line: str, message: str):
-    """HOLES W28: a message without the value still says what to mend."""
+    """HOLES W28: a message without the value still says what to mend, in our own words."""
     bad = refusal(line.encode() + b"\n", SCHEMA)
     assert bad is not None
     assert bad.message == message
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ('{"ID":1}', " but ID (names are matched exactly, case included)"),
+        ('{"di":1}', ""),
+        ("{}", ""),
+    ],
+)
+def test_a_required_field_that_is_spelled_in_another_case_is_named(line: str, hint: str):
+    """HOLES W44: the field is there, for all that a person sees."""
+    bad = refusal(
+        line.encode() + b"\n", Schema((Field(name="id", type=FieldType.INT64, nullable=False),))
+    )
+    assert bad is not None
+    expected = f"found no such field{hint}, expected a value: the field is required"
+    assert bad.message == expected
 
 
 # ------------------------------------------------------------------------------- from end to end

@@ -3,7 +3,9 @@
 import os
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +26,7 @@ from blizzard.cli.status import status
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.execute.spark.warm import NotMade, warm
 from blizzard.handoff.held_rows import Aside, read_aside
-from blizzard.handoff.switch import set_handoff
+from blizzard.handoff.switch import LastCommitted, TooEarly, set_handoff, too_early
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings, SinkSettings
@@ -45,9 +47,9 @@ from lakebed.arguments import (
     version_option,
 )
 from lakebed.config.models import same_place
-from lakebed.errors import LakeError
+from lakebed.errors import LakeError, ObjectMissing
 from lakebed.polling import Stop, stop_on_signals
-from lakebed.storage.store import Store
+from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
@@ -86,8 +88,8 @@ def run(
     if context.invoked_subcommand is not None:
         return
     emit = _log(log_level, log_format)
-    settings = load(files, folders)
-    settings = replace(settings, pipelines=chosen(settings, pipeline))
+    settings = load(files, folders, log_format)
+    settings = replace(settings, pipelines=chosen(settings, pipeline, log_format))
     for warning in settings.warnings:
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
@@ -98,10 +100,11 @@ def run(
                 output,
                 asks_the_log,
                 lambda pipeline: checks_schema(pipeline, table_of),
+                log_format,
             )
         )
     with (
-        usage_is_checked(),
+        usage_is_checked(log_format),
         observed(
             emit,
             address=settings.metrics_address,
@@ -161,21 +164,28 @@ app.add_typer(handoff_app, name="handoff")
 @handoff_app.command(name="set")
 def handoff_set(
     handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="journal, staging or direct.")],
+    pipeline: One = None,
     files: Files = None,
     folders: Folders = None,
 ) -> None:
     """Change the hand-off of every table of a configuration, once all entries are committed."""
     settings = load(files, folders)
+    tables = _tables(chosen(settings, pipeline))
     outcome = Outcome()
-    for sink in _tables(settings):
+    for sink in tables:
         with outcome.of(sink.table_uri):
-            switched = set_handoff(
-                Store(sink.table_uri, sink.storage_options, make_folder=True),
-                handoff,
-                lambda pipeline, journal, sink=sink: inline.last_committed(  # type: ignore[misc]
-                    sink.table_uri, sink.storage_options, pipeline, journal
-                ),
-            )
+            early = _too_early(sink, handoff)
+            if early is not None:
+                show.switched(sink.table_uri, handoff, early)
+                outcome.at_least(FAILED)
+    if outcome.code != DONE:
+        if len(tables) > 1:
+            typer.echo("no table was changed; -p PIPELINE changes the table of one pipeline")
+        raise typer.Exit(outcome.code)
+    for sink in tables:
+        with outcome.of(sink.table_uri):
+            store = Store(sink.table_uri, sink.storage_options, make_folder=True)
+            switched = set_handoff(store, handoff, _last_committed(sink))
             if not show.switched(sink.table_uri, handoff, switched):
                 outcome.at_least(FAILED)
             elif sink.handoff is not handoff:
@@ -183,9 +193,21 @@ def handoff_set(
     raise typer.Exit(outcome.code)
 
 
-def _tables(settings: BlizzardSettings) -> list[SinkSettings]:
-    """Give the tables of a configuration, each once."""
-    sinks = [pipeline.sink for pipeline in settings.pipelines]
+def _too_early(sink: SinkSettings, handoff: Handoff) -> TooEarly | None:
+    try:
+        store = Reader(sink.table_uri, sink.storage_options)
+    except ObjectMissing:
+        return None  # The table's folder does not exist yet, so nothing waits in it.
+    return too_early(store, handoff, _last_committed(sink))
+
+
+def _last_committed(sink: SinkSettings) -> LastCommitted:
+    return partial(inline.last_committed, sink.table_uri, sink.storage_options)
+
+
+def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:
+    """Return the tables of pipelines, each once."""
+    sinks = [pipeline.sink for pipeline in pipelines]
     return list({same_place(sink.table_uri): sink for sink in sinks}.values())
 
 

@@ -20,6 +20,7 @@ from lakebed.config.models import same_place
 from lakebed.console import add, columns, console, plain, plural, print_line, say, second
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
+from lakebed.telemetry.logs import LogFormat
 from lakebed.types import Codec
 from lakebed.units import in_words
 
@@ -38,9 +39,10 @@ def dry_run(
     output: Output,
     log_knows: LogKnows,
     check_schema: CheckSchema,
+    log_format: LogFormat = LogFormat.TEXT,
 ) -> int:
     """Print what the next batch of each pipeline would do, or why there would be none."""
-    outcome = Outcome()
+    outcome = Outcome(log_format)
     for pipeline in pipelines:
         with outcome.of(pipeline.name, exit_code_of):
             found = explain(

@@ -236,7 +236,11 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
     if entry.heir is not None:
         yield "heir", f"pipeline {entry.heir} has taken this journal over"
     if entry.moved is not None:
-        yield "moved", f"source {entry.moved} is read from {entry.source_uris[entry.moved]}"
+        uri = entry.source_uris.get(entry.moved)
+        where = (
+            "not read any more: another pipeline reads it" if uri is None else f"read from {uri}"
+        )
+        yield "moved", f"source {entry.moved} is {where}"
     if entry.deleted:
         yield "deletes", plural(len(entry.deleted), "object")
 

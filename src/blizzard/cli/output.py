@@ -11,7 +11,9 @@ from blizzard.inspect import sample
 from blizzard.model.files import Location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.arguments import USAGE, usage_is_checked
+from lakebed.errors import ConfigInvalid
 from lakebed.storage.store import Reader
+from lakebed.telemetry.logs import LogFormat
 
 One = Annotated[
     str | None,
@@ -19,21 +21,25 @@ One = Annotated[
 ]
 
 
-def load(files: list[Path] | None, folders: list[Path] | None) -> BlizzardSettings:
+def load(
+    files: list[Path] | None, folders: list[Path] | None, shape: LogFormat = LogFormat.TEXT
+) -> BlizzardSettings:
     """Read the configuration, or end the program with every fault of it."""
-    with usage_is_checked():
+    with usage_is_checked(shape):
         return config.load(files or [], folders or [], os.environ, sample.proposal)
 
 
-def chosen(settings: BlizzardSettings, name: str | None) -> tuple[PipelineSettings, ...]:
-    """Give all pipelines of a configuration, or the one that is named."""
+def chosen(
+    settings: BlizzardSettings, name: str | None, shape: LogFormat = LogFormat.TEXT
+) -> tuple[PipelineSettings, ...]:
+    """Return all pipelines of a configuration, or the one that is named."""
     if name is None:
         return settings.pipelines
     found = tuple(each for each in settings.pipelines if each.name == name)
     if not found:
         names = ", ".join(each.name for each in settings.pipelines)
-        typer.echo(f"error: there is no pipeline {name!r}; there are: {names}", err=True)
-        raise typer.Exit(USAGE)
+        with usage_is_checked(shape):
+            raise ConfigInvalid([f"there is no pipeline {name!r}; there are: {names}"])
     return found
 
 

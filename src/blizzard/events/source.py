@@ -205,8 +205,10 @@ class FieldsDropped(Event):
         )
 
     def _ways_out(self) -> Iterable[str]:
-        if len(self.twins) < len(self.fields):
-            yield "declare them under schema.fields to keep them"
+        free = [name for name in self.fields if name not in self.twins]
+        if free:
+            which, kept = (", ".join(free[:10]), "that") if self.twins else ("them", "them")
+            yield f"declare {which} under schema.fields to keep {kept}"
         for name, other in list(self.twins.items())[:3]:
             yield (
                 f"{name} differs from {other} only in case, and Delta takes both for one column: "

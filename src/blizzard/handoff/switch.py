@@ -55,9 +55,9 @@ def set_handoff(store: Store, handoff: Handoff, last_committed: LastCommitted) -
     number = latest_protocol_number(store) or 0
     if _in_force(store) is handoff:
         return Unchanged()
-    waiting = tuple(uncommitted(store, last_committed))
-    if waiting:
-        return TooEarly(waiting)
+    early = too_early(store, handoff, last_committed)
+    if early is not None:
+        return early
     path = layout.protocol(number + 1)
     if isinstance(store.create(path, encode(Protocol(handoff=handoff))), AlreadyThere):
         found = _in_force(store)
@@ -68,6 +68,14 @@ def set_handoff(store: Store, handoff: Handoff, last_committed: LastCommitted) -
             path=store.describe(path),
         )
     return Changed()
+
+
+def too_early(store: Reader, handoff: Handoff, last_committed: LastCommitted) -> TooEarly | None:
+    """Return what keeps a table from another hand-off; None where nothing does. It looks only."""
+    if _in_force(store) is handoff:
+        return None
+    waiting = tuple(uncommitted(store, last_committed))
+    return TooEarly(waiting) if waiting else None
 
 
 def uncommitted(store: Reader, last_committed: LastCommitted) -> list[Uncommitted]:

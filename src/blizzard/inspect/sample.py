@@ -10,13 +10,14 @@ from itertools import islice
 
 from blizzard.config.load import place
 from blizzard.discover.filter import why_not_ours
-from blizzard.inspect.schema_guess import GuessedField, guess, section
+from blizzard.inspect.schema_guess import GuessedField, guess, is_object, section
 from blizzard.model.settings import SourceSettings
 from blizzard.worker.compression import decompress, recognised
 from lakebed.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
 from lakebed.errors import LakeError
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import Codec, FieldType
+from lakebed.units import plural
 
 FILES = 5
 LINES = 100
@@ -39,6 +40,8 @@ class _Look:
     files: int = 0
     lines: list[bytes] = field(default_factory=list)
     trouble: str | None = None
+    left_out: list[str] = field(default_factory=list)
+    """The lines that are no JSON objects, by number and file."""
 
 
 def proposal(path: KeyPath, pipeline: Pipeline) -> str:
@@ -48,18 +51,29 @@ def proposal(path: KeyPath, pipeline: Pipeline) -> str:
         if look.files < FILES:
             _look_at(source, look)
     indent = 2 * len(path)
+    example = section(EXAMPLE, indent=indent)
+    left_out = f"; {_left_out(look.left_out)}" if look.left_out else ""
     if found := guess(look.lines, without=_given_by_folders(pipeline)):
         files = "a file" if look.files == 1 else f"{look.files} files"
         return (
-            f"is required\nThe first lines of {files} of this pipeline fit this section. Paste it "
-            f"into the configuration, and change what you know better:\n"
+            f"is required\nThe first lines of {files} of this pipeline fit this section{left_out}. "
+            f"Paste the section into the configuration, and change what you know better:\n"
             f"{section(found, indent=indent)}"
         )
-    why = look.trouble or "no file with JSON objects was found"
+    if not any(pipeline.named_sources()):
+        return f"is required\nIt names the columns of the table, as in this example:\n{example}"
+    why = look.trouble or f"no file with JSON objects was found{left_out}"
     return (
         f"is required\nIt names the columns of the table. A look at the source did not find them "
-        f"({why}), so this is only an example:\n{section(EXAMPLE, indent=indent)}"
+        f"({why}), so this is only an example:\n{example}"
     )
+
+
+def _left_out(lines: list[str]) -> str:
+    first, *more = lines
+    if not more:
+        return f"{first} is not a JSON object and was left out"
+    return f"{first} and {plural(len(more), 'other line')} are not JSON objects and were left out"
 
 
 def _given_by_folders(pipeline: Pipeline) -> frozenset[str]:
@@ -95,7 +109,10 @@ def _lines(reader: Reader, facts: ObjectFacts, look: _Look) -> list[bytes]:
             if len(body) >= BYTES or body.count(b"\n") >= LINES:
                 body = body[: body.rfind(b"\n") + 1]  # The rest is a part of a line.
                 break
-        return [line for line in body.split(b"\n") if line.strip()][:LINES]
+        numbered = [each for each in enumerate(body.split(b"\n"), 1) if each[1].strip()][:LINES]
+        file = reader.describe(facts.path)
+        look.left_out += [f"line {n} of {file}" for n, line in numbered if not is_object(line)]
+        return [line for _, line in numbered]
     except LakeError as error:
         look.trouble = look.trouble or str(error)
         return []

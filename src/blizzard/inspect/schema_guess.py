@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import TAKE, JsonValue, Nested, Number, Refused
@@ -70,14 +70,22 @@ def section(fields: Sequence[GuessedField], *, indent: int = 0) -> str:
     return "\n".join(" " * indent + row for row in rows)
 
 
+def is_object(line: bytes) -> bool:
+    """Whether a line is a JSON object, so that its fields count."""
+    return _object(line) is not None
+
+
 def _members(line: bytes) -> Iterator[tuple[str, JsonValue | None]]:
+    for name, value in (_object(line) or {}).items():
+        yield name, Nested() if isinstance(value, dict | list) else value
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
     try:
         found = _PARSER.decode(line.removeprefix(BYTE_ORDER_MARK).decode())
     except (ValueError, RecursionError):
-        return  # Whoever reads the file in earnest says what is wrong with it.
-    if isinstance(found, dict):
-        for name, value in found.items():
-            yield name, Nested() if isinstance(value, dict | list) else value
+        return None  # Whoever reads the file in earnest says what is wrong with it.
+    return found if isinstance(found, dict) else None
 
 
 def _look(seen: _Seen, value: JsonValue | None) -> None:

@@ -12,7 +12,7 @@ from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.handoff.held_rows import Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.explain import look_at
-from blizzard.journal.checks import refuse_moved
+from blizzard.journal.checks import redirected, refuse_moved
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.protocol import latest_protocol
 from blizzard.journal.state import History
@@ -332,8 +332,9 @@ def _source(
     )
     try:
         if store is not None:
-            known_at = books.history.source_uris
-            refuse_moved(store, settings.name, {source.name: written_out(source.uri)}, known_at)
+            at = {source.name: written_out(source.uri)}
+            if not redirected(at, books.history):
+                refuse_moved(store, settings.name, at, books.history.source_uris)
         found = look_at(
             settings,
             source,

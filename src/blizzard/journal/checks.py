@@ -39,8 +39,11 @@ def admit(
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_moved(store, pipeline, history)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
-    refuse_other_names(store, pipeline, source_uris, history.source_names)
-    refuse_moved(store, pipeline, source_uris, history.source_uris)
+    elsewhere = redirected(source_uris, history)
+    known_as = {uri: name for uri, name in history.source_names.items() if name not in elsewhere}
+    known_at = {name: uri for name, uri in history.source_uris.items() if name not in elsewhere}
+    refuse_other_names(store, pipeline, source_uris, known_as)
+    refuse_moved(store, pipeline, source_uris, known_at)
     if history.sequence < 0 and log_knows_pipeline():
         raise JournalLost(
             "the Delta log holds commits of this pipeline, but its journal is gone; put the "
@@ -49,12 +52,31 @@ def admit(
         )
     ours = unconfirmed(history)
     fresh = source_uris if ours is not None else unread(source_uris, history)
-    refuse_rivals(store, pipeline, fresh, ours)
+    # What was begun elsewhere does not come first here.
+    refuse_rivals(store, pipeline, fresh, None if elsewhere else ours)
 
 
 def unread(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
-    """Return the sources that the journal has not read yet. Pure."""
-    return {name: uri for name, uri in source_uris.items() if name not in history.source_uris}
+    """Return the sources that the journal does not know at their places yet. Pure but for links."""
+    fresh = {name: uri for name, uri in source_uris.items() if name not in history.source_uris}
+    return fresh | redirected(source_uris, history)
+
+
+def redirected(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
+    """Return the sources that are at another place now, and of which no file is known.
+
+    Nothing there can be taken for a file that was read before. Pure but for links.
+    """
+    return {
+        name: uri
+        for name, uri in source_uris.items()
+        if is_elsewhere(uri, history.source_uris.get(name, uri)) and not history.has_files(name)
+    }
+
+
+def is_elsewhere(uri: str, before: str) -> bool:
+    """Whether a source is at another place than before, however both are spelled."""
+    return before != uri and not place_of(before).same(place_of(uri))
 
 
 def refuse_rivals(
@@ -200,7 +222,7 @@ def refuse_moved(
     """Notice a source that is at another place now: its files are known by their names there."""
     for name, uri in source_uris.items():
         before = known_at.get(name, uri)
-        if before == uri or place_of(before).same(place_of(uri)):
+        if not is_elsewhere(uri, before):
             continue
         path = store.describe(layout.journal_folder(pipeline))
         if place_of(before).meets(place_of(uri)):

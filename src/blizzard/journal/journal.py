@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from blizzard.journal.checks import SourceTaken, admit, refuse_rivals, unread
+from blizzard.journal.checks import SourceTaken, admit, redirected, refuse_rivals, unread
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.fence import refuse_collected, withdraw_stray
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
@@ -179,6 +179,9 @@ class Journal:
         self._unseen = unread(self._identity.source_uris, self._history) or self._unseen
         try:
             self._admit(log_knows_pipeline)
+            for name, uri in redirected(self._identity.source_uris, self._history).items():
+                uris = {**self._history.source_uris, name: uri}
+                self._append("moved", (), (), (), moved=name, source_uris=uris)
             if self.sequence < 0 or unread(self._identity.source_uris, self._history):
                 self._append("batch" if self.sequence >= 0 else "open", (), (), ())
             # What is about to be read is written down before it is looked again: of two pipelines
@@ -205,7 +208,8 @@ class Journal:
         if opening is None:
             for name in self._unseen:
                 if name in self._history.source_uris:
-                    self._append("moved", (), (), (), withdrawn=name)
+                    uris = {k: v for k, v in self._identity.source_uris.items() if k != name}
+                    self._append("moved", (), (), (), moved=name, source_uris=uris)
             return
         self._guard()
         if (
@@ -270,10 +274,10 @@ class Journal:
         files: tuple[FinishedFile, ...],
         dlq: tuple[str, ...],
         *,
-        withdrawn: str | None = None,
+        moved: str | None = None,
+        source_uris: Mapping[str, str] | None = None,
     ) -> Entry:
         identity = self._identity
-        uris = {name: uri for name, uri in identity.source_uris.items() if name != withdrawn}
         entry = Entry(
             kind=kind,
             pipeline=identity.pipeline,
@@ -283,13 +287,13 @@ class Journal:
             created=self._clock.now().isoformat(),
             previous=self._history.digest,
             handoff=identity.handoff,
-            source_uris=uris,
+            source_uris=identity.source_uris if source_uris is None else source_uris,
             table_schema=identity.table_schema,
             partition_columns=identity.partition_columns,
             sources=tuple(self.with_attempts(record) for record in sources),
             files=files,
             dlq=dlq,
-            moved=withdrawn,
+            moved=moved,
         )
         return self._write(entry, encode(entry))
 

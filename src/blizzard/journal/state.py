@@ -165,6 +165,14 @@ class History:
             left = replace(known.record, gone=True, retry=False)
             self.unfinished[key] = UnfinishedFile(record=left, at=at)
 
+    def has_files(self, source: str) -> bool:
+        """Whether a file of a source may be known; where names lie in segments, one may be."""
+        return bool(self.segments) or any(
+            key.startswith(f"{source}:")
+            for known in (self.recent, self.unfinished)
+            for key in known
+        )
+
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
         """Give the way to ask for many names; asked in their order, it costs one pass."""
         return Lookup(self, store, pipeline)

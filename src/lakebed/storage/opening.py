@@ -69,7 +69,11 @@ def check_readable(folder: Path) -> None:
         with os.scandir(folder) as entries:
             next(entries, None)
     except NotADirectoryError as cause:
-        raise ObjectMissing("this is a file, not a folder", path=folder) from cause
+        raise ObjectMissing(
+            "this is a file, not a folder; name its folder or, as a source.path, the file by a "
+            f"pattern such as {folder.parent / f'[{folder.name[:1]}]{folder.name[1:]}'}",
+            path=folder,
+        ) from cause
     except FileNotFoundError as cause:
         raise ObjectMissing("the folder does not exist", path=folder) from cause
     except PermissionError as cause:

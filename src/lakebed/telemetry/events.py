@@ -158,6 +158,19 @@ class SettingNotActedOn(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FaultFound(Event):
+    """Something is wrong that keeps the program from what it was asked to do."""
+
+    level: ClassVar[Level] = Level.ERROR
+    code: str
+    error: str
+
+    def sentence(self) -> str:
+        """Repeat the fault."""
+        return self.error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopRequested(Event):
     """A signal asked for an orderly end."""
 

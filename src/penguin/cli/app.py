@@ -59,7 +59,7 @@ def run(
     """Commit the Parquet files that blizzard wrote to the Delta log, exactly once."""
     if context.invoked_subcommand is not None:
         return
-    settings = options.settings(files, folders)
+    settings = options.settings(files, folders, log_format)
     emit = _log(log_level, log_format)
     if dry_run:
         raise typer.Exit(_explain(settings, output))
@@ -67,7 +67,7 @@ def run(
     from penguin.metrics import METRICS  # noqa: PLC0415
 
     with (
-        usage_is_checked(),
+        usage_is_checked(log_format),
         observed(
             emit,
             address=settings.metrics_address,

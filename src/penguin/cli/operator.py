@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, complain
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
+from lakebed.units import plural
 from penguin.cli import options, settled
 from penguin.model.settings import TableSettings
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from penguin.operate.replay import Replay, RolledBackPipeline
 
 app = typer.Typer()
+
+NOTHING_LOST = "no log is behind its receipts"
 
 OnlyPipeline = Annotated[
     str | None, typer.Option("--pipeline", metavar="NAME", help="Only this pipeline.")
@@ -71,7 +74,9 @@ def discard(
     for table, operations, names in _chosen(tables, ids, outcome, contested=True):
         if not sure:
             count = len(names or ())
-            sys.stderr.write(f"{table.name}: would discard {count} files; say --yes to do it\n")
+            sys.stderr.write(
+                f"{table.name}: would discard {plural(count, 'file')}; say --yes to do it\n"
+            )
             outcome.at_least(FAILED)
             continue
         with outcome.of(table.name):
@@ -107,22 +112,27 @@ def replay(
         if unlisted := replay.unlisted():
             if sure:
                 replay.list_again(unlisted)
+            are = "is" if len(unlisted) == 1 else "are"
             said.append(
-                f"{len(unlisted)} files whose release the log has lost "
-                + ("are held again" if sure else "would be held again")
+                f"{plural(len(unlisted), 'file')} whose release the log has lost "
+                f"{are if sure else 'would be'} held again"
             )
         if said or pipeline is not None:
             return said
-        restore, adds = replay.undone()
-        what = f"{len(adds)} files that version {restore.restored_by} (RESTORE) took out"
-        if not adds:
-            return [f"nothing to do: {what}"]
+        undone = replay.undone()
+        if undone is None:
+            return []
+        restore, adds = undone
+        files_of = plural(len(adds), "file")
+        what = f"{files_of} that version {restore.restored_by} (RESTORE) took out"
         if not sure:
             return [f"{what} would be added again"]
-        return [f"{what} are back in version {replay.replay_undone()}"]
+        are = "is" if len(adds) == 1 else "are"
+        return [f"{what} {are} back in version {replay.replay_undone()}"]
 
     tables = options.tables(files, folders)
-    raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
+    nothing = f"{NOTHING_LOST}, and no RESTORE took out anything that is not back"
+    raise typer.Exit(_settle_lost(tables, settle, nothing=nothing, sure=sure, output=output))
 
 
 @app.command()
@@ -148,42 +158,33 @@ def forget(
         return said
 
     tables = options.tables(files, folders)
-    raise typer.Exit(_settle_lost(tables, settle, sure=sure, output=output))
+    raise typer.Exit(_settle_lost(tables, settle, nothing=NOTHING_LOST, sure=sure, output=output))
 
 
 def _settle_lost(
     tables: tuple[TableSettings, ...],
     settle: "Callable[[Replay], list[str]]",
     *,
+    nothing: str,
     sure: bool,
     output: Output,
 ) -> int:
-    """Settle every table, and say what was done or would be; a command that did nothing fails."""
-    from penguin.delta.restore import NoRestore  # noqa: PLC0415
+    """Settle every table, and print what was done or would be, or that there is `nothing`."""
     from penguin.operate.replay import Replay  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415
 
     outcome, said_any = Outcome(), False
-    untouched: list[tuple[TableSettings, NoRestore]] = []
     for table in tables:
         with outcome.of(table.name):
             store = open_store(table)
             if store is None:
                 continue
-            try:
-                said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
-            except NoRestore as error:
-                untouched.append((table, error))
-                continue
+            said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
             settled.said(table.name, said, output, done=sure)
             said_any = said_any or bool(said)
-    if untouched and not said_any:
-        for table, trouble in untouched:
-            complain(trouble, who=table.name)
-        return FAILED
     if not said_any and outcome.code == DONE:
         if output is Output.TEXT:
-            typer.echo("nothing to do: no log is behind its receipts")
+            typer.echo(f"nothing to do: {nothing}")
     elif said_any and not sure:
         sys.stderr.write("say --yes to do it\n")
         return FAILED

@@ -5,13 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lakebed.arguments import usage_is_checked
+from lakebed.telemetry.logs import LogFormat
 from penguin.config import load
 from penguin.model.settings import PenguinSettings, TableSettings
 
 
-def settings(files: list[Path] | None, folders: list[Path] | None) -> PenguinSettings:
+def settings(
+    files: list[Path] | None, folders: list[Path] | None, shape: LogFormat = LogFormat.TEXT
+) -> PenguinSettings:
     """Load what a command is given; its faults end the program."""
-    with usage_is_checked():
+    with usage_is_checked(shape):
         return load.load(files or [], folders or [], os.environ, _refused_properties)
 
 

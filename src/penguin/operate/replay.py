@@ -235,20 +235,25 @@ class Replay:
             if table.transaction(held_transaction(name)) is None
         )
 
-    def undone(self) -> tuple[Restore, tuple[Add, ...]]:
-        """Say what the last RESTORE took out and is not back yet."""
-        table = self._table()
-        restore = find_restore(self.store, table.version)
+    def undone(self) -> tuple[Restore, tuple[Add, ...]] | None:
+        """Return what the last RESTORE took out and is not back yet; None where nothing is."""
+        table = self.open_log(self.store).open()
+        if table is None:
+            return None
+        try:
+            restore = find_restore(self.store, table.version)
+        except NoRestore:
+            return None
         since = table.transaction(restore.app_id) or restore.restored_to
         adds = [add for version, files in restore.commits if version > since for add in files]
-        return restore, tuple(adds)
+        return (restore, tuple(adds)) if adds else None
 
     def replay_undone(self) -> int | None:
         """Add again what the last RESTORE took out of penguin's commits, once."""
-        table = self._table()
-        restore, adds = self.undone()
-        if not adds:
+        table, undone = self.open_log(self.store).open(), self.undone()
+        if table is None or undone is None:
             return None
+        restore, adds = undone
         before = table.transaction(restore.app_id)
         decision = evolution.decide(
             Evolution.MERGE,
@@ -282,12 +287,6 @@ class Replay:
         if isinstance(outcome, Superseded):
             raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
         return outcome.version
-
-    def _table(self) -> Table:
-        table = self.open_log(self.store).open()
-        if table is None:
-            raise NoRestore("there is no Delta table here", table=self.store.uri)
-        return table
 
     def _committer(self) -> Committer:
         return Committer(

@@ -65,6 +65,33 @@ def test_it_is_refused_with_names_until_penguin_has_committed_then_done_once(
     assert protocols(table) == ["1.json", "2.json"]
 
 
+def test_of_several_tables_none_is_changed_while_one_is_refused(tmp_path: Path) -> None:
+    """HOLES W22: whichever comes first in the configuration; `-p` chooses one table."""
+    ready, behind = (TableDirectory(tmp_path / name / "table") for name in ("ready", "behind"))
+    behind.journal("late").batch(rows_of(1))
+    file = tmp_path / "blizzard.yaml"
+    pipelines = "".join(
+        f"""
+  {name}:
+    source: {{path: {tmp_path}/{name}}}
+    sink: {{path: {table.root}}}
+    schema: {{fields: [{{name: id, type: int64}}]}}"""
+        for name, table in (("early", ready), ("late", behind))
+    )
+    file.write_text(f"pipelines:{pipelines}\n")
+
+    refused = handoff_set("staging", file)
+    assert refused.code == 1, refused.err
+    assert "pipeline late: entry 1" in refused.out
+    assert "no table was changed" in refused.out
+    assert protocols(ready) == protocols(behind) == ["1.json"]
+
+    chosen = run("blizzard", "handoff", "set", "staging", "-p", "early", "-c", file)
+    assert chosen.code == 0, chosen.err
+    assert protocols(ready) == ["1.json", "2.json"]
+    assert protocols(behind) == ["1.json"]
+
+
 def test_a_configuration_that_contradicts_the_table_is_exit_2(tmp_path: Path) -> None:
     """blizzard refuses to start before it asks Spark for anything."""
     table = TableDirectory(tmp_path / "table", handoff=Handoff.STAGING)

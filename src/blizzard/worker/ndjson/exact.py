@@ -55,7 +55,7 @@ class ExactPath:
                 continue
             members = _members(line, number)
             for field, column in zip(self._fields, columns, strict=True):
-                column.append(_cell(field, members.get(field.name), number))
+                column.append(_cell(field, members, number))
             for name in members.keys() - self._declared:
                 dropped[name] += members[name][0] is not None
         arrays = [
@@ -80,12 +80,13 @@ def _lines(data: bytes) -> Iterator[bytes]:
         start = end + 1
 
 
-def _cell(field: Field, member: Member | None, line: int) -> Cell | None:
+def _cell(field: Field, members: dict[str, Member], line: int) -> Cell | None:
+    member = members.get(field.name)
     value, source = member or (None, "nothing")
     if value is None:
         if field.nullable:
             return None
-        found = "null" if member else "no such field"
+        found = "null" if member else f"no such field{_other_spelling(field.name, members)}"
         raise BadLine(
             f"found {found}, expected a value: the field is required",
             code="required_field_missing",
@@ -98,12 +99,19 @@ def _cell(field: Field, member: Member | None, line: int) -> Cell | None:
         return TAKE[field.type](value)
     except Refused as refused:
         raise BadLine(
-            f"found {kind_of(value, source)}, expected {refused.expected}",
+            f"found {refused.found or kind_of(value, source)}, expected {refused.expected}",
             code=refused.code,
             line=line,
             field=field.name,
             value=shown(source),
         ) from None
+
+
+def _other_spelling(name: str, members: dict[str, Member]) -> str:
+    """Return a hint at a member that differs from a field only in case; else nothing. Pure."""
+    wanted = name.casefold()
+    other = next((each for each in members if each.casefold() == wanted), None)
+    return "" if other is None else f" but {other} (names are matched exactly, case included)"
 
 
 def _members(line: bytes, number: int) -> dict[str, Member]:
@@ -123,20 +131,55 @@ def _members(line: bytes, number: int) -> dict[str, Member]:
     try:
         return _walk(text, bad)
     except _NotJson as cause:
-        rest = text[cause.at :] if text[cause.at :].strip() else None
-        found = "the end of the line" if rest is None else "other text"
+        rest = text[cause.at :].strip(" \t\r")
+        found = cause.found or _kind_of_rest(rest)
         message = f"found {found} at column {cause.at + 1}, expected {cause.expected}"
-        value = None if rest is None else shown(rest)
+        value = shown(text[cause.at :]) if rest else None
         raise bad("not_json", message, value=value) from None
     except RecursionError:
         raise bad("too_deep", "found values nested too deep to be read") from None
 
 
+def _kind_of_rest(rest: str) -> str:
+    """Return what stands where a line stops being JSON, which is all that a message may tell."""
+    if not rest:
+        return "the end of the line"
+    if rest[0].isspace():
+        return f"white space that JSON does not allow (U+{ord(rest[0]):04X})"
+    return "other text"
+
+
 class _NotJson(Exception):
-    def __init__(self, at: int, expected: str) -> None:
+    def __init__(self, at: int, expected: str, found: str | None = None) -> None:
         super().__init__(expected)
         self.at = at
         self.expected = expected
+        self.found = found
+
+
+_IN_OUR_WORDS: tuple[tuple[str, str | None, str], ...] = (
+    ("Unterminated string", "a string without an end", "a closing quote"),
+    ("Invalid control character", "a control character in a string", r"an escape such as \t"),
+    (r"Invalid \u", r"an incomplete \u escape in a string", r"four hexadecimal digits after \u"),
+    (
+        r"Invalid \escape",
+        "an unknown escape in a string",
+        'one that JSON knows, such as \\n or \\"',
+    ),
+    ("Expecting property name", None, "a field name in quotes"),
+    ("Expecting ':'", None, "a colon"),
+    ("Expecting ','", None, "a comma or the end of the array or object"),
+    ("Illegal trailing comma", "a comma after the last element", "none"),
+)
+"""How the library's messages begin, what was found, and what was expected."""
+
+
+def _not_json(cause: json.JSONDecodeError) -> _NotJson:
+    """Return the library's error in our own words. Pure."""
+    for beginning, found, expected in _IN_OUR_WORDS:
+        if cause.msg.startswith(beginning):
+            return _NotJson(cause.pos, expected, found)
+    return _NotJson(cause.pos, "a JSON value")
 
 
 def _walk(text: str, bad: Callable[..., BadLine]) -> dict[str, Member]:
@@ -206,9 +249,9 @@ def _value(text: str, at: int) -> tuple[JsonValue | None, int]:
         try:
             return _NESTED, _PARSER.raw_decode(text, at)[1]
         except json.JSONDecodeError as cause:
-            raise _NotJson(cause.pos, f"JSON ({cause.msg})") from None
+            raise _not_json(cause) from None
         except ValueError as cause:
-            raise _NotJson(at, f"JSON ({cause})") from None
+            raise _NotJson(at, "JSON numbers", f"a value with {cause} in it") from None
     if number := _NUMBER.match(text, at):
         return Number(number.group()), number.end()
     if literal := _LITERAL.match(text, at):
@@ -222,11 +265,11 @@ def _string(text: str, at: int, expected: str) -> tuple[str, int]:
     try:
         return _PARSER.raw_decode(text, at)
     except json.JSONDecodeError as cause:
-        raise _NotJson(cause.pos, f"a string ({cause.msg})") from None
+        raise _not_json(cause) from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(name)
 
 
 # Nested values are only checked, never used: numbers and objects in them are not built.

@@ -41,12 +41,16 @@ class Nested:
 
 
 class Refused(Exception):
-    """A value does not fit a declared field: a code, and what would have been right."""
+    """A value does not fit a declared field: a code, and what would have been right.
 
-    def __init__(self, code: str, expected: str) -> None:
+    `found` says what was found, where that is more than the kind of value.
+    """
+
+    def __init__(self, code: str, expected: str, found: str | None = None) -> None:
         super().__init__(expected)
         self.code = code
         self.expected = expected
+        self.found = found
 
 
 JsonValue = str | Number | bool | Nested
@@ -95,7 +99,7 @@ def float64(value: JsonValue) -> float:
         raise Refused("wrong_type", "a number (float64)")
     double = float(value)
     if math.isinf(double):
-        raise Refused("out_of_range", "a number within the range of float64")
+        raise _beyond("float64", "1.8e308")
     return double
 
 
@@ -114,7 +118,7 @@ def float32(value: JsonValue) -> float:
     try:
         single: float = struct.unpack("<f", struct.pack("<f", double))[0]
     except OverflowError:
-        raise Refused("out_of_range", "a number within the range of float32") from None
+        raise _beyond("float32", "3.4e38") from None
     return single
 
 
@@ -171,7 +175,11 @@ def binary(value: JsonValue) -> bytes:
         taken = base64.b64decode(text, validate=True)
     except ValueError:
         taken = None
-    if taken is None or base64.b64encode(taken) != text.encode():
+    written = None if taken is None else base64.b64encode(taken).decode()
+    if written is not None and written != text and len(written) == len(text):
+        found = "base64 with bits after the last byte"
+        raise Refused("wrong_type", "a string in base64 in which those bits are zero", found)
+    if taken is None or written != text:
         raise Refused("wrong_type", "a string in base64 with padding, no more and no less")
     return taken
 
@@ -203,6 +211,11 @@ def _integer(value: JsonValue, bits: int) -> int:
     if len(value) > 20 or not -limit <= int(value) < limit:
         raise Refused("out_of_range", f"an integer from {-limit} to {limit - 1} (int{bits})")
     return int(value)
+
+
+def _beyond(kind: str, largest: str) -> Refused:
+    found = f"a number beyond the range of {kind}"
+    return Refused("out_of_range", f"a number from -{largest} to {largest}", found)
 
 
 def _of_day(hours: str, minutes: str, expected: str) -> int:

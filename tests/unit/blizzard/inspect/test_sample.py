@@ -211,6 +211,28 @@ def test_where_nothing_can_be_read_an_example_is_shown(
     assert list(types_of(pasted(file, message))) == ["id", "name", "at"]
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"\nno JSON\n" + LINE, "line 2 of {} is not a JSON object and was left out"),
+        (LINE + b"{\n[1]\n", "line 2 of {} and 1 other line are not JSON objects"),
+        (b"{nope\n", "no file with JSON objects was found; line 1 of {} is not"),
+    ],
+)
+def test_lines_that_are_left_out_of_the_guess_are_named(tmp_path: Path, body: bytes, told: str):
+    """HOLES W34: whoever pastes the section must not meet them first as a failed file."""
+    put(tmp_path / "in", "a.ndjson", body)
+    assert told.format(tmp_path / "in" / "a.ndjson") in refusal(written(tmp_path))
+
+
+def test_without_a_source_none_is_said_to_have_been_looked_at(tmp_path: Path):
+    """HOLES W34: there was nothing to look at."""
+    file = written(tmp_path, 'sink: {{path: "{table}"}}\n')
+    message = refusal(file)
+    assert "look at the source" not in message
+    assert "as in this example:\nschema:\n" in message
+
+
 def test_a_store_that_does_not_answer_is_no_more_than_a_reason(tmp_path: Path, monkeypatch):
     put(tmp_path / "in", "a.ndjson", LINE)
 

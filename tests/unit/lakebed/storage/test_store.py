@@ -324,10 +324,12 @@ def test_a_root_that_vanishes_later_is_an_error_and_not_empty(tmp_path):
         list(reader.objects())
 
 
-def test_a_root_that_is_a_file_is_an_error(tmp_path):
-    (tmp_path / "f").write_bytes(b"")
-    with pytest.raises(ObjectMissing, match="a file, not a folder"):
-        Reader(str(tmp_path / "f"), no_options())
+def test_a_root_that_is_a_file_is_an_error_that_says_how_to_name_it(tmp_path):
+    """HOLES L10: the pattern means just this file."""
+    (tmp_path / "f.log").write_bytes(b"")
+    with pytest.raises(ObjectMissing, match="a file, not a folder") as refused:
+        Reader(str(tmp_path / "f.log"), no_options())
+    assert f"such as {tmp_path}/[f].log" in str(refused.value)
 
 
 @pytest.mark.parametrize("trouble", [GenericError("503 Slow Down"), FileNotFoundError("vanished")])

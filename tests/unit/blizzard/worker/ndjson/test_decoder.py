@@ -189,7 +189,7 @@ def test_a_bad_line_says_what_was_found_and_expected():
 def test_not_json_says_in_which_column_it_stopped():
     with pytest.raises(BadLine, match="column 7, expected a JSON value"):
         decode(ID, b'{"id":nope}\n')
-    with pytest.raises(BadLine, match=r"column 13, expected JSON \(Infinity is no"):
+    with pytest.raises(BadLine, match="a value with Infinity in it at column 13"):
         decode(ID, b'{"id":1,"x":[Infinity]}\n')
 
 
