@@ -35,7 +35,9 @@ Folders = Annotated[
     typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
 ]
 Shape = Annotated[Output, typer.Option(help="Shape of the result on standard output.")]
-Least = Annotated[LogLevel, typer.Option("--log-level", help="Least level to log.")]
+Least = Annotated[
+    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Least level to log.")
+]
 LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log lines.")]
 
 
