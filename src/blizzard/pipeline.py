@@ -39,6 +39,7 @@ from lakebed.documents.entry import Entry
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
+from lakebed.units import plural
 
 
 class TooManyFailures(LakeError):
@@ -355,8 +356,9 @@ class Pipeline:
         """Stop the pipeline once too many files have failed; what succeeded is handed on."""
         limit = self.settings.max_failures
         if limit is not None and len(self._failed) >= limit:
+            count = plural(len(self._failed), "source file")
             raise TooManyFailures(
-                f"{len(self._failed)} source files have failed and "
+                f"{count} failed so far and "
                 f"error_handling.max_failures is {limit}; what succeeded is journaled"
             )
 

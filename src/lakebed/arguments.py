@@ -1,12 +1,13 @@
 """The arguments that both programs take, and the exit codes that both give."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
@@ -34,7 +35,9 @@ Folders = Annotated[
     typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
 ]
 Shape = Annotated[Output, typer.Option(help="Shape of the result on standard output.")]
-Least = Annotated[LogLevel, typer.Option("--log-level", help="Least level to log.")]
+Least = Annotated[
+    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Least level to log.")
+]
 LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log lines.")]
 
 
@@ -76,6 +79,51 @@ def program() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
     )
+
+
+class _OutputLost(OSError):
+    """What was to be printed has nowhere to go."""
+
+
+class _Output:
+    """Standard output, whose trouble can be told from that of any other file."""
+
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - a stream, or what a test puts there
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with _told_apart():
+            return int(self._stream.write(text))
+
+    def flush(self) -> None:
+        with _told_apart():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    try:
+        yield
+    except OSError as trouble:
+        raise _OutputLost(trouble.errno, trouble.strerror) from trouble
+
+
+def run_program(app: typer.Typer, name: str) -> None:
+    """Run a command line; one that cannot print its results says so in a line and exits with 1."""
+    sys.stdout = output = cast("TextIO", _Output(sys.stdout))
+    try:
+        try:
+            app(prog_name=name)
+        finally:
+            output.flush()
+    except _OutputLost as trouble:
+        # Whatever is left to print has nowhere to go; the interpreter would try it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+        sys.stderr.write(f"error: standard output cannot be written: {trouble.strerror}\n")
+        raise SystemExit(FAILED) from None
 
 
 def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives

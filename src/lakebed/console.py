@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 from rich.table import Table
 from rich.text import Text
 
-from lakebed.units import plural as plural
+from lakebed.units import plural as plural  # noqa: PLC0414 - printed here, counted there
 
 
 def console() -> Console:

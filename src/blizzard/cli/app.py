@@ -43,6 +43,7 @@ from lakebed.arguments import (
     Shape,
     exit_code_of,
     program,
+    run_program,
     usage_is_checked,
     version_option,
 )
@@ -66,7 +67,7 @@ app = program()
 
 def main() -> None:
     """Run the program."""
-    app(prog_name="blizzard")
+    run_program(app, "blizzard")
 
 
 @app.callback(invoke_without_command=True)

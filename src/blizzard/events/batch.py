@@ -8,7 +8,7 @@ from typing import ClassVar
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import Part, PartKind, Sign, Working
 from lakebed.telemetry.measures import Count, Measure, Observe, Reading
-from lakebed.units import in_words
+from lakebed.units import in_words, plural
 
 
 class Step(StrEnum):
@@ -64,8 +64,8 @@ class BatchStarted(Event):
     def sentence(self) -> str:
         """Return how much is in hand."""
         return (
-            f"{self.pipeline}: batch {self.entry}: reading {self.files} source files "
-            f"({in_words(self.bytes)}) in {self.units} units"
+            f"{self.pipeline}: batch {self.entry}: reading {plural(self.files, 'source file')} "
+            f"({in_words(self.bytes)}) in {plural(self.units, 'unit')}"
         )
 
     def signs(self) -> Iterable[Sign]:
@@ -135,11 +135,11 @@ class BatchJournaled(Event):
 
     def sentence(self) -> str:
         """Return what the batch gave."""
-        failed = f", {self.failed} source files failed" if self.failed else ""
+        failed = f", {plural(self.failed, 'source file')} failed" if self.failed else ""
         return (
-            f"{self.pipeline}: batch {self.entry}: {self.rows} rows of {self.files} source files "
-            f"in {self.parquet_files} Parquet files ({in_words(self.bytes)}) "
-            f"in {self.seconds:.1f} s{failed}"
+            f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} of "
+            f"{plural(self.files, 'source file')} in {plural(self.parquet_files, 'Parquet file')} "
+            f"({in_words(self.bytes)}) in {self.seconds:.1f} s{failed}"
         )
 
 
@@ -156,8 +156,8 @@ class BatchHandedIn(Event):
         """Return how old it was, and how much is left."""
         return (
             f"{self.pipeline}: batch {self.entry} was handed in after {self.seconds:.1f} s "
-            f"(rollover_timeout_secs); {self.left} source files, or the rest of them, go on in "
-            "the next one"
+            f"(rollover_timeout_secs); the next one goes on with "
+            f"{plural(self.left, 'source file')}, or what is left to read there"
         )
 
 
@@ -187,7 +187,8 @@ class FilesHandedOff(Event):
     def sentence(self) -> str:
         """Return how many, and in which way."""
         return (
-            f"{self.pipeline}: batch {self.entry}: {self.files} files handed off ({self.handoff})"
+            f"{self.pipeline}: batch {self.entry}: {plural(self.files, 'file')} "
+            f"handed off ({self.handoff})"
         )
 
     def measures(self) -> Iterable[Measure]:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Age, Count, Measure, Reading
+from lakebed.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,10 @@ class SourcesListed(Event):
 
     def sentence(self) -> str:
         """Return how much."""
-        return f"{self.pipeline}: {self.pending} source files wait, {self.resting} failed ones rest"
+        return (
+            f"{self.pipeline}: waiting: {plural(self.pending, 'source file')}; "
+            f"resting: {plural(self.resting, 'failed one')}"
+        )
 
     def measures(self) -> Iterable[Measure]:
         """Yield the backlog."""
@@ -46,7 +50,7 @@ class NothingNew(Event):
 
     def sentence(self) -> str:
         """Return that nothing is new, and how many failed files rest."""
-        rest = f"; {self.resting} failed files rest" if self.resting else ""
+        rest = f"; resting: {plural(self.resting, 'failed file')}" if self.resting else ""
         return f"{self.pipeline}: nothing new{rest}"
 
 
@@ -111,8 +115,8 @@ class SourceFilesGone(Event):
     def sentence(self) -> str:
         """Return how many, and name one."""
         return (
-            f"{self.pipeline}: batch {self.entry}: {self.files} files that were not in the table "
-            f"are gone from their source and no longer waited for; one is {self.example}"
+            f"{self.pipeline}: batch {self.entry}: no longer waited for, as gone from the source: "
+            f"{plural(self.files, 'file')} that never came into the table, such as {self.example}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -152,8 +156,8 @@ class LateFiles(Event):
     def sentence(self) -> str:
         """Return how many, and name one."""
         return (
-            f"{self.pipeline}: {self.files} source files came late: a bare watermark would have "
-            f"missed them; one is {self.example}"
+            f"{self.pipeline}: {plural(self.files, 'source file')} came late, which a bare "
+            f"watermark would have missed, such as {self.example}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -174,8 +178,8 @@ class RowsWithoutTime(Event):
     def sentence(self) -> str:
         """Return where they went."""
         return (
-            f"{self.pipeline}: batch {self.entry}: {self.rows} rows have no {self.field}; "
-            "they are in the partition of null"
+            f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} without {self.field} "
+            "went into the partition of null"
         )
 
     def measures(self) -> Iterable[Measure]:

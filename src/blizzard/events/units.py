@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure, Observe, Reading
-from lakebed.units import in_words
+from lakebed.units import in_words, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,9 @@ class BatchProgress(Event):
     def sentence(self) -> str:
         """Return how far it is."""
         return (
-            f"{self.pipeline}: {self.files_read} files read, {self.records} records, "
-            f"{self.parquet_files} Parquet files uploaded"
+            f"{self.pipeline}: {plural(self.files_read, 'file')} read, "
+            f"{plural(self.records, 'record')}, "
+            f"{plural(self.parquet_files, 'Parquet file')} uploaded"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -56,8 +57,9 @@ class WorkDone(Event):
     def sentence(self) -> str:
         """Return how much."""
         return (
-            f"{self.pipeline}: {self.source_files} more source files read, {self.rows} rows in "
-            f"{self.parquet_files} more Parquet files ({in_words(self.bytes_written)})"
+            f"{self.pipeline}: {plural(self.source_files, 'more source file')} read, "
+            f"{plural(self.rows, 'row')} in {plural(self.parquet_files, 'more Parquet file')} "
+            f"({in_words(self.bytes_written)})"
         )
 
     def facts(self) -> dict[str, object]:
@@ -96,8 +98,9 @@ class WorkDiscarded(Event):
     def sentence(self) -> str:
         """Return how much."""
         return (
-            f"{self.pipeline}: discarded, as it is not in the journal: {self.rows} rows of "
-            f"{self.source_files} source files in {self.parquet_files} Parquet files "
+            f"{self.pipeline}: discarded, as it is not in the journal: "
+            f"{plural(self.rows, 'row')} of {plural(self.source_files, 'source file')} in "
+            f"{plural(self.parquet_files, 'Parquet file')} "
             f"({in_words(self.bytes_written)})"
         )
 
@@ -138,7 +141,7 @@ class UnitsLeft(Event):
     def sentence(self) -> str:
         """Return what is left, and why."""
         return (
-            f"{self.pipeline}: {self.units} units were not run and go on in the next batch: "
+            f"{self.pipeline}: not run, and left to the next batch: {plural(self.units, 'unit')}: "
             f"{self.reason}"
         )
 
@@ -155,8 +158,8 @@ class JobSplit(Event):
     def sentence(self) -> str:
         """Return what failed and what happens now."""
         return (
-            f"{self.pipeline}: {self.reason}; its {self.units} units are run again in halves, "
-            "to find the file that does it"
+            f"{self.pipeline}: {self.reason}; running its {plural(self.units, 'unit')} again "
+            "in halves, to find the file that does it"
         )
 
     def measures(self) -> Iterable[Measure]:

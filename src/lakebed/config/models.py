@@ -71,6 +71,8 @@ def source_location(text: str) -> str:
 
 def location(text: str) -> str:
     """Give a URI or local path without trailing slashes and with `~` expanded."""
+    if text.lower().startswith("file:/") and "://" not in text:
+        text = f"file://{text[len('file:') :]}"  # RFC 8089 allows one slash as well as three.
     scheme, separator, rest = text.partition("://")
     if not separator:
         return _local(text)

@@ -20,6 +20,7 @@ from lakebed.arguments import (
     Shape,
     exit_code_of,
     program,
+    run_program,
     usage_is_checked,
     version_option,
 )
@@ -38,7 +39,7 @@ app.add_typer(operator.app)
 
 def main() -> None:
     """Run the program."""
-    app(prog_name="penguin")
+    run_program(app, "penguin")
 
 
 @app.callback(invoke_without_command=True)

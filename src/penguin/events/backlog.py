@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Age, Measure, Reading
+from lakebed.units import plural
 from penguin.events.paths import first_of
 from penguin.model.commit import HoldCode
 
@@ -39,7 +40,8 @@ class BacklogSeen(Event):
 
     def sentence(self) -> str:
         """Report how much waits."""
-        return f"{self.table}: {self.entries} entries with {self.files} files wait"
+        entries = plural(self.entries, "entry", "entries")
+        return f"{self.table}: waiting: {entries} with {plural(self.files, 'file')}"
 
     def measures(self) -> Iterable[Measure]:
         """Yield the backlog, and how far the table is behind."""
@@ -65,7 +67,7 @@ class FilesLookedAt(Event):
 
     def sentence(self) -> str:
         """Report how far it is."""
-        return f"{self.table}: looked at {self.done} of {self.files} files"
+        return f"{self.table}: looked at {self.done} of {plural(self.files, 'file')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,6 @@ class FilesUnnamed(Event):
     def sentence(self) -> str:
         """Count them and name some."""
         return (
-            f"{self.table}: {self.files} files of blizzard's are named by no journal entry and are "
-            f"left alone: {first_of(self.some)}"
+            f"{self.table}: left alone, as no journal entry names them: "
+            f"{plural(self.files, 'file')} of blizzard's: {first_of(self.some)}"
         )

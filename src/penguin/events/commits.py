@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure, Observe
+from lakebed.units import plural
 from penguin.events.paths import first_of
 
 
@@ -36,10 +37,11 @@ class EntriesCommitted(Event):
         )
         changed = "".join(f", {how} columns: {', '.join(names)}" for how, names in columns if names)
         released = f" ({self.released} that had been held)" if self.released else ""
-        discarded = f", {self.discarded} held files discarded" if self.discarded else ""
+        discarded = f", {plural(self.discarded, 'held file')} discarded" if self.discarded else ""
         return (
-            f"{self.table}: version {self.version}: {self.entries} entries, {self.files} files"
-            f"{released}, {self.rows} rows{changed}{discarded}"
+            f"{self.table}: version {self.version}: {plural(self.entries, 'entry', 'entries')}, "
+            f"{plural(self.files, 'file')}{released}, {plural(self.rows, 'row')}"
+            f"{changed}{discarded}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -72,8 +74,9 @@ class FilesHeld(Event):
     def sentence(self) -> str:
         """Name them, and say why and what to do."""
         return (
-            f"{self.table}: held: {len(self.paths)} files with {self.rows} rows of entry "
-            f"{self.entry} of pipeline {self.pipeline}: {'; '.join(self.reasons)} [{self.code}]; "
+            f"{self.table}: held: {plural(len(self.paths), 'file')} with "
+            f"{plural(self.rows, 'row')} of entry {self.entry} of pipeline {self.pipeline}: "
+            f"{'; '.join(self.reasons)} [{self.code}]; "
             f"`penguin held` shows them: {first_of(self.paths)}"
         )
 
@@ -94,8 +97,8 @@ class CommittedByOther(Event):
     def sentence(self) -> str:
         """Report that nothing was done twice."""
         return (
-            f"{self.table}: {self.entries} entries were committed by another penguin; "
-            f"the table is at version {self.version}"
+            f"{self.table}: another penguin has committed "
+            f"{plural(self.entries, 'entry', 'entries')}; the table is at version {self.version}"
         )
 
     def measures(self) -> Iterable[Measure]:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure
+from lakebed.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class LogCleanedUp(Event):
     def sentence(self) -> str:
         """Report how far back the log reaches now."""
         return (
-            f"{self.table}: {self.removed} versions of the log were removed, as "
+            f"{self.table}: {plural(self.removed, 'version')} of the log removed, as "
             f"delta.logRetentionDuration says; it begins at version {self.first}"
         )
 

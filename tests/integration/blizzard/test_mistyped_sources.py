@@ -87,7 +87,7 @@ def test_names_in_segments_may_be_those_of_any_source(desk):
     mistyped(desk)
     found = history(desk)
     assert not found.has_files("default")
-    found.segments = [object()]  # type: ignore[list-item]
+    found.segments = [object()]
     assert found.has_files("default")
 
 

@@ -63,3 +63,10 @@ def test_a_start_that_would_be_refused_is_a_json_line_of_a_dry_run(tmp_path: Pat
     assert ended.exit_code == 1
     (line,) = map(json.loads, ended.stderr.splitlines())
     assert line["code"] == "object_missing"
+
+
+@pytest.mark.parametrize("app", [BLIZZARD, PENGUIN])
+def test_a_log_level_may_be_written_in_any_case(app: Typer, tmp_path: Path):
+    """HOLES W42: the log itself writes it in capitals."""
+    (fault,) = told(app, "--log-level", "DEBUG", "-c", str(tmp_path / "none.yaml"))
+    assert "none.yaml" in fault["message"]

@@ -142,7 +142,7 @@ def test_a_batch_that_is_old_enough_is_handed_in_and_the_rest_goes_on(tmp_path: 
     told = [event.sentence() for event in bench.said(BatchHandedIn)]
     assert told[0] == (
         "default: batch 1 was handed in after 450.0 s (rollover_timeout_secs); "
-        "7 source files, or the rest of them, go on in the next one"
+        "the next one goes on with 7 source files, or what is left to read there"
     )
     assert len(told) == 3
 
@@ -352,7 +352,7 @@ def test_no_more_files_of_a_unit_fail_than_are_allowed(
         "bad-02.ndjson",
     ]
     assert ids(bench.table) == [0, 1, 2]
-    assert "files handed off" in " ".join(event.sentence() for event in bench.events)
+    assert "handed off (" in " ".join(event.sentence() for event in bench.events)
     # The next run goes on with the others, and stops as well.
     assert len(limited(bench.again())) == 3
 
@@ -473,7 +473,7 @@ def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
 
     assert not first.complete
     assert 0 < first.rows < 1_000
-    assert "2 units were not run and go on" in bench.said(UnitsLeft)[0].sentence()
+    assert "not run, and left to the next batch: 2 units" in bench.said(UnitsLeft)[0].sentence()
     assert not bench.said(BatchHandedIn), "it was not its age"
     assert pipeline.step(), "what is left waits for no trigger"
     assert ids(bench.table) == list(range(1_000))

@@ -339,3 +339,9 @@ def test_what_is_no_port_and_no_folder_is_refused(
     (fault,) = faults(tmp_path, with_value(key, value))
 
     assert says in fault
+
+
+@pytest.mark.parametrize("text", ["file:/data/in/", "file:///data/in", "FILE:/data/in"])
+def test_a_file_uri_may_have_one_slash_or_three(text: str):
+    """HOLES D19: both are the same folder."""
+    assert location(text) == "file:///data/in"
