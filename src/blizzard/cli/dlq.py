@@ -69,9 +69,16 @@ def dlq_retry(
             unknown &= found.unknown
             if output is Output.JSON:
                 names = [record.key for record in found.records]
-                print_line({"pipeline": settings.name, "entry": entry, "files": names})
-            elif entry is not None or every:
+                stuck = [record.key for record in found.stuck]
+                print_line(
+                    {"pipeline": settings.name, "entry": entry, "files": names, "stuck": stuck}
+                )
+            elif entry is not None or (every and not found.stuck):
                 _show(settings.name, found, entry)
+            for record in found.stuck:
+                why = record.failure.message if record.failure else ""
+                typer.echo(f"error: {record.key} is not asked for again: {why}", err=True)
+                outcome.at_least(FAILED)
     if unknown:
         listed = ", ".join(sorted(unknown))
         typer.echo(f"error: has not failed: {listed}; blizzard dlq list shows what has", err=True)

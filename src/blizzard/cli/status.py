@@ -30,8 +30,10 @@ FOR_GOOD = (
     "retry asks for it at once"
 )
 WAYS_OUT = {
+    "changed_part_way": "not read on: a part of it is in the table, and it is another object now; "
+    "it is read on when it is put back as it was",
     "partition_unknown": "not tried again here: move it into the folders of its partition, where "
-    "it is taken"
+    "it is taken",
 }
 """What to do about a failure, by its code; of every other code it is the same."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_beside
 from blizzard.journal.state import read_history
+from blizzard.model.part_way import lacks_its_object
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord
@@ -26,6 +27,9 @@ class Failed:
     records: tuple[SourceRecord, ...] = ()
     unknown: frozenset[str] = frozenset()
     """What was named, and is none of the files that failed."""
+    stuck: tuple[SourceRecord, ...] = ()
+    """Files that are meant and failed since the object that was begun is not there: asking for them
+    again changes nothing."""
     last: Entry | None = None
     digest: str | None = None
 
@@ -55,7 +59,11 @@ def look(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
             found.append(record)
             unknown -= names
     return Failed(
-        records=tuple(found), unknown=frozenset(unknown), last=last, digest=history.digest
+        records=tuple(record for record in found if not lacks_its_object(record)),
+        unknown=frozenset(unknown),
+        stuck=tuple(record for record in found if lacks_its_object(record)),
+        last=last,
+        digest=history.digest,
     )
 
 
