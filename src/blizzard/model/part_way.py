@@ -8,7 +8,7 @@ somebody says what the other one is.
 from dataclasses import replace
 
 from blizzard.model.unread import in_the_table
-from lakebed.documents.entry import Failure, SourceRecord, Stage
+from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError, Whose
 
 
@@ -44,11 +44,33 @@ def changed_part_way(record: SourceRecord) -> SourceRecord:
         record,
         ChangedPartWay(
             f"it changed before all of it was read: {in_the_table(record)}, the rest of what it "
-            "held then is not, and what it holds now is not read. If it is put back as it was, its "
-            "rest is read; source.on_change: reingest reads it whole as it is now, and the rows "
-            "that are in the table stay there, too"
+            "held then is not, and what it holds now is not read. If those lines still stand where "
+            "they stood (it was touched, appended to, or corrected behind them), blizzard dlq "
+            f"retry --file {record.path} --same-lines reads the others. If it is put back as it "
+            "was, its rest is read. source.on_change: reingest reads it whole as it is now, and "
+            "the rows that are in the table stay there, too"
         ),
     )
+
+
+def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> SourceRecord | None:
+    """Return a file as another object in which the lines that were read stand where they stood.
+
+    All else of it is left to read. None where it is shorter than what was read of it.
+    """
+    unread = record.unread
+    if unread and unread[-1].end == record.size:
+        *others, last = unread
+        if size < last.start:
+            return None
+        unread = (*others, *((replace(last, end=size),) if size > last.start else ()))
+    elif unread:
+        if size < record.size:
+            return None
+        before = record.records_read - sum(one.lines_before for one in unread)
+        added = Unread(start=record.size, end=size, lines_before=before)
+        unread = (*unread, *((added,) if size > record.size else ()))
+    return replace(record, size=size, etag=etag, unread=unread)
 
 
 def settled(record: SourceRecord) -> SourceRecord:
