@@ -44,6 +44,7 @@ NEVER_A_STEPS = {
     "snapshot_broken",  # mended on the spot
     "workers_died",  # its files are read in smaller jobs
     # Of a source file, and told by its own metric:
+    "changed_part_way",
     "decompress_failed",
     "partition_unknown",
 }

@@ -8,9 +8,9 @@ import typer
 from blizzard.cli import results
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.maintain.retry import Failed
+from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
-from blizzard.model.locations import sink_location
+from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
@@ -55,23 +55,38 @@ def dlq_retry(
         typer.Option("--file", metavar="PATH", help="A source file: its path, source:path or URI."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every file that has failed.")] = False,
+    same_lines: Annotated[
+        bool,
+        typer.Option(
+            "--same-lines",
+            help="The lines that are in the table still stand where they stood in the file: read "
+            "only the others.",
+        ),
+    ] = False,
     output: Shape = Output.TEXT,
 ) -> None:
     """Have source files that failed read again at once, whether or not anything has changed."""
     if bool(paths) == every:
         typer.echo("error: name files with --file, or say --all", err=True)
         raise typer.Exit(USAGE)
+    if same_lines and every:
+        typer.echo("error: --same-lines is said of files that are named with --file", err=True)
+        raise typer.Exit(USAGE)
     wanted = None if every else frozenset(paths or ())
     outcome, unknown = Outcome(), wanted or frozenset()
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
-            found, entry = _one(settings, wanted)
+            found, entry = _one(settings, wanted, _present(settings) if same_lines else None)
             unknown &= found.unknown
             if output is Output.JSON:
                 names = [record.key for record in found.records]
-                print_line({"pipeline": settings.name, "entry": entry, "files": names})
-            elif entry is not None or every:
+                told = {"pipeline": settings.name, "entry": entry, "files": names}
+                print_line({**told, "refused": dict(found.refused)})
+            elif entry is not None or (every and not found.refused):
                 _show(settings.name, found, entry)
+            for key, why in found.refused.items():
+                typer.echo(f"error: {key} is not asked for again: {why}", err=True)
+                outcome.at_least(FAILED)
     if unknown:
         listed = ", ".join(sorted(unknown))
         typer.echo(f"error: has not failed: {listed}; blizzard dlq list shows what has", err=True)
@@ -79,10 +94,18 @@ def dlq_retry(
     raise typer.Exit(outcome.code)
 
 
-def _one(settings: PipelineSettings, wanted: frozenset[str] | None) -> tuple[Failed, int | None]:
+def _present(settings: PipelineSettings) -> Present:
+    places = {source.name: source_location(source) for source in settings.sources}
+    return Present(uris=source_uris_of(settings), open=lambda name: open_reader(places[name]))
+
+
+def _one(
+    settings: PipelineSettings, wanted: frozenset[str] | None, present: Present | None
+) -> tuple[Failed, int | None]:
     place = sink_location(settings)
     try:
-        return append_retry(Store(place.uri, place.options), settings.name, wanted, clock=Clock())
+        store = Store(place.uri, place.options)
+        return append_retry(store, settings.name, wanted, clock=Clock(), present=present)
     except ObjectMissing:
         # The table's folder does not exist yet, so nothing has failed.
         return Failed(unknown=wanted or frozenset()), None

@@ -29,9 +29,15 @@ FOR_GOOD = (
     "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
     "retry asks for it at once"
 )
+PART_WAY = (
+    "not tried again: a part of it is in the table. Fix the schema, or the file behind that part, "
+    "then say blizzard dlq retry --file PATH --same-lines"
+)
 WAYS_OUT = {
+    "changed_part_way": "not read on: a part of it is in the table, and it is another object now; "
+    "see blizzard dlq list for the ways out",
     "partition_unknown": "not tried again here: move it into the folders of its partition, where "
-    "it is taken"
+    "it is taken",
 }
 """What to do about a failure, by its code; of every other code it is the same."""
 
@@ -265,7 +271,7 @@ def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
 
 def _failed(failed: FailedFile, clock: Clock) -> str:
     if failed.next_try is None:
-        again = WAYS_OUT.get(failed.code, FOR_GOOD)
+        again = WAYS_OUT.get(failed.code, PART_WAY if failed.lines_in_table else FOR_GOOD)
     elif failed.next_try <= clock.now():
         again = "tried again with the next batch"
     else:

@@ -11,6 +11,13 @@ from blizzard.journal.state import Before
 from blizzard.model import codec
 from blizzard.model.codec import codec_of
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
+from blizzard.model.part_way import (
+    ChangedPartWay,
+    changed_part_way,
+    is_part_way,
+    is_told,
+    lacks_its_object,
+)
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source_glob import is_hidden
 from blizzard.model.unread import failed
@@ -47,7 +54,8 @@ class Finding:
 
     take: tuple[SourceFile, ...] = ()
     misplaced: tuple[SourceRecord, ...] = ()
-    """New, and failed already: their path does not give their partition."""
+    """Failed before they are read: their path does not give their partition, or a part of them is
+    in the table and the rest cannot be read."""
     not_taken: tuple[SkipSummary, ...] = ()
     """By reason, how many files are not taken, and a few of them."""
     passed: tuple[SkippedFile, ...] = ()
@@ -153,16 +161,18 @@ class FileFilter:
         key = f"{self.source.name}:{facts.path}"
         if key in self._take:
             return Decision.TAKE
+        known = before.unfinished
+        reingests = self.source.on_change is OnChange.REINGEST
+        is_cut = known is not None and _is_cut(known.record, facts)
+        if known is not None and is_cut and not reingests:
+            return self._lose_rest(facts, known.record)
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
-        known = before.unfinished
         # What gave no row has none in the table: its new content is read like a new file's.
-        is_other = (before.finished is not None and not before.finished.empty) or (
-            known is not None and is_in_table(known.record) and not same_object(known.record, facts)
-        )
+        is_other = is_cut or (before.finished is not None and not before.finished.empty)
         # The rest of an object whose first lines are in the table is read whatever came before it.
         is_begun = known is not None and bool(_read_before(known, facts))
-        if is_other and not is_begun and self.source.on_change is not OnChange.REINGEST:
+        if is_other and not is_begun and not reingests:
             return self._pass_over(facts)
         if known is not None and (
             key in self.tried
@@ -170,14 +180,22 @@ class FileFilter:
         ):
             self._rest(key, facts, known)
             return Decision.DONE  # No mark waits for it: it is looked at by itself when it is due.
-        if self._is_young(key, facts):
-            self.leave(Reason.TOO_YOUNG, facts)
-            return Decision.WAIT
         return self._enter(key, facts, known, is_other=is_other)
 
     def _may_be_tried(self, known: UnfinishedFile) -> bool:
-        """Whether a file may be read again as it is: it is due, or was gone and has come back."""
-        return known.record.gone or is_due(known, self.now, self.bases)
+        """Whether a file may be read again as it is: it is due, or is there again."""
+        back = known.record.gone or lacks_its_object(known.record)
+        return back or is_due(known, self.now, self.bases)
+
+    def _lose_rest(self, facts: ObjectFacts, record: SourceRecord) -> Decision:
+        """Enter once that the rest of an object which was begun is not there any more."""
+        is_new = not is_told(record, ChangedPartWay)
+        if is_new and self._is_full:
+            return self._leave_over(facts)
+        told = changed_part_way(record)
+        self.leave(Reason.CHANGED_PART_WAY, facts, told.failure.message if told.failure else None)
+        self._misplaced += [told] if is_new else []
+        return Decision.WAIT if is_new else Decision.DONE
 
     def _pass_over(self, facts: ObjectFacts) -> Decision:
         """Leave a file that is another object now, and say so unless nobody wants to hear it."""
@@ -266,17 +284,25 @@ class FileFilter:
             self.young[key] = (facts, at)
         return now - at < enough
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self._take) + len(self._misplaced) >= self.source.max_files_per_batch
+
+    def _leave_over(self, facts: ObjectFacts) -> Decision:
+        self._left_over += 1
+        self.leave(Reason.BEYOND_BATCH, facts)
+        return Decision.WAIT
+
     def _enter(
         self, key: str, facts: ObjectFacts, known: UnfinishedFile | None, *, is_other: bool
     ) -> Decision:
-        """Take a file, if the batch has room for it."""
-        source = self.source
-        if len(self._take) + len(self._misplaced) >= source.max_files_per_batch or (
-            self._take and self._bytes + facts.size > source.max_bytes_per_batch
-        ):
-            self._left_over += 1
-            self.leave(Reason.BEYOND_BATCH, facts)
+        """Take a file, if it is old enough and the batch has room for it."""
+        if self._is_young(key, facts):
+            self.leave(Reason.TOO_YOUNG, facts)
             return Decision.WAIT
+        source = self.source
+        if self._is_full or (self._take and self._bytes + facts.size > source.max_bytes_per_batch):
+            return self._leave_over(facts)
         if not facts.size and not self.exists(facts.path):
             self.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
             return Decision.NO_FILE
@@ -325,14 +351,14 @@ def _failed(
     return failed(before, failure)
 
 
-def is_in_table(record: SourceRecord) -> bool:
-    """Whether rows of a file are in the table: all of them or, after a stop, the first ones."""
-    return record.failure is None or record.records_read > 0
-
-
 def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
     """Whether a listed object is the one that was read: size and e-tag."""
     return (record.size, record.etag) == (facts.size, facts.etag)
+
+
+def _is_cut(record: SourceRecord, facts: ObjectFacts) -> bool:
+    """Whether a part of a file is in the table, and a listed object is not the one it is of."""
+    return is_part_way(record) and not same_object(record, facts)
 
 
 def _read_before(known: UnfinishedFile, facts: ObjectFacts) -> int:

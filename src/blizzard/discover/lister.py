@@ -23,6 +23,7 @@ from blizzard.journal.state import Before
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.part_way import settled
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.errors import (
@@ -326,18 +327,7 @@ def gone(record: SourceRecord) -> SourceRecord:
 
     What was read of it before is in the books already, so it counts no lines.
     """
-    return replace(
-        record,
-        lines=0,
-        blank=0,
-        quarantined=0,
-        rows=0,
-        skipped=record.records_read,
-        dropped={},
-        unit=None,
-        retry=False,
-        gone=True,
-    )
+    return replace(settled(record), gone=True)
 
 
 def _old_folder(path: str, horizon: Window, now: datetime) -> str | None:

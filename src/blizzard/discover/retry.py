@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from blizzard.model.files import UnfinishedFile
+from blizzard.model.part_way import lacks_its_object
 from lakebed.documents.entry import Stage
 from lakebed.retry import Backoff
 
@@ -28,6 +29,8 @@ def is_asked_for(known: UnfinishedFile, bases: Mapping[Stage, str] | None = None
         return False
     present = (bases or {}).get(failure.stage)
     changed = not failure.retryable and present is not None and present != failure.basis
+    # No setting brings an object back.
+    changed = changed and not lacks_its_object(known.record)
     return known.record.retry or changed
 
 

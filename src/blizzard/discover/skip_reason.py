@@ -15,6 +15,7 @@ class Reason(StrEnum):
 
     INGESTED = "ingested"
     CHANGED = "changed"
+    CHANGED_PART_WAY = "changed_part_way"
     RESTING = "resting"
     FAILED = "failed"
     MISPLACED = "misplaced"
@@ -39,6 +40,7 @@ AMISS = (Reason.LINK, Reason.UNREADABLE, Reason.UNUSABLE_NAME)
 IN_WORDS = {
     Reason.INGESTED: "ingested already",
     Reason.CHANGED: "ingested before, changed since; its new content is not read",
+    Reason.CHANGED_PART_WAY: "changed after a part of it was read; nothing more of it is read",
     Reason.RESTING: "failed before; tried again later",
     Reason.FAILED: "failed before; taken again when the file or what bears on it changes",
     Reason.MISPLACED: "its path does not give its partition; it would fail",

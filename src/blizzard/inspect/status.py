@@ -78,6 +78,8 @@ class FailedFile:
     failed_at: datetime
     next_try: datetime | None
     """None where it is not tried again until it, or what bears on it in the settings, changes."""
+    lines_in_table: int = 0
+    """Lines of it that earlier batches have read; it cannot just be replaced then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,4 +383,5 @@ def _failed_file(known: UnfinishedFile, bases: Mapping[Stage, str]) -> FailedFil
         attempts=failure.attempts,
         failed_at=known.at,
         next_try=next_try(known, bases),
+        lines_in_table=known.record.records_read,
     )

@@ -1,14 +1,18 @@
 """Source files that failed, and that an operator wants to be read again at once.
 
 A `retry` entry names them. It changes nothing of what is known of them but that they are due: a
-blizzard that runs hears of it at its next look, any other at its start.
+blizzard that runs hears of it at its next look, any other at its start. Where the operator says
+that a file still begins with the lines that are in the table, it also names the present object,
+so that only the rest of it is read.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
-from blizzard.journal.checks import refuse_closed, refuse_half_begun
+from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
 from blizzard.journal.fence import append_beside
 from blizzard.journal.state import read_history
+from blizzard.model.part_way import is_part_way, lacks_its_object, with_same_lines
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord
@@ -26,11 +30,25 @@ class Failed:
     records: tuple[SourceRecord, ...] = ()
     unknown: frozenset[str] = frozenset()
     """What was named, and is none of the files that failed."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Files that failed, are meant, and cannot be read so; with the reason."""
     last: Entry | None = None
     digest: str | None = None
 
 
-def look(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """The sources as they are now, where an operator says that files have the same lines."""
+
+    uris: Mapping[str, str]
+    """Where each source is, by its name."""
+    open: Callable[[str], Reader]
+    """Opens a source by its name."""
+
+
+def look(
+    store: Reader, pipeline: str, wanted: frozenset[str] | None, present: Present | None = None
+) -> Failed:
     """Find the files that failed: all of them, or those that are named.
 
     A name is the file's path, `source:path` or its URI. A file that is gone from its source is
@@ -43,7 +61,10 @@ def look(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
         return Failed(unknown=wanted or frozenset())
     refuse_closed(store, pipeline, heir=history.heir)
     refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    if present is not None:
+        refuse_moved(store, pipeline, present.uris, history.source_uris)
     found: list[SourceRecord] = []
+    refused: dict[str, str] = {}
     unknown = set(wanted or ())
     for key in sorted(history.unfinished):
         record = history.unfinished[key].record
@@ -52,19 +73,57 @@ def look(store: Reader, pipeline: str, wanted: frozenset[str] | None) -> Failed:
         uri = f"{last.source_uris.get(record.source, '').rstrip('/')}/{record.path}"
         names = {record.key, record.path, uri}
         if wanted is None or not names.isdisjoint(wanted):
-            found.append(record)
             unknown -= names
+            asked = _as_is(record) if present is None else _as_now(record, present)
+            if isinstance(asked, str):
+                refused[key] = asked
+            else:
+                found.append(asked)
     return Failed(
-        records=tuple(found), unknown=frozenset(unknown), last=last, digest=history.digest
+        records=tuple(found),
+        unknown=frozenset(unknown),
+        refused=refused,
+        last=last,
+        digest=history.digest,
     )
 
 
+def _as_is(record: SourceRecord) -> SourceRecord | str:
+    """Return the file to ask for, or why it cannot be: asking does not bring an object back."""
+    if lacks_its_object(record) and not record.retry and record.failure is not None:
+        return record.failure.message
+    return record
+
+
+def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
+    """Return the file as the object that it is now, with the same lines in the table; or why not.
+
+    One request to the store.
+    """
+    if not is_part_way(record):
+        return "nothing of it is in the table; without --same-lines it is read as a whole"
+    if record.source not in present.uris:
+        return f"its source {record.source!r} is not in the configuration"
+    facts = present.open(record.source).head(record.path)
+    if facts is None:
+        return "it is not in its source"
+    asked = with_same_lines(record, size=facts.size, etag=facts.etag)
+    if asked is None:
+        return f"it has {facts.size} bytes, fewer than were read of it, so its lines are not those"
+    return asked
+
+
 def retry(
-    store: Store, pipeline: str, wanted: frozenset[str] | None, *, clock: Clock
+    store: Store,
+    pipeline: str,
+    wanted: frozenset[str] | None,
+    *,
+    clock: Clock,
+    present: Present | None = None,
 ) -> tuple[Failed, int | None]:
     """Append the entry that makes the files due; return what it names, and its number."""
     for _try in range(TRIES):
-        found = look(store, pipeline, wanted)
+        found = look(store, pipeline, wanted, present)
         if not found.records or found.last is None:
             return found, None
         entry = found.last.successor(

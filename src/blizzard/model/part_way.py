@@ -1,0 +1,93 @@
+"""Files that are in the table in part, and whose rest cannot be read as things are. Pure.
+
+The object that was begun is not there any more, so its rest cannot be read, and what is there
+instead cannot be read either without rows twice. That is a failure, until the object is back or
+somebody says what the other one is.
+"""
+
+from dataclasses import replace
+
+from blizzard.model.unread import in_the_table
+from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
+from lakebed.errors import LakeError, Whose
+
+
+class ChangedPartWay(LakeError):
+    """A source file became another object after a part of it was read."""
+
+    code = "changed_part_way"
+    whose = Whose.USER
+
+
+CODES = frozenset({ChangedPartWay.code})
+
+
+def is_part_way(record: SourceRecord) -> bool:
+    """Whether the table holds lines of a file that is not done."""
+    return record.records_read > 0
+
+
+def lacks_its_object(record: SourceRecord) -> bool:
+    """Whether a file waits for the object that was begun; it is read on once that is back."""
+    return record.failure is not None and record.failure.code in CODES
+
+
+def is_told(record: SourceRecord, error: type[LakeError]) -> bool:
+    """Whether the books have this failure of a file already, and nobody has asked again since."""
+    failure = record.failure
+    return failure is not None and failure.code == error.code and not (record.retry or record.gone)
+
+
+def changed_part_way(record: SourceRecord) -> SourceRecord:
+    """Enter a file that is another object now; the books keep the one that was begun."""
+    return _failed(
+        record,
+        ChangedPartWay(
+            f"it changed before all of it was read: {in_the_table(record)}, the rest of what it "
+            "held then is not, and what it holds now is not read. If those lines still stand where "
+            "they stood (it was touched, appended to, or corrected behind them), blizzard dlq "
+            f"retry --file {record.path} --same-lines reads the others. If it is put back as it "
+            "was, its rest is read. source.on_change: reingest reads it whole as it is now, and "
+            "the rows that are in the table stay there, too"
+        ),
+    )
+
+
+def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> SourceRecord | None:
+    """Return a file as another object in which the lines that were read stand where they stood.
+
+    All else of it is left to read. None where it is shorter than what was read of it.
+    """
+    unread = record.unread
+    if unread and unread[-1].end == record.size:
+        *others, last = unread
+        if size < last.start:
+            return None
+        unread = (*others, *((replace(last, end=size),) if size > last.start else ()))
+    elif unread:
+        if size < record.size:
+            return None
+        before = record.records_read - sum(one.lines_before for one in unread)
+        added = Unread(start=record.size, end=size, lines_before=before)
+        unread = (*unread, *((added,) if size > record.size else ()))
+    return replace(record, size=size, etag=etag, unread=unread)
+
+
+def settled(record: SourceRecord) -> SourceRecord:
+    """Return a file as earlier batches left it: what they read is in the books already."""
+    return replace(
+        record,
+        lines=0,
+        blank=0,
+        quarantined=0,
+        rows=0,
+        skipped=record.records_read,
+        dropped={},
+        unit=None,
+        retry=False,
+    )
+
+
+def _failed(record: SourceRecord, error: LakeError) -> SourceRecord:
+    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+    return replace(settled(record), complete=True, gone=False, failure=failure)
