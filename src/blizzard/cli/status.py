@@ -36,6 +36,8 @@ PART_WAY = (
 WAYS_OUT = {
     "changed_part_way": "not read on: a part of it is in the table, and it is another object now; "
     "see blizzard dlq list for the ways out",
+    "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
+    "it is read on when it is put back as it was",
     "partition_unknown": "not tried again here: move it into the folders of its partition, where "
     "it is taken",
 }
