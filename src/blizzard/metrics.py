@@ -21,7 +21,7 @@ STORE = (
     "store_unavailable",
 )
 FAILURES: Mapping[Stage, tuple[str, ...]] = {
-    Stage.DISCOVER: ("changed_part_way", "partition_unknown"),
+    Stage.DISCOVER: ("changed_part_way", "gone_part_way", "partition_unknown"),
     Stage.DOWNLOAD: STORE,
     Stage.DECOMPRESS: ("decompress_failed",),
     Stage.PARSE: (

@@ -29,7 +29,7 @@ class Reporter:
 
     @contextmanager
     def timed(self, stage: events.Step) -> Iterator[None]:
-        """Tell how long a part of a batch took, if it came to a good end."""
+        """Return how long a part of a batch took, if it came to a good end."""
         began = self.clock.seconds()
         yield
         self.finished(stage, began)

@@ -200,7 +200,7 @@ def open_reader(location: Location) -> Reader:
 
 
 def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
-    """Give the question to the log whether an entry is committed."""
+    """Return the question to the log whether an entry is committed."""
     sink = settings.sink
 
     def ask(entry: Entry) -> bool:
@@ -213,20 +213,20 @@ def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
 
 
 def asks_fates(settings: PipelineSettings) -> Fates:
-    """Give the question to the log what has become of held files."""
+    """Return the question to the log what has become of held files."""
     sink = settings.sink
     return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
 
 
 def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
-    """Give the question to the log whether it knows a pipeline."""
+    """Return the question to the log whether it knows a pipeline."""
     return lambda: inline.pipeline_known(
         settings.sink.table_uri, settings.sink.storage_options, settings.name
     )
 
 
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
-    """Give the check of a pipeline's declared fields against its table, by penguin's rules.
+    """Return the check of a pipeline's declared fields against its table, by penguin's rules.
 
     A log that cannot be read, or settings of penguin's that it would refuse, are penguin's to tell:
     they keep nobody from writing files that wait for it.

@@ -127,7 +127,7 @@ def run_program(app: typer.Typer, name: str) -> None:
 
 
 def version_option(name: str) -> Any:  # noqa: ANN401 - what typer.Option gives
-    """Give the option that prints the version of a program and ends it."""
+    """Return the option that prints the version of a program and ends it."""
 
     def print_version(wanted: bool) -> None:
         if wanted:

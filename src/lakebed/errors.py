@@ -230,7 +230,7 @@ def codes_in(names: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def panic_as_error(error: BaseException) -> BaseException:
-    """Give a panic of a Rust library as one of our errors, and anything else as it is.
+    """Return a panic of a Rust library as one of our errors, and anything else as it is.
 
     A panic derives from BaseException and has no importable name; where one file's trouble must
     not be everybody's, it would pass every `except Exception`.

@@ -42,7 +42,7 @@ def data_file(values: PartitionValues, fresh_id: UUID) -> TablePath:
 
 
 def file_id(path: str) -> str | None:
-    """Give the UUIDv7 that a data file is named by; None for whatever else stands in a table."""
+    """Return the UUIDv7 that a data file is named by; None for whatever else stands in a table."""
     return _named_by(FILE_NAME, path)
 
 
@@ -90,14 +90,14 @@ def outbox(pipeline: str, file: TablePath) -> TablePath:
 
 
 def outbox_file(pipeline: str, path: str) -> TablePath | None:
-    """Give the final name of a file that waits in a pipeline's outbox; None for anything else."""
+    """Return the final name of a file that waits in a pipeline's outbox; None for anything else."""
     folder = f"{OURS}/{pipeline}/outbox/"
     name = path.removeprefix(folder)
     return TablePath(name) if path.startswith(folder) and file_id(name) is not None else None
 
 
 def started_sequence(pipeline: str, path: str) -> int | None:
-    """Give the N of a note of how often batch N was started; None for anything else."""
+    """Return the N of a note of how often batch N was started; None for anything else."""
     folder, _, name = path.rpartition("/")
     found = STARTED_NAME.fullmatch(name)
     return int(found[1]) if found and folder == journal_folder(pipeline) else None
@@ -119,13 +119,13 @@ def discarded_meta(name: str) -> TablePath:
 
 
 def is_meta(path: str, folder: str = PENDING) -> bool:
-    """Say whether an object is a meta that waits there, whoever wrote it."""
+    """Whether an object is a meta that waits there, whoever wrote it."""
     stands_in, _, name = path.rpartition("/")
     return stands_in == folder and name.endswith(META_SUFFIX)
 
 
 def file_name(path: str) -> str:
-    """Give a data file's name without its folder and suffix: the UUID, where it has one."""
+    """Return a data file's name without its folder and suffix: the UUID, where it has one."""
     return path.rpartition("/")[2].removesuffix(".parquet")
 
 
@@ -135,7 +135,7 @@ def protocol(number: int) -> TablePath:
 
 
 def protocol_number(path: str) -> int | None:
-    """Give the k of a protocol document, or None for whatever else stands in its folder."""
+    """Return the k of a protocol document, or None for whatever else stands in its folder."""
     found = PROTOCOL_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
 
@@ -151,7 +151,7 @@ def journal_aside(pipeline: str, journal: str) -> str:
 
 
 def is_journal_aside(folder: str) -> bool:
-    """Say whether a folder of a pipeline keeps a journal that another has taken the place of."""
+    """Whether a folder of a pipeline keeps a journal that another has taken the place of."""
     return folder.rstrip("/").rpartition("/")[2].startswith("journal-")
 
 
@@ -209,7 +209,7 @@ def known_index(pipeline: str, segment: str) -> TablePath:
 
 
 def entry_sequence(path: str) -> int | None:
-    """Give the N of an entry's name, or None for whatever else stands in a journal's folder."""
+    """Return the N of an entry's name, or None for whatever else stands in a journal's folder."""
     found = ENTRY_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
 
@@ -225,7 +225,7 @@ def dead_letters(at: datetime, fresh_id: UUID) -> str:
 
 
 def is_dead_letters(path: str) -> bool:
-    """Say whether a name is that of an object of a dead letter queue."""
+    """Whether a name is that of an object of a dead letter queue."""
     return DEAD_LETTERS_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
@@ -257,7 +257,7 @@ def log_version(version: int) -> TablePath:
 
 
 def log_version_number(path: str) -> int | None:
-    """Give the number of a version of the Delta log, or None for whatever else is there."""
+    """Return the number of a version of the Delta log, or None for whatever else is there."""
     found = VERSION_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
 

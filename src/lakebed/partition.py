@@ -44,7 +44,7 @@ class TemplatePart:
 
     @property
     def field(self) -> Field:
-        """Say which column the part means when nobody declared one."""
+        """Return which column the part means when nobody declared one."""
         is_date = self.pattern == "%Y-%m-%d"
         return Field(name=self.key, type=FieldType.DATE if is_date else FieldType.STRING)
 
@@ -89,7 +89,7 @@ class Template:
 
 
 def table_schema(declared: Schema, template: Template | None) -> Schema:
-    """Give the table's columns: the declared ones, and partition columns nobody declared."""
+    """Return the table's columns: the declared ones, and partition columns nobody declared."""
     if template is None:
         return declared
     names = {field.name for field in declared.fields}

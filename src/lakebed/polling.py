@@ -34,7 +34,7 @@ class Stop:
 
     @property
     def requested(self) -> bool:
-        """Say whether somebody asked."""
+        """Whether somebody asked."""
         return self.event.is_set()
 
     def wait(self, seconds: float) -> bool:

@@ -50,13 +50,13 @@ class Schema:
     fields: tuple[Field, ...]
 
     def arrow(self) -> pa.Schema:
-        """Give the schema of the data files and of the batches in memory."""
+        """Return the schema of the data files and of the batches in memory."""
         return pa.schema(
             [pa.field(field.name, ARROW[field.type], field.nullable) for field in self.fields]
         )
 
     def delta(self) -> dict[str, object]:
-        """Give the schema as the Delta protocol writes it."""
+        """Return the schema as the Delta protocol writes it."""
         return {
             "type": "struct",
             "fields": [

@@ -44,14 +44,14 @@ class OpenTable(Protocol):
 
     @property
     def facts(self) -> TableFacts:
-        """Say what the snapshot is."""
+        """Return what the snapshot is."""
 
     @property
     def version(self) -> int:
-        """Give its version."""
+        """Return its version."""
 
     def transaction(self, app_id: str) -> int | None:
-        """Give the version of an app transaction."""
+        """Return the version of an app transaction."""
 
     def files(self) -> frozenset[str]:
         """Name the files that are in the table, as they are in the store."""
@@ -252,7 +252,7 @@ class Committer:
             return
 
     def _standing(self, plan: CommitPlan, table: OpenTable, token: str) -> Outcome | None:
-        """Say what the log already decided; None while the plan can still be made."""
+        """Return what the log already decided; None while the plan can still be made."""
         marks = plan.marks()
         now = (
             [
@@ -312,7 +312,7 @@ def _metadata(step: str, token: str, attempt: int) -> dict[str, object]:
 
 
 def _is_commit_of(token: str, body: bytes) -> bool:
-    """Say whether a version of the log is the very commit that we tried."""
+    """Whether a version of the log is the very commit that we tried."""
     for line in body.splitlines():
         if line.startswith(b'{"commitInfo"'):
             told = json.loads(line)["commitInfo"].get("penguin") or {}

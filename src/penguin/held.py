@@ -147,7 +147,7 @@ def sort_out(metas: HeldMetas, transactions: Transactions) -> HeldFiles:
 
 
 def _is_settled(meta: HeldMeta, transactions: Transactions) -> bool:
-    """Say whether the entry of a file is committed, and so the file with it: it has no mark."""
+    """Whether the entry of a file is committed, and so the file with it: it has no mark."""
     entry = entry_named_by(meta)
     if entry is None:
         return False

@@ -24,7 +24,7 @@ def committer(
     clock: Clock,
     pipeline: str | None = None,
 ) -> Callable[[], int]:
-    """Give a function that commits what waits for a table and says how many commits it made.
+    """Return a function that commits what waits for a table and says how many commits it made.
 
     Where `pipeline` is named, trouble of the table's other pipelines is told, not raised.
     """
@@ -53,21 +53,21 @@ def refused_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
-    """Say whether a table's log carries a transaction of a pipeline."""
+    """Whether a table's log carries a transaction of a pipeline."""
     from penguin.delta import snapshot  # noqa: PLC0415
 
     return snapshot.pipeline_known(uri, options, pipeline)
 
 
 def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
-    """Give the last entry of a journal that a table's log has, None where it has none."""
+    """Return the last entry of a journal that a table's log has, None where it has none."""
     from penguin.delta import snapshot  # noqa: PLC0415
 
     return snapshot.last_committed(uri, options, pipeline, journal)
 
 
 def retention(uri: str, options: StorageOptions) -> timedelta:
-    """Say how long a table keeps files that its log does not name, also before there is a table."""
+    """Return how long a table keeps files that its log does not name, be it there or not."""
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.model import retention as patience  # noqa: PLC0415
@@ -117,7 +117,7 @@ def check_schema(
 
 
 def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:
-    """Say what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
+    """Return what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
     from lakebed.layout import held_transaction  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415

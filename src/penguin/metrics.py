@@ -13,6 +13,7 @@ LEFT_OUT = (
     "file_of_blizzard",
     "file_too_old",
     "file_unfit",
+    "meta_left_alone",
     "name_unusable",
     "schema_refused",
     "store_denied",

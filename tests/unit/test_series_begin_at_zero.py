@@ -46,6 +46,7 @@ NEVER_A_STEPS = {
     # Of a source file, and told by its own metric:
     "changed_part_way",
     "decompress_failed",
+    "gone_part_way",
     "partition_unknown",
 }
 

@@ -268,7 +268,7 @@ def _aside(settings: PipelineSettings) -> Aside:
 def _tables_for_inline(
     settings: BlizzardSettings, files: list[Path] | None, folders: list[Path] | None
 ) -> TableOf:
-    """Give the `tables:` entry of a pipeline: how blizzard commits itself, or penguin does."""
+    """Return the `tables:` entry of a pipeline: how blizzard commits itself, or penguin does."""
 
     def table_of(pipeline: str) -> TableSettings | None:
         name = settings.tables.get(pipeline)

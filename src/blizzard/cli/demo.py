@@ -75,7 +75,7 @@ def run(folder: Path, console: Console) -> int:
 
 
 def _program(name: str) -> str:
-    """Give the path of one of our programs as one would type it here."""
+    """Return the path of one of our programs as one would type it here."""
     path = Path(sys.executable).parent / name
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 

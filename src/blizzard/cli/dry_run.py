@@ -87,7 +87,7 @@ def explanation(found: Explanation, output: Output) -> None:
 
 
 def document(found: Explanation) -> dict[str, Any]:
-    """Give the plan in the keys that docs/operations.md promises."""
+    """Return the plan in the keys that docs/operations.md promises."""
     return {
         "pipeline": found.pipeline,
         "table_uri": found.table_uri,
@@ -129,7 +129,7 @@ def document(found: Explanation) -> dict[str, Any]:
 
 
 def _files(found: Explanation) -> list[SourceFile]:
-    """Give the files of a plan, one that is cut into parts once."""
+    """Return the files of a plan, one that is cut into parts once."""
     return list({file.key: file for unit in found.units for file in unit.files}.values())
 
 

@@ -90,7 +90,7 @@ def _log_names(settings: PipelineSettings) -> LogNames:
 
 
 def document(settings: PipelineSettings, found: Found, done: Collected | None) -> dict[str, Any]:
-    """Give the keys that docs/operations.md promises."""
+    """Return the keys that docs/operations.md promises."""
     pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
     return {
         "pipeline": settings.name,

@@ -125,7 +125,7 @@ def row(kept: Kept) -> dict[str, Any]:
 
 
 def document(kept: Kept) -> dict[str, Any]:
-    """Give an entry as it is stored, with what is known about it."""
+    """Return an entry as it is stored, with what is known about it."""
     told: dict[str, Any] = plain(replace(kept, aside=Aside()))
     del told["aside"]
     return {**told.pop("entry"), **told, **kept.aside.counts()}
@@ -219,7 +219,7 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
 
 
 def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
-    """Say which rows are not in the table, though the entry may be committed."""
+    """Return which rows are not in the table, though the entry may be committed."""
     if aside.error is not None:
         yield "held", f"not known: {aside.error}"
     for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
@@ -229,7 +229,7 @@ def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
 
 
 def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Say what an entry is for that is no batch."""
+    """Return what an entry is for that is no batch."""
     if (lineage := entry.inherits) is not None:
         which = f"what entries 0 to {lineage.sequence} of pipeline {lineage.pipeline} knew"
         yield "inherits", f"{which} (journal {lineage.journal})"

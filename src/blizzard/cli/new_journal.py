@@ -98,7 +98,7 @@ def _checked(
 def prospect(
     store: Reader, identity: Identity, old: str | None, last_committed: LastCommitted
 ) -> Prospect:
-    """Say what a new journal would know, and what would be ingested a second time."""
+    """Return what a new journal would know, and what would be ingested a second time."""
     if old is None:
         return Prospect(sentence=f"the new journal knows nothing. {AGAIN}", doubles=True)
     past = past_of(store, identity.pipeline, old)
@@ -149,7 +149,7 @@ def _refuse_whole(
 
 
 def _is_wanted_again(history: History, old: str | None) -> bool:
-    """Say whether a journal is just what is asked for, begun by an earlier try. Pure."""
+    """Whether a journal is just what is asked for, begun by an earlier try. Pure."""
     begun = history.receipt is None or history.receipt.sequence == 0
     if old is None:
         return begun and history.receipt is not None and history.sequence == 0

@@ -44,7 +44,7 @@ def chosen(
 
 
 def the_one(settings: BlizzardSettings, name: str | None) -> PipelineSettings:
-    """Give the one pipeline that is meant; of several it must be said which."""
+    """Return the one pipeline that is meant; of several it must be said which."""
     found = chosen(settings, name)
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
@@ -59,6 +59,6 @@ def open_reader(location: Location) -> Reader:
 
 
 def place(stage: str, line: int | None, field: str | None) -> str:
-    """Say where a file failed: the stage and, as far as they are known, the line and the field."""
+    """Return where a file failed: the stage and, the line and the field."""
     known = (("line", line), ("field", field))
     return ", ".join((stage, *(f"{name} {at}" for name, at in known if at is not None)))

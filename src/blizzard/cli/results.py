@@ -73,7 +73,7 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
 
 
 def _common_folder(letters: tuple[DeadLetter, ...]) -> str:
-    """Give the folder that all paths share, so that a table has room for what tells them apart."""
+    """Return folder that all paths share, so that a table has room for what tells them apart."""
     folders = [letter.path.split("/")[:-1] for letter in letters]
     shared = takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
     return "/".join(parts[0] for parts in shared)

@@ -36,6 +36,8 @@ PART_WAY = (
 WAYS_OUT = {
     "changed_part_way": "not read on: a part of it is in the table, and it is another object now; "
     "see blizzard dlq list for the ways out",
+    "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
+    "it is read on when it is put back as it was",
     "partition_unknown": "not tried again here: move it into the folders of its partition, where "
     "it is taken",
 }
@@ -112,7 +114,7 @@ class Look:
 
 
 def document(found: PipelineStatus) -> dict[str, Any]:
-    """Give the keys that docs/operations.md promises."""
+    """Return the keys that docs/operations.md promises."""
     told: dict[str, Any] = plain(found)
     return {**told, "lag_secs": found.lag_secs, "error": None}
 
@@ -225,7 +227,7 @@ def _committed(found: PipelineStatus) -> str:
 
 
 def _aside(found: PipelineStatus) -> list[str]:
-    """Say which rows are journaled and not in the table, and why."""
+    """Return which rows are journaled and not in the table, and why."""
     lines = []
     if found.held_files:
         lines.append(

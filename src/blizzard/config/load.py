@@ -219,7 +219,7 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
 
 
 def place(path: str) -> tuple[str, Pattern | None]:
-    """Give the folder of a source, and the names that are meant below it.
+    """Return the folder of a source, and the names that are meant below it.
 
     On a local disk a folder that is there is a folder, whatever characters its name has.
     """
@@ -237,7 +237,7 @@ def _folder(source: Source) -> str:
 
 
 def _time_template(source: Source, sink: Sink | None) -> str | None:
-    """Give the template whose folders a horizon counts."""
+    """Return the template whose folders a horizon counts."""
     if source.partition_filter is not None:
         return source.partition_filter.prefix_template
     return sink.partition_by.prefix_template if sink and sink.partition_by else None
@@ -380,7 +380,7 @@ Value = TypeVar("Value")
 
 
 def _checked(value: Value | None) -> Value:
-    """Give a value that a document without faults has."""
+    """Return a value that a document without faults has."""
     if value is None:
         raise AssertionError("a required section is missing from a checked document")
     return value

@@ -21,7 +21,7 @@ from lakebed.storage.store import local_path
 
 
 def faults(document: Document) -> Iterator[Fault]:
-    """Give a fault for each place that executors would look for on their own machines."""
+    """Yield a fault for each place that executors would look for on their own machines."""
     master = document.spark.master
     if runs_in_this_process(master):
         return

@@ -12,12 +12,12 @@ LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|\[?::1\]?", re.IGNORECASE)
 
 
 def runs_in_this_process(master: str) -> bool:
-    """Say whether Spark runs its tasks from here, with no cluster."""
+    """Whether Spark runs its tasks from here, with no cluster."""
     return HERE.fullmatch(master) is not None
 
 
 def stays_on_this_machine(master: str) -> bool:
-    """Say whether executors can only be on this machine: no other can reach such a master."""
+    """Whether executors can only be on this machine: no other can reach such a master."""
     if runs_in_this_process(master):
         return True
     scheme, _, rest = master.partition("://")
@@ -25,7 +25,7 @@ def stays_on_this_machine(master: str) -> bool:
 
 
 def leads_to_loopback(url: str) -> bool:
-    """Say whether a URL leads everybody to himself; one that cannot be read leads nowhere."""
+    """Whether a URL leads everybody to himself; one that cannot be read leads nowhere."""
     try:
         host = urlsplit(url).hostname
     except ValueError:
@@ -34,12 +34,12 @@ def leads_to_loopback(url: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether every machine that is given this address finds itself there."""
+    """Whether every machine that is given this address finds itself there."""
     return LOOPBACK.fullmatch(host) is not None
 
 
 def unreachable_driver(master: str, host: str) -> str | None:
-    """Say what is wrong with the address that executors are to find the driver at, if it is."""
+    """Return what is wrong with the address that executors are to find the driver at, if it is."""
     if stays_on_this_machine(master) or not is_loopback(host):
         return None
     return (

@@ -243,18 +243,19 @@ class FileFilter:
         swept: bool,
         failed: Collection[str] = (),
         gone: tuple[SourceRecord, ...] = (),
+        failing: tuple[SourceRecord, ...] = (),
         amiss: tuple[SkipSummary, ...] = (),
     ) -> Finding:
         """Return the outcome of the look.
 
-        `failed` are the keys of all files that failed before, `amiss` is what the last sweep
-        counted.
+        `failed` are the keys of all files that failed before, `failing` those that fail now since
+        they are gone, `amiss` is what the last sweep counted.
         """
         ended = {record.key for record in gone}
         not_taken = self._tally.summed_up()
         return Finding(
             take=tuple(self._take.values()),
-            misplaced=tuple(self._misplaced),
+            misplaced=(*self._misplaced, *failing),
             not_taken=not_taken,
             passed=self._tally.named(),
             left_over=self._left_over,

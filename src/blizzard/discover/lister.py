@@ -23,7 +23,7 @@ from blizzard.journal.state import Before
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.model.part_way import settled
+from blizzard.model.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.errors import (
@@ -179,7 +179,7 @@ class SourceLister:
         return {
             path
             for known in unfinished.values()
-            if known.record.source == self.source.name and not known.record.gone
+            if known.record.source == self.source.name and not _is_ended(known.record)
             for path in (known.record.path,)
             if (pattern is None or (path.startswith(pattern.start) and path > pattern.after))
             and (horizon is None or horizon.holds(path, now))
@@ -273,6 +273,7 @@ class _Scan:
         """Return what came of it."""
         source = self.lister.source
         most = sorted(self.sought)[: source.max_files_per_batch]
+        missing = [self.unfinished[self._key(path)].record for path in most]
         return self.file_filter.finding(
             late=frozenset(f"{source.name}:{path}" for path in self.cursor_builder.late),
             swept=self.cursor_builder.sweep,
@@ -284,7 +285,8 @@ class _Scan:
                 and known.record.failure is not None
                 and not known.record.gone
             ],
-            gone=tuple(gone(self.unfinished[self._key(path)].record) for path in most),
+            gone=tuple(gone(each) for each in missing if not is_part_way(each)),
+            failing=tuple(gone_part_way(each) for each in missing if is_part_way(each)),
         )
 
     def _consider(self, facts: ObjectFacts) -> None:
@@ -320,6 +322,11 @@ class _Scan:
 
     def _key(self, path: str) -> str:
         return f"{self.lister.source.name}:{path}"
+
+
+def _is_ended(record: SourceRecord) -> bool:
+    """Whether the books say already that a file is gone; one that is begun fails by that."""
+    return is_told(record, GonePartWay) if is_part_way(record) else record.gone
 
 
 def gone(record: SourceRecord) -> SourceRecord:

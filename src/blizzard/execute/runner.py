@@ -49,4 +49,4 @@ class Runner(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """Say how many units can run at the same time."""
+        """Return how many units can run at the same time."""

@@ -50,7 +50,7 @@ def check_commits(
 
 
 def waiting_since(store: Reader, pipeline: str, *, last: int) -> datetime | None:
-    """Say when the oldest entry with files was journaled that is not committed; None if all are.
+    """Return when the oldest entry with files was journaled that is not committed; None if all are.
 
     One without files (a clean-up, failures, what a new journal inherits) waits for nothing.
     """

@@ -57,7 +57,7 @@ class FollowEntry:
 
 
 def publisher_of(handoff: Handoff, is_committed: IsCommitted) -> Publisher:
-    """Give the publisher of a hand-off."""
+    """Return the publisher of a hand-off."""
     match handoff:
         case Handoff.JOURNAL:
             return LeaveToPenguin()

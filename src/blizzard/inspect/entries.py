@@ -35,7 +35,7 @@ class Kept:
 
 
 def last_entries(store: Reader, pipeline: str, limit: int, fates: Fates) -> list[Kept]:
-    """Give the last entries of a journal, the newest first."""
+    """Return the last entries of a journal, the newest first."""
     receipt = JournalReader(store, pipeline).receipt()
     journal = JournalReader(store, pipeline, full_paths=True)
     numbers = journal.numbers()
@@ -46,7 +46,7 @@ def last_entries(store: Reader, pipeline: str, limit: int, fates: Fates) -> list
 
 
 def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
-    """Give one entry; where there is none of this number, say which there are."""
+    """Return one entry; where there is none of this number, say which there are."""
     receipt = JournalReader(store, pipeline).receipt()
     journal = JournalReader(store, pipeline, full_paths=True)
     numbers = journal.numbers()
@@ -65,7 +65,7 @@ def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
 
 
 def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
-    """Say whether a receipt covers an entry. Pure."""
+    """Whether a receipt covers an entry. Pure."""
     return (
         receipt is not None
         and receipt.journal == entry.journal

@@ -191,7 +191,7 @@ class PipelineStatus:
 
     @property
     def lag_secs(self) -> float:
-        """Give the age of the oldest file that waits in any source."""
+        """Return the age of the oldest file that waits in any source."""
         return max((one.lag_secs or 0.0 for one in self.sources), default=0.0)
 
 
@@ -237,7 +237,7 @@ class Books:
         marks[folder] = max(name, marks.get(folder, ""))
 
     def watermarks(self, source: str) -> tuple[Watermark, ...]:
-        """Say how far the folders of a source are read, the last one first."""
+        """Return how far the folders of a source are read, the last one first."""
         marks = self.marks.get(source, {})
         return tuple(
             Watermark(folder=folder, name=marks[folder]) for folder in sorted(marks, reverse=True)
@@ -253,7 +253,7 @@ def pipeline_status(
     machine: Machine | None = None,
     fates: Fates = lambda _names: {},
 ) -> PipelineStatus:
-    """Say how a pipeline stands. It is handed readers only, so it cannot write."""
+    """Return how a pipeline stands. It is handed readers only, so it cannot write."""
     aside = Aside()
     handoff = None
     store = None
@@ -296,7 +296,7 @@ def pipeline_status(
 
 
 def committed_entry(history: History, digests: Sequence[str]) -> tuple[int | None, bool]:
-    """Give the entry that the receipt names, and whether the journal has it. Pure."""
+    """Return the entry that the receipt names, and whether the journal has it. Pure."""
     receipt: Receipt | None = history.receipt
     if receipt is None:
         return None, True

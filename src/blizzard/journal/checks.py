@@ -118,7 +118,7 @@ def refuse_rivals(
 
 
 def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> bool:
-    """Say whether a journal has the entry that a receipt names, as it was."""
+    """Whether a journal has the entry that a receipt names, as it was."""
     if history.journal != receipt.journal or receipt.sequence > history.sequence:
         return False
     if receipt.sequence == history.sequence:
@@ -242,7 +242,7 @@ def refuse_moved(
 
 
 def _how_to_read_part(before: str, now: str) -> str:
-    """Say how a source goes on whose path became narrower or wider. Pure but for links."""
+    """Return how a source goes on whose path became narrower or wider. Pure but for links."""
     outer, inner = place_of(before), place_of(now)
     if not outer.holds(inner):
         return _how_to_read_other_folders(before)

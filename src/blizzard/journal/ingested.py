@@ -120,7 +120,7 @@ def open_segment(store: Reader, pipeline: str, ref: SegmentRef) -> Segment:
 
 
 def to_merge(segments: Sequence[Segment]) -> int:
-    """Say how many of the newest segments to merge into one, so that the ladder holds."""
+    """Return how many of the newest segments to merge into one, so that the ladder holds."""
     total, count = segments[-1].names, 1
     for segment in reversed(segments[:-1]):
         if segment.names >= 2 * total:
@@ -131,7 +131,7 @@ def to_merge(segments: Sequence[Segment]) -> int:
 
 
 def merged(store: Reader, pipeline: str, segments: Sequence[Segment]) -> Iterator[IngestedFile]:
-    """Give the names of several segments in order, each once, as the newest of them says."""
+    """Yield the names of several segments in order, each once, as the newest of them says."""
     streams = [
         _aged(read_names(store, pipeline, segment), -age) for age, segment in enumerate(segments)
     ]
@@ -143,7 +143,7 @@ def merged(store: Reader, pipeline: str, segments: Sequence[Segment]) -> Iterato
 
 
 def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[IngestedFile]:
-    """Give the names of one segment in order, a block at a time."""
+    """Yield the names of one segment in order, a block at a time."""
     for first in range(0, len(segment.blocks), AHEAD):
         some = segment.blocks[first : first + AHEAD]
         for body in _read_blocks(store, pipeline, segment, some):
@@ -161,7 +161,7 @@ class Blocks:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, place: tuple[str, int]) -> dict[str, IngestedFile] | None:
-        """Give a block that is still there."""
+        """Return a block that is still there."""
         with self._lock:
             found = self.kept.get(place)
             if found is not None:
@@ -190,7 +190,7 @@ class Cursor:
         self._ahead: dict[int, bytes] = {}
 
     def find(self, key: str) -> IngestedFile | None:
-        """Give what the segment says of a name, or None."""
+        """Return what the segment says of a name, or None."""
         at = bisect_right(self._firsts, key) - 1
         if at < 0:
             return None

@@ -47,6 +47,6 @@ def latest_protocol(store: Reader) -> Protocol | None:
 
 
 def latest_protocol_number(store: Reader) -> int | None:
-    """Give the highest number of a protocol document; None where there is none yet."""
+    """Return the highest number of a protocol document; None where there is none yet."""
     listed = (layout.protocol_number(facts.path) for facts in store.objects(layout.PROTOCOL))
     return max((number for number in listed if number is not None), default=None)

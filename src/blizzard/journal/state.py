@@ -174,7 +174,7 @@ class History:
         )
 
     def lookup(self, store: Reader, pipeline: str) -> "Lookup":
-        """Give the way to ask for many names; asked in their order, it costs one pass."""
+        """Return the way to ask for many names; asked in their order, it costs one pass."""
         return Lookup(self, store, pipeline)
 
 
@@ -202,7 +202,7 @@ class Lookup:
         self._cursors: list[Cursor] = []
 
     def __call__(self, key: str) -> Before:
-        """Say what is known of a source file."""
+        """Return what is known of a source file."""
         if self._segments is not self._history.segments:
             self._open(self._history.segments)
         finished = self._history.recent.get(key)

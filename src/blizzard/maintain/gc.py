@@ -154,7 +154,7 @@ def collect(
 
 
 def born(facts: ObjectFacts) -> datetime:
-    """Say when an object was made: by its name or by the store, whichever is later. Pure."""
+    """Return when an object was made: by its name or by the store, whichever is later. Pure."""
     stem = facts.path.rpartition("/")[2].partition(".")[0]
     try:
         named = datetime.fromtimestamp((UUID(stem[-36:]).int >> 80) / 1000, UTC)
@@ -209,7 +209,7 @@ def _is_done(facts: ObjectFacts, kind: Kind, last: Entry) -> bool:
 
 
 def _kind(facts: ObjectFacts, pipeline: str, last: int) -> Kind | None:
-    """Say what an object would be if nobody named it; None for what is never garbage. Pure."""
+    """Return what an object would be if nobody named it; None for what is never garbage. Pure."""
     path = facts.path
     if layout.file_id(path) is not None:
         return Kind.DATA
@@ -236,7 +236,7 @@ def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bo
 
 
 def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, books: Books) -> bool:
-    """Say whether a file carries the mark of this pipeline and of a journal that is here.
+    """Whether a file carries the mark of this pipeline and of a journal that is here.
 
     What another journal of this pipeline named is not known if that journal is lost.
     """

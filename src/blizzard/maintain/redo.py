@@ -72,7 +72,7 @@ class Found:
 
     @property
     def ready(self) -> tuple[Unit, ...]:
-        """Give those that can be read again."""
+        """Return those that can be read again."""
         return tuple(unit for unit in self.units if unit.why_not is None)
 
 
@@ -169,7 +169,7 @@ def _written(
 
 
 def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
-    """Give the units of an entry of which a file, or a source, is named."""
+    """Yield the units of an entry of which a file, or a source, is named."""
     named = {file.unit for file in entry.files if wanted.names(file.filename)}
     read = {
         record.unit for record in entry.sources if wanted.reads(record, entry.source_uris)
@@ -233,7 +233,7 @@ def _why_not(
     *,
     lost: bool,
 ) -> str | None:
-    """Say why sources cannot be read again without a row twice; None where they can."""
+    """Return why sources cannot be read again without a row twice; None where they can."""
     committed = 0 if history.receipt is None else history.receipt.sequence
     settled = _why_settled(written, {marks.get(name) for name in written.names}, committed, lost)
     if settled is not None:
@@ -253,7 +253,7 @@ def _why_not(
 def _why_settled(
     written: _Written, found: set[int | None], committed: int, lost: bool
 ) -> str | None:
-    """Say what has become of a unit's files that leaves nothing to do; None where nothing has."""
+    """Return what has become of a unit's files that leaves nothing to do; or None."""
     if written.given_up_by is not None:
         # Until that is committed the log still says that the files are held.
         under_way = "that is under way: penguin has yet to commit it"
@@ -295,7 +295,7 @@ def _redo_entry(
 
 
 def _failure(unit: Unit) -> Failure:
-    """Say why the sources of a unit are not done any more."""
+    """Return why the sources of a unit are not done any more."""
     gone = "a data file with its rows is gone, so it is read again"
     aside = "data files with its rows were held or discarded, so it is read again"
     return Failure(

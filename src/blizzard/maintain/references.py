@@ -143,5 +143,5 @@ def _tail(store: Reader, facts: ObjectFacts, count: int) -> bytes:
 
 
 def last_part(path: str) -> str:
-    """Give the name of an object without its folders. Pure."""
+    """Return the name of an object without its folders. Pure."""
     return path.rpartition("/")[2]

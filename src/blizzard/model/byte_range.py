@@ -32,7 +32,7 @@ def cut(size: int, parts: int, *, start: int = 0) -> tuple[ByteRange, ...]:
 def lines_of(
     chunks: Iterable[bytes], part: ByteRange, begins: Callable[[int], None] = lambda _place: None
 ) -> Iterator[bytes]:
-    """Give the bytes of the lines that start in a range; the chunks begin at `read_from`.
+    """Yield the bytes of the lines that start in a range; the chunks begin at `read_from`.
 
     Before the first of them `begins` is told at which byte of the file it starts.
     """

@@ -75,17 +75,17 @@ class RowPartitions:
 
     @property
     def times(self) -> tuple[RowPart, ...]:
-        """Give the parts that the timestamp is written into."""
+        """Return the parts that the timestamp is written into."""
         return tuple(part for part in self.parts if part.pattern is not None)
 
     @property
     def columns(self) -> tuple[RowPart, ...]:
-        """Give the parts that a column of the same name gives."""
+        """Return the parts that a column of the same name gives."""
         return tuple(part for part in self.parts if part.pattern is None)
 
     @property
     def read(self) -> tuple[Field, ...]:
-        """Give the fields that are read from the rows and then stand in no data file."""
+        """Return the fields that are read from the rows and then stand in no data file."""
         read = {part.column.name: part.column for part in self.columns}
         if self.timestamp.name in self.keys:
             read[self.timestamp.name] = self.timestamp
@@ -93,7 +93,7 @@ class RowPartitions:
 
     @property
     def seconds(self) -> int:
-        """Say how finely time must be told: two rows of one such span have equal parts."""
+        """Return how finely time must be told: two rows of one such span have equal parts."""
         codes = (code for part in self.times for code in _codes(part.pattern or ""))
         return min((CODES[code].seconds for code in codes), default=DAY)
 
@@ -105,7 +105,7 @@ class RowPartitions:
 def row_partitions(
     template: Template | None, declared: Schema, timestamp_field: str | None
 ) -> RowPartitions | None:
-    """Say how rows give their partition; None where the source path alone does."""
+    """Return how rows give their partition; None where the source path alone does."""
     if template is None or timestamp_field is None:
         return None
     fields = {field.name: field for field in declared.fields}
@@ -126,7 +126,7 @@ def row_partitions(
 def from_path(
     template: Template | None, declared: Schema, timestamp_field: str | None
 ) -> Template | None:
-    """Give what is left of a template for the folders of the source path."""
+    """Return what is left of a template for the folders of the source path."""
     if template is None or timestamp_field is None:
         return template
     names = {field.name for field in declared.fields}
@@ -145,7 +145,7 @@ def rows_without_time(files: Iterable[FinishedFile], by: RowPartitions) -> int:
 
 
 def faults(template: Template, timestamp: Field, declared: Iterable[Field]) -> Iterator[str]:
-    """Say what keeps rows from giving the partitions of a template."""
+    """Return what keeps rows from giving the partitions of a template."""
     types = {field.name: field.type for field in declared}
     for part in template.parts:
         if part.pattern == ANY:
@@ -174,7 +174,7 @@ def _is_from_path(part: TemplatePart, declared: Iterable[str]) -> bool:
 
 
 def _holds(kind: FieldType, pattern: str, codes: list[str]) -> bool:
-    """Say whether a column of a type can hold whatever a pattern gives."""
+    """Whether a column of a type can hold whatever a pattern gives."""
     match kind:
         case FieldType.DATE:
             return pattern == "%Y-%m-%d"
@@ -188,6 +188,6 @@ def _holds(kind: FieldType, pattern: str, codes: list[str]) -> bool:
 
 
 def row_partitions_of(settings: PipelineSettings) -> RowPartitions | None:
-    """Say how rows give their partition; None where the source path alone does."""
+    """Return how rows give their partition; None where the source path alone does."""
     sink = settings.sink
     return row_partitions(sink.template, settings.schema, sink.timestamp_field)

@@ -16,10 +16,10 @@ def source_uris_of(settings: PipelineSettings) -> dict[str, str]:
 
 
 def source_location(source: SourceSettings) -> Location:
-    """Say where a source is."""
+    """Return where a source is."""
     return Location(uri=source.uri, options=source.storage_options)
 
 
 def sink_location(settings: PipelineSettings) -> Location:
-    """Say where the table's directory is."""
+    """Return where the table's directory is."""
     return Location(uri=settings.sink.table_uri, options=settings.sink.storage_options)

@@ -19,7 +19,14 @@ class ChangedPartWay(LakeError):
     whose = Whose.USER
 
 
-CODES = frozenset({ChangedPartWay.code})
+class GonePartWay(LakeError):
+    """A source file is gone after a part of it was read."""
+
+    code = "gone_part_way"
+    whose = Whose.USER
+
+
+CODES = frozenset({ChangedPartWay.code, GonePartWay.code})
 
 
 def is_part_way(record: SourceRecord) -> bool:
@@ -49,6 +56,19 @@ def changed_part_way(record: SourceRecord) -> SourceRecord:
             f"retry --file {record.path} --same-lines reads the others. If it is put back as it "
             "was, its rest is read. source.on_change: reingest reads it whole as it is now, and "
             "the rows that are in the table stay there, too"
+        ),
+    )
+
+
+def gone_part_way(record: SourceRecord) -> SourceRecord:
+    """Enter a file that is not there any more; the books keep the object that was begun."""
+    return _failed(
+        record,
+        GonePartWay(
+            f"it is gone from its source before all of it was read: {in_the_table(record)}, the "
+            "rest is not. If it is put back as it was, its rest is read; if it comes back as "
+            f"another object that has those lines where they stood, blizzard dlq retry --file "
+            f"{record.path} --same-lines reads the others"
         ),
     )
 

@@ -70,7 +70,7 @@ class UploadSettings:
     max_concurrent_uploads: int = 4
 
     def in_parts(self, size: int) -> bool:
-        """Say whether a file of this size is uploaded in parts."""
+        """Whether a file of this size is uploaded in parts."""
         return size >= self.min_multipart_size
 
 
@@ -106,7 +106,7 @@ class PipelineSettings:
 
     @property
     def poll_interval(self) -> float:
-        """Give the seconds between two looks at the sources."""
+        """Return the seconds between two looks at the sources."""
         return min(source.poll_interval for source in self.sources)
 
 
@@ -125,7 +125,7 @@ class SparkSettings:
 
 
 def share_of(total: int | None, *, limit: int, tasks: int) -> int:
-    """Give one task's share of all transfers where so many tasks may run; at most its limit."""
+    """Return one task's share of all transfers where so many tasks may run; at most its limit."""
     return limit if total is None else max(1, min(limit, total // max(1, tasks)))
 
 

@@ -30,12 +30,12 @@ class Pattern:
 
     @property
     def start(self) -> str:
-        """Give the text that every matching name starts with."""
+        """Return the text that every matching name starts with."""
         return WILD.split(self.text, maxsplit=1)[0]
 
     @property
     def after(self) -> str:
-        """Give a name after which all matching names come."""
+        """Return a name after which all matching names come."""
         start = self.start
         return f"{start[:-1]}{chr(ord(start[-1]) - 1)}{LAST}" if start else ""
 

@@ -39,7 +39,7 @@ def recognised(chunks: Iterator[bytes], named: Codec) -> tuple[Iterator[bytes], 
 
 
 def decompress(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
-    """Give all the bytes of a stream in pieces of at most 1 MiB, or raise `CorruptStream`."""
+    """Return all the bytes of a stream in pieces of at most 1 MiB, or raise `CorruptStream`."""
     return _DECOMPRESS[codec](_Source(chunks))
 
 

@@ -72,7 +72,7 @@ class Downloads:
         self._begin()
 
     def pieces(self, file: SourceFile) -> Generator[bytes]:
-        """Give the bytes of a file; an error of its download is raised here, in its place.
+        """Yield the bytes of a file; an error of its download is raised here, in its place.
 
         Files are asked for in their order. Closing this before its end lets the rest go; until
         then the next download does not begin.

@@ -44,7 +44,7 @@ Repeating = Callable[[pa.Table], Any]
 
 
 def batch_cost(schema: pa.Schema) -> int:
-    """Say what a batch costs beside its values."""
+    """Return what a batch costs beside its values."""
     return COLUMN_COST * len(schema)
 
 
@@ -80,22 +80,22 @@ class RollingWriter:
 
     @property
     def since(self) -> float:
-        """Say when the file in hand got its first row."""
+        """Return when the file in hand got its first row."""
         return self._since
 
     @property
     def held(self) -> int:
-        """Say how much memory the rows take that wait for their row group, once compacted."""
+        """Return how much memory the rows take that wait for their row group, once compacted."""
         return self._buffered_bytes + batch_cost(self._schema) if self._buffered else 0
 
     @property
     def is_open(self) -> bool:
-        """Say whether there is a file on the disk; rows alone are none yet."""
+        """Whether there is a file on the disk; rows alone are none yet."""
         return self._open is not None
 
     @property
     def is_full(self) -> bool:
-        """Say whether the rows that wait make a row group."""
+        """Whether the rows that wait make a row group."""
         return row_group_is_full(self._state(), self._policy)
 
     def write(

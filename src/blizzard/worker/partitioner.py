@@ -48,7 +48,7 @@ class NoPartition(LakeError):
 def grouped(
     batches: Sequence[pa.RecordBatch], by: RowPartitions, columns: Sequence[str]
 ) -> Iterator[tuple[Values, list[pa.RecordBatch]]]:
-    """Give each partition of the rows once, with its rows in their order and these columns.
+    """Yield each partition of the rows once, with its rows in their order and these columns.
 
     The partitions share one copy of the rows, in the order of the partitions. Rows that are all of
     one partition are given as they came.
@@ -113,7 +113,7 @@ def _too_long(column: Column, name: str) -> Column:
 
 
 def _numbered(rows: pa.Table, by: RowPartitions) -> Numbered:
-    """Give the partitions of the rows numbers: each row's number, and the values by number."""
+    """Return the partitions of the rows numbers: each row's number, and the values by number."""
     found: Numbered = (np.zeros(rows.num_rows, np.int64), [()] if rows.num_rows else [])
     names = [part.column.name for part in (*by.times, *by.columns)]
     if by.times:
@@ -126,7 +126,7 @@ def _numbered(rows: pa.Table, by: RowPartitions) -> Numbered:
 
 
 def _times(column: Column, by: RowPartitions) -> Numbered:
-    """Give the spans of time that the rows are in numbers, by how they are written."""
+    """Return the spans of time that the rows are in numbers, by how they are written."""
     whole = column.combine_chunks()
     if pa.types.is_date(whole.type):
         spans, unit = whole.cast(pa.int32()).cast(pa.int64()), DAY
@@ -148,7 +148,7 @@ def _times(column: Column, by: RowPartitions) -> Numbered:
 
 
 def _column(column: Column, field: Field) -> Numbered:
-    """Give the values of a column numbers, as Delta writes them; an empty string is null."""
+    """Return the values of a column numbers, as Delta writes them; an empty string is null."""
     numbers, distinct = _distinct(column.combine_chunks())
     return _merged(numbers, [(_written(value, field),) for value in distinct])
 
@@ -181,7 +181,7 @@ def _merged(numbers: Numbers, values: list[Values]) -> Numbered:
 
 
 def _together(one: Numbered, other: Numbered) -> Numbered:
-    """Give the pairs that there are numbers."""
+    """Return the pairs that there are numbers."""
     (left, before), (right, after) = one, other
     if len(before) <= 1 or len(after) <= 1:
         numbers = right if len(before) <= 1 else left

@@ -59,7 +59,7 @@ def template_keys(text: str) -> tuple[str, ...]:
 
 
 def source_location(text: str) -> str:
-    """Give a location that may hold `*`, `?` and `[…]`, which stand for names."""
+    """Return a location that may hold `*`, `?` and `[…]`, which stand for names."""
     for after in text.split("?")[1:]:
         if "=" in after.partition("/")[0] and "://" in text:
             # This is what a signature looks like, and no pattern of names.
@@ -70,7 +70,7 @@ def source_location(text: str) -> str:
 
 
 def location(text: str) -> str:
-    """Give a URI or local path without trailing slashes and with `~` expanded."""
+    """Return a URI or local path without trailing slashes and with `~` expanded."""
     if text.lower().startswith("file:/") and "://" not in text:
         text = f"file://{text[len('file:') :]}"  # RFC 8089 allows one slash as well as three.
     scheme, separator, rest = text.partition("://")
@@ -98,12 +98,12 @@ def same_place(uri: str) -> str:
 
 
 def plain(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
-    """Give the values of a section that may hold secrets."""
+    """Return the values of a section that may hold secrets."""
     return {name: value.get_secret_value() for name, value in secrets.items()}
 
 
 def storage_options(secrets: Mapping[str, SecretStr]) -> StorageOptions:
-    """Give the options of a store, which stay hidden on their further way."""
+    """Return the options of a store, which stay hidden on their further way."""
     return StorageOptions(plain(secrets))
 
 
@@ -194,7 +194,7 @@ class Section(BaseModel):
 
     @classmethod
     def attributes(cls) -> dict[str, str]:
-        """Give the attribute of each key, by the key as it is written in YAML."""
+        """Return the attribute of each key, by the key as it is written in YAML."""
         return {field.alias or name: name for name, field in cls.model_fields.items()}
 
 
@@ -257,7 +257,7 @@ class Sink(Section):
 
     @property
     def uri(self) -> str | None:
-        """Give the table directory, by whichever of its two names it was given."""
+        """Return the table directory, by whichever of its two names it was given."""
         return self.table_uri or self.path
 
 
@@ -296,7 +296,7 @@ class Pipeline(Section):
     error_handling: ErrorHandling = ErrorHandling()
 
     def named_sources(self) -> Iterator[tuple[KeyPath, str, Source]]:
-        """Give every source with its key path below the pipeline, and its name."""
+        """Yield every source with its key path below the pipeline, and its name."""
         if self.source is not None:
             yield ("source",), DEFAULT_NAME, self.source
         for name, source in self.sources.items():
@@ -358,11 +358,11 @@ class Document(Section):
 
     @property
     def has_single_form(self) -> bool:
-        """Say whether a pipeline stands at the top of the document."""
+        """Whether a pipeline stands at the top of the document."""
         return any((self.source, self.sink, self.schema_, self.error_handling))
 
     def named_pipelines(self) -> Iterator[tuple[KeyPath, str, Pipeline]]:
-        """Give every pipeline with its key path and name; the single form is `default`."""
+        """Yield every pipeline with its key path and name; the single form is `default`."""
         if self.has_single_form:
             yield (
                 (),

@@ -262,12 +262,12 @@ class Started:
 
 
 def digest(body: bytes) -> str:
-    """Give the SHA-256 of a stored entry, which the next one repeats as `previous`."""
+    """Return the SHA-256 of a stored entry, which the next one repeats as `previous`."""
     return hashlib.sha256(body).hexdigest()
 
 
 def digest_number(digest_hex: str) -> int:
-    """Give the first 63 bits of a digest: what fits into the version of an app transaction."""
+    """Return the first 63 bits of a digest: what fits into the version of an app transaction."""
     return int(digest_hex[:16], 16) >> 1
 
 

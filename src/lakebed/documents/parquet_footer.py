@@ -17,7 +17,7 @@ HIGHEST = "\U0010ffff"
 
 
 def statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
-    """Give what is known of each top-level column of a file."""
+    """Return what is known of each top-level column of a file."""
     found = {}
     for index in range(metadata.num_columns):
         column = metadata.schema.column(index)

@@ -56,7 +56,7 @@ class EntryName:
 
 
 def entry_named_by(meta: Meta) -> EntryName | None:
-    """Say which entry a meta belongs to; None for the meta of another program."""
+    """Return which entry a meta belongs to; None for the meta of another program."""
     if meta.pipeline is None or meta.journal is None or meta.entry is None:
         return None
     return EntryName(meta.pipeline, meta.journal, meta.entry)

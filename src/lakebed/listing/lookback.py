@@ -46,11 +46,11 @@ class Window:
         return cls(segments, "".join(unit for unit in UNITS if unit in seen), lookback)
 
     def oldest(self, now: datetime) -> tuple[int, ...]:
-        """Give the time of the oldest folder inside the window, as far as the template tells it."""
+        """Return time of the oldest folder inside the window, as far as the template tells it."""
         return self._parts(_back(now.astimezone(UTC), self.units[-1], self.lookback))
 
     def time(self, folder_or_path: str) -> tuple[int, ...] | None:
-        """Give the time that a path tells, from the year on; None where it tells none to compare.
+        """Return the time that a path tells, from the year on; None where it tells none to compare.
 
         Two times compare as far as both are told.
         """
@@ -59,7 +59,7 @@ class Window:
         return tuple(told[unit] for unit in units) if units and UNITS.startswith(units) else None
 
     def holds(self, folder_or_path: str, now: datetime) -> bool:
-        """Say whether a folder, or whatever is below one, is to be looked at.
+        """Whether a folder, or whatever is below one, is to be looked at.
 
         Only what is clearly older than the window is not: a path that does not follow the
         template is held, and so is one that is newer than now, whatever the clock says.
@@ -89,7 +89,7 @@ class Window:
         return told
 
     def _instants(self, now: datetime) -> list[datetime]:
-        """Give an instant in each unit of the window, and in the one that comes next.
+        """Return an instant in each unit of the window, and in the one that comes next.
 
         A template without the year, such as `month=%m`, comes round again: what is earlier and
         what is later cannot be told, so the folders of the window are compared one by one. The

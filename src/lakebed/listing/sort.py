@@ -40,7 +40,7 @@ def walk_unfinished(root: Path) -> Iterator[str]:
 
 
 def end_of(folder: str) -> str:
-    """Give the name after which a listing is past a folder; the root has no end to be past."""
+    """Return the name after which a listing is past a folder; the root has no end to be past."""
     return f"{folder}/{LAST}"
 
 

@@ -26,7 +26,7 @@ def place(path: str) -> tuple[str, str]:
 
 
 def named_at(path: str) -> int | None:
-    """Give the time that a name carries, in milliseconds since the epoch; None for no time."""
+    """Return the time that a name carries, in milliseconds since the epoch; None for no time."""
     found = timed_id(path)
     return None if found is None else UUID(found).int >> 80
 
@@ -42,18 +42,18 @@ def look_from(mark: str | None, late: timedelta) -> str | None:
 
 
 def is_late(path: str, marks: Marks) -> bool:
-    """Say whether a bare watermark would have lost a file: its folder's mark is past it already."""
+    """Whether a bare watermark would have lost a file: its folder's mark is past it already."""
     folder, name = place(path)
     return folder in marks and name <= marks[folder]
 
 
 def newest(marks: Marks) -> int:
-    """Give the time of the newest mark of all, in milliseconds since the epoch."""
+    """Return the time of the newest mark of all, in milliseconds since the epoch."""
     return max((at for mark in marks.values() if (at := named_at(mark)) is not None), default=0)
 
 
 def is_hot(mark: str | None, newest_mark: int, within: timedelta) -> bool:
-    """Say whether a folder has got files lately, compared with the others; no clock is asked."""
+    """Whether a folder has got files lately, compared with the others; no clock is asked."""
     at = None if mark is None else named_at(mark)
     return at is None or newest_mark - at <= within / timedelta(milliseconds=1)
 

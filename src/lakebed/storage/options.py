@@ -19,7 +19,7 @@ class StorageOptions:
         self._options = tuple(sorted((options or {}).items()))
 
     def plain(self) -> dict[str, str]:
-        """Give the options with their values, for the store alone."""
+        """Return the options with their values, for the store alone."""
         return dict(self._options)
 
     def redact(self, text: str) -> str:

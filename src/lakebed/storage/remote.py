@@ -192,7 +192,7 @@ def _way_out(text: str, options: StorageOptions) -> str:
 
 
 def for_delta(options: Mapping[str, str]) -> dict[str, str]:
-    """Give the options as deltalake takes them, with the same bounds on waiting and trying.
+    """Return the options as deltalake takes them, with the same bounds on waiting and trying.
 
     Its client has no timeout for reading alone, and its requests are small: one timeout does.
     """
@@ -212,7 +212,7 @@ def for_delta(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_words(text: str) -> str:
-    """Say what a client's error comes down to: the store's answer, or that there was none.
+    """Return what a client's error comes down to: the store's answer, or that there was none.
 
     What the store wrote beside its status is left out, except for the code that names the error:
     stores repeat headers, signatures and keys there.
@@ -246,7 +246,7 @@ _ASKED = re.compile(r"Error performing [A-Z]+ (https?://[^\s/?]+)")
 def _endpoints(
     options: Mapping[str, str], environment: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Give every address that is given for a store; one in the options wins over one outside."""
+    """Yield every address that is given for a store; one in the options wins over one outside."""
     given = [(name, value) for name, value in options.items() if "endpoint" in name.lower()]
     yield from given
     if not given:

@@ -229,7 +229,7 @@ class Store(Reader):
             raise self._translated(cause, path) from cause
 
     def move(self, source: str, target: str, *, size: int) -> bool:
-        """Give an object another name, and say if it was done now; once more changes nothing.
+        """Return an object another name, and say if it was done now; once more changes nothing.
 
         Where the source is gone and the target is there with the right size, it has been done
         before. Some stores copy and delete: a crash in between leaves both, and the copy is made

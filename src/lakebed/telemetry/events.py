@@ -35,15 +35,15 @@ class Event:
         raise NotImplementedError
 
     def facts(self) -> dict[str, object]:
-        """Give the fields, for a machine."""
+        """Return the fields, for a machine."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def measures(self) -> Iterable[Measure]:
-        """Say what it does to metrics."""
+        """Return what it does to metrics."""
         return ()
 
     def signs(self) -> Iterable[Sign]:
-        """Say what it tells of the health of a pipeline or table."""
+        """Return what it tells of the health of a pipeline or table."""
         return ()
 
 
@@ -52,7 +52,7 @@ Emit = Callable[[Event], None]
 
 
 def shared(*listeners: Emit) -> Emit:
-    """Give an emitter that tells every listener; the trouble of one is none of anybody else's."""
+    """Return an emitter that tells every listener; the trouble of one is none of anybody else's."""
 
     def emit(event: Event) -> None:
         for listener in listeners:
@@ -79,7 +79,7 @@ class StepFailed(Event):
     kind: PartKind = PartKind.PIPELINE
 
     def sentence(self) -> str:
-        """Say what went wrong and what happens next."""
+        """Return what went wrong and what happens next."""
         then = (
             "it stops here"
             if self.next_try_secs is None
@@ -109,7 +109,7 @@ class StepFinished(Event):
     kind: PartKind = PartKind.PIPELINE
 
     def sentence(self) -> str:
-        """Say whether there was anything to do."""
+        """Whether there was anything to do."""
         return f"{self.who}: a step has {'done its work' if self.found else 'found nothing to do'}"
 
     def signs(self) -> Iterable[Sign]:
@@ -141,7 +141,7 @@ class MetricsServed(Event):
     url: str
 
     def sentence(self) -> str:
-        """Say where."""
+        """Return where."""
         return f"metrics are at {self.url}/metrics, health is at {self.url}/health"
 
 
@@ -177,11 +177,11 @@ class StopRequested(Event):
     signal: str
 
     def sentence(self) -> str:
-        """Say what happens now, and how to be quicker."""
+        """Return what happens now, and how to be quicker."""
         return f"{self.signal} received: finishing the work in hand; once more to leave at once"
 
 
 def code_of(error: BaseException) -> str:
-    """Give the stable code of an error, ours or not."""
+    """Return the stable code of an error, ours or not."""
     ours = error if isinstance(error, LakeError) else machine_trouble(error)
     return "internal_error" if ours is None else ours.code

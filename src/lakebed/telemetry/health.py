@@ -155,7 +155,7 @@ class Health:
                     assert_never(sign)
 
     def report(self) -> Report:
-        """Say how every part is, and whether all of them are well."""
+        """Return how every part is, and whether all of them are well."""
         with self._lock:
             now = self._seconds()
             told = {part: _told(state, now) for part, state in self._states.items()}
@@ -199,7 +199,7 @@ def _status(state: _State, now: float) -> str:
 
 
 def _public(sign: Ailing | Halted) -> str:
-    """Give the reason; that of an error nobody foresaw may hold anything, so it is not shown."""
+    """Return the reason; that of an error nobody foresaw may hold anything, so it is not shown."""
     return "see the log" if sign.code == UNFORESEEN else sign.reason
 
 

@@ -30,7 +30,7 @@ class LogLevel(StrEnum):
 
     @property
     def level(self) -> Level:
-        """Give the level that the name means."""
+        """Return the level that the name means."""
         return Level[self.name]
 
 
@@ -41,7 +41,7 @@ def log_events(
     *,
     write: Callable[[str], None] | None = None,
 ) -> Emit:
-    """Give an emitter that writes one line per event at or above a level; lines never mix.
+    """Return an emitter that writes one line per event at or above a level; lines never mix.
 
     `write` takes the lines where something else is drawn on the same terminal.
     """

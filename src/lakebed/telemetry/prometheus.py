@@ -66,7 +66,7 @@ class Metrics:
                 assert_never(measure)
 
     def page(self, accept: str) -> tuple[str, bytes]:
-        """Give the content type and the text of all metrics, in the format that is asked for."""
+        """Return the content type and the text of all metrics, in the format that is asked for."""
         encode, content_type = choose_encoder(accept)
         return content_type, encode(self._registry)
 

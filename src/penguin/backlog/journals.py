@@ -88,7 +88,7 @@ def read_pipelines(
 
 
 def handoff_in_force(store: Reader, said: Protocol | None, wish: DiscoverBy) -> Handoff:
-    """Say how files are handed off: the table directory decides, and no setting contradicts it."""
+    """Return how files are handed off: the table directory decides, and settings must agree."""
     wanted = HANDOFF_OF.get(wish)
     if said is None:
         return wanted or Handoff.JOURNAL

@@ -81,7 +81,7 @@ def given_up(
 
 
 def discarded(store: Reader, transactions: Transactions) -> tuple[HeldFile, ...]:
-    """Give the files that were discarded, and whose sources nobody has had read again since."""
+    """Return the files that were discarded, and whose sources nobody has had read again since."""
     gone = [
         HeldFile(meta=meta, path=path)
         for path, meta in sorted(read_held(store, folder=DISCARDED).items())
@@ -133,7 +133,7 @@ def _of_pipeline(
 
 
 def why_not_taken_out(one: ContestedFile, table: Snapshot) -> str | None:
-    """Say why a file cannot be taken out of the table whole; None where it can."""
+    """Return why a file cannot be taken out of the table whole; None where it can."""
     if one.file.filename not in table.files():
         return "it is not in the table as it was written: OPTIMIZE, or a change of rows, rewrote it"
     if table.may_delete_in_place():

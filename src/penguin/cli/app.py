@@ -224,7 +224,7 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
 
 
 def _explain(settings: PenguinSettings, output: Output) -> int:
-    """Say what the next commit of each table would do."""
+    """Return what the next commit of each table would do."""
     from penguin.inspect.explain import explain  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 

@@ -198,7 +198,7 @@ def _of(
 
 
 def _replayed(rolled_back: "RolledBackPipeline", *, sure: bool, rows_missing: bool) -> list[str]:
-    """Say what becomes of entries that the log has no transaction of."""
+    """Return what becomes of entries that the log has no transaction of."""
     said = _kept(rolled_back, sure=sure)
     if (lost := _lost(rolled_back)) is not None:
         what = "are committed again by the next poll" if sure else "would be committed again"
@@ -209,7 +209,7 @@ def _replayed(rolled_back: "RolledBackPipeline", *, sure: bool, rows_missing: bo
 
 
 def _kept(rolled_back: "RolledBackPipeline", *, sure: bool) -> list[str]:
-    """Say which entries the log knows the files of, and that nothing is added for them."""
+    """Return which entries the log knows the files of, and that nothing is added for them."""
     last = rolled_back.survival.up_to
     if last is None:
         return []

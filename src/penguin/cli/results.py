@@ -69,7 +69,7 @@ def _details(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _left(row: dict[str, Any]) -> Iterator[str]:
-    """Say what is not part of a plan, and why."""
+    """Return what is not part of a plan, and why."""
     for one in row["waiting"]:
         yield f"  wait    {one['pipeline']}: entry {one['entry']}: {one['reason']}"
     if row["still_held"]:

@@ -42,7 +42,7 @@ def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
 
 
 def _why(found: "Settlement", one: "HeldFile") -> list[str]:
-    """Say why a file stays held: what forbids its release, or else what it is held for."""
+    """Return why a file stays held: what forbids its release, or else what it is held for."""
     why = found.why.get(one.name)
     return list(one.meta.reasons) if why is None else [why]
 

@@ -101,7 +101,7 @@ def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
 
 
 def _template_with_time(table: Table) -> str | None:
-    """Give the template that says when a folder is from: the filter's, or the partitions'."""
+    """Return the template that says when a folder is from: the filter's, or the partitions'."""
     if table.partition_filter is not None:
         return table.partition_filter.prefix_template
     template = table.partition_by.prefix_template if table.partition_by else None

@@ -114,7 +114,7 @@ def _paths(batch: pa.RecordBatch) -> Iterator[str]:
 
 
 def _column(batch: pa.RecordBatch, kind: str) -> list[str]:
-    """Give the path of every action of a kind."""
+    """Return the path of every action of a kind."""
     if kind not in batch.schema.names:
         return []
     found: list[str] = pc.drop_null(pc.struct_field(batch.column(kind), "path")).to_pylist()

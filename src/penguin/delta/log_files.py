@@ -52,7 +52,7 @@ class Snapshot(Protocol):
 
     @property
     def facts(self) -> TableFacts:
-        """Say what it is."""
+        """Return what it is."""
 
     @property
     def id(self) -> str:
@@ -60,13 +60,13 @@ class Snapshot(Protocol):
 
     @property
     def version(self) -> int:
-        """Give its version."""
+        """Return its version."""
 
     def paths(self) -> Iterable[str]:
         """Name the files that are in it, as the log writes them."""
 
     def transaction(self, app_id: str) -> int | None:
-        """Give the version of an app transaction."""
+        """Return the version of an app transaction."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,11 +105,11 @@ class LogContents:
 
     @property
     def scan(self) -> int | None:
-        """Say how many commits hold files of other programs; None where there is none."""
+        """Return how many commits hold files of other programs; None where there is none."""
         return self.transaction(SCAN_TRANSACTION)
 
     def transaction(self, app_id: str) -> int | None:
-        """Give the version of one of our transactions."""
+        """Return the version of one of our transactions."""
         if self.complete or self.snapshot is None:
             return self.transactions.get(app_id)
         return self.snapshot.transaction(app_id)
@@ -330,7 +330,7 @@ def _numbered(listed: Iterable[ObjectFacts], last: int) -> dict[int, ObjectFacts
 
 
 def _unbroken(versions: Mapping[int, ObjectFacts], last: int) -> int:
-    """Give the first version from which on all are there; one past the last where none is."""
+    """Return the first version from which on all are there; one past the last where none is."""
     first = last + 1
     while first - 1 in versions:
         first -= 1

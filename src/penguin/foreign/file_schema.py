@@ -54,7 +54,7 @@ class Unfit(Exception):
 
 
 def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]]:
-    """Give a file's columns in Delta's types, and every reason against those that have none."""
+    """Return a file's columns in Delta's types, and every reason against those that have none."""
     arrow = metadata.schema.to_arrow_schema()
     stored = _stored_types(metadata)
     fields, reasons = [], []
@@ -81,7 +81,7 @@ def as_the_table_sees_it(
     table: DeltaSchema | None,
     partition_columns: tuple[str, ...],
 ) -> DeltaSchema:
-    """Give the columns that a file brings: without partition columns, with nulls as they are.
+    """Return the columns that a file brings: without partition columns, with nulls as they are.
 
     Values of partition columns stand in the path, and readers do not look for them in the file.
     """

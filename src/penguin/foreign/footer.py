@@ -82,7 +82,7 @@ def parse_footer(footer: bytes, size: int, where: str) -> Footer:
 
 
 def _length(tail: bytes, size: int, where: str) -> int:
-    """Say how many bytes at the end of a file its footer takes, frame included."""
+    """Return how many bytes at the end of a file its footer takes, frame included."""
     if tail[-len(MAGIC) :] == ENCRYPTED:
         raise FileUnfit("the Parquet footer is encrypted", file=where)
     if tail[-len(MAGIC) :] != MAGIC:
@@ -94,7 +94,7 @@ def _length(tail: bytes, size: int, where: str) -> int:
 
 
 def _end_of_data(metadata: pq.FileMetaData) -> int:
-    """Give the byte after the last page that the footer names."""
+    """Return the byte after the last page that the footer names."""
     end = len(MAGIC)
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)

@@ -104,7 +104,7 @@ def _holds_data(folder: str) -> bool:
 
 
 def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:
-    """Give those of some files of blizzard's that no entry of any pipeline names."""
+    """Return those of some files of blizzard's that no entry of any pipeline names."""
     left = set(paths)
     for pipeline in pipelines(store.folders(OURS)):
         entries = JournalReader(store, pipeline).until_missing(after=0)

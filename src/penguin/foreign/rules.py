@@ -48,7 +48,7 @@ WHY_UNUSABLE = {
 
 
 def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
-    """Say why what a meta names cannot be a data file of this table; None if it can."""
+    """Return why what a meta names cannot be a data file of this table; None if it can."""
     segments = meta.filename.split("/")
     odd = any(part in ("", ".", "..") for part in segments) or CONTROL.search(meta.filename)
     if odd or is_hidden(segments[0]):
@@ -101,7 +101,7 @@ def path_values(path: str) -> dict[str, str | None]:
 def partition_values(
     found: Candidate, columns: tuple[str, ...], inside: frozenset[str]
 ) -> dict[str, str | None]:
-    """Give a file's value of each partition column; a ValueError says why there is none.
+    """Return a file's value of each partition column; a ValueError says why there is none.
 
     A meta says them, the folders of a scanned file say them; where both do, they agree. A folder
     that is no partition column is no trouble if the file holds a column of that name `inside`.
@@ -128,7 +128,7 @@ def partition_values(
 def new_columns(
     file: DeltaSchema, found: Candidate, template: Template | None
 ) -> tuple[DeltaSchema, tuple[str, ...]]:
-    """Give the schema and the partition columns of a table that a file is the first of.
+    """Return the schema and the partition columns of a table that a file is the first of.
 
     The columns come from the configured template, or else from the meta, or else from the
     folders. One that neither the template nor the file gives a type is a string: nothing is
@@ -211,7 +211,7 @@ def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandi
 
 
 def is_settled(path: str, known: LogContents) -> bool:
-    """Say whether a file was committed, by whomever, or removed.
+    """Whether a file was committed, by whomever, or removed.
 
     The transaction says so where the log has forgotten the path; where the log knows another file
     of that name, the transaction is that one's.
@@ -273,7 +273,7 @@ def same_file(one: Candidate, name: str) -> LeftOut:
 
 
 def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
-    """Give the times of files that are left out, and that a VACUUM must not take.
+    """Yield the times of files that are left out, and that a VACUUM must not take.
 
     One that is too old for the log may be what OPTIMIZE left behind: that is VACUUM's to take.
     """
@@ -316,7 +316,7 @@ class Horizon:
         return max((len(one.segments) for one in (self.first, self.sweep) if one), default=0)
 
     def shows(self, path: str, now: datetime, *, sweeping: bool) -> bool:
-        """Say whether a path, or what may be below a folder, is looked at."""
+        """Whether a path, or what may be below a folder, is looked at."""
         return not (
             self._hides(self.first, path, now, self.oldest)
             or (sweeping and self._hides(self.sweep, path, now, self.newest))
@@ -341,5 +341,5 @@ def _times(window: Window | None, folders: Iterable[str]) -> Iterator[tuple[int,
 
 
 def is_reserved(path: str) -> bool:
-    """Say whether a path lies in a folder, or has a name, that holds no data."""
+    """Whether a path lies in a folder, or has a name, that holds no data."""
     return any(map(is_hidden, path.split("/")))

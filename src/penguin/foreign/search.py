@@ -83,7 +83,7 @@ class ForeignFiles:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether there is nothing to do."""
+        """Whether there is nothing to do."""
         return not (self.files or self.settled)
 
 

@@ -82,7 +82,7 @@ class TableStatus:
 
     @property
     def lag_secs(self) -> float:
-        """Give the age of the oldest entry of all pipelines that is not committed."""
+        """Return the age of the oldest entry of all pipelines that is not committed."""
         return max((one.lag_secs or 0.0 for one in self.pipelines), default=0.0)
 
 

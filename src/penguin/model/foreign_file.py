@@ -31,7 +31,7 @@ class Candidate:
         return stranger_transaction(self.path)
 
     def is_same(self, other: "Candidate") -> bool:
-        """Say whether two looks saw the same content under the same claim."""
+        """Whether two looks saw the same content under the same claim."""
         mine = (self.size, self.etag, self.modified, self.claim)
         return mine == (other.size, other.etag, other.modified, other.claim)
 
@@ -47,7 +47,7 @@ class ForeignFile:
     statistics: Mapping[str, ColumnStatistics]
 
     def finished(self, values: Mapping[str, str | None]) -> FinishedFile:
-        """Give the file as a data file of the table, in its partition."""
+        """Return the file as a data file of the table, in its partition."""
         claim = self.found.claim
         return FinishedFile(
             filename=self.found.path,

@@ -50,7 +50,7 @@ def retention(configuration: Mapping[str, str]) -> timedelta:
 def danger(
     waiting_since: datetime | None, configuration: Mapping[str, str], now: datetime
 ) -> Danger | None:
-    """Say whether the file that waits longest has waited for half of the retention."""
+    """Whether the file that waits longest has waited for half of the retention."""
     keeps = retention(configuration)
     if waiting_since is None or now - waiting_since < keeps / 2:
         return None

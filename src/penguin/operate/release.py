@@ -106,7 +106,7 @@ class HeldFileOperations:
         )
 
     def contested(self) -> tuple[ContestedFile, ...]:
-        """Give the files that are in the table, and whose sources an entry reads again."""
+        """Return the files that are in the table, and whose sources an entry reads again."""
         table = self.open_log(self.store).open()
         return () if table is None else self._contested(table)
 

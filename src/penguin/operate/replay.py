@@ -81,7 +81,7 @@ class Replay:
     open_log: Callable[[Store], Log] = field(default=Log)
 
     def rolled_back(self) -> tuple[RolledBackPipeline, ...]:
-        """Give the pipelines whose receipt is ahead of the log; one that is torn is an error."""
+        """Return the pipelines whose receipt is ahead of the log; one that is torn is an error."""
         table = self.open_log(self.store).open()
         found = read_pipelines(self.store, self.settings.discovery)
         for unreadable in found.stopped:
@@ -141,7 +141,7 @@ class Replay:
         self.store.replace(receipt_path(position.pipeline), encode(committed.receipt()))
 
     def unlisted(self) -> tuple[Hold, ...]:
-        """Give the files that are held and of which no meta says so: the log lost their release."""
+        """Return files that are held and of which no meta says so: the log lost their release."""
         table = self.open_log(self.store).open()
         if table is None:
             return ()

@@ -35,7 +35,7 @@ def survival(
     knows: Callable[[FinishedFile], bool],
     would_know: Callable[[FinishedFile], bool],
 ) -> Survival:
-    """Say what of entries has survived: by the files that a log knows, or would know. Pure."""
+    """Return what of entries has survived: by the files that a log knows, or would know. Pure."""
     up_to: int | None = None
     doubtful: list[int] = []
     for ready in entries:

@@ -88,7 +88,7 @@ def plan_commit(
 
 
 def _in_turn(backlogs: tuple[Backlog, ...]) -> Iterator[tuple[Backlog, ReadyEntry]]:
-    """Give the first entry of each pipeline, then the second, so that none starves another."""
+    """Yield the first entry of each pipeline, then the second, so that none starves another."""
     longest = max((len(backlog.entries) for backlog in backlogs), default=0)
     for place in range(longest):
         for backlog in backlogs:
@@ -117,7 +117,7 @@ class _Draft:
         return bool(self.taken) and files > self.rules.max_files
 
     def settles_what(self, ready: ReadyEntry) -> bool:
-        """Say whether an entry gives up files of this very commit: it comes with the next one.
+        """Whether an entry gives up files of this very commit: it comes with the next one.
 
         What becomes of them the log has yet to say. It is so only where a log has lost what it had.
         """

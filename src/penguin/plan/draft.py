@@ -102,7 +102,7 @@ def join_others(
 
 
 def may_release(decision: Decision, settings: TableSettings, *, asked: bool) -> bool:
-    """Say whether a file that was set aside goes in.
+    """Whether a file that was set aside goes in.
 
     Where newer files replace the schema, an old one does not put the old schema back by itself.
     """
@@ -112,14 +112,14 @@ def may_release(decision: Decision, settings: TableSettings, *, asked: bool) -> 
 
 
 def new_table(entry: Entry, settings: TableSettings) -> TableFacts:
-    """Say what a table is created as, from its first entry and the settings."""
+    """Return what a table is created as, from its first entry and the settings."""
     return created_as(entry.table_schema, entry.partition_columns, settings)
 
 
 def created_as(
     schema: DeltaSchema, partition_columns: tuple[str, ...], settings: TableSettings
 ) -> TableFacts:
-    """Say what a table with these columns is created as."""
+    """Return what a table with these columns is created as."""
     bounded = stats.columns_with_bounds(schema, partition_columns)
     return TableFacts(
         version=None,
@@ -152,7 +152,7 @@ def replacement(
 
 
 def decide(table: TableFacts, entry: Entry, settings: TableSettings) -> Decision:
-    """Say whether a table can hold an entry's files, and what it must be for that."""
+    """Whether a table can hold an entry's files, and what it must be for that."""
     return decide_on(table, entry.table_schema, entry.partition_columns, settings)
 
 
@@ -162,7 +162,7 @@ def decide_on(
     partition_columns: tuple[str, ...],
     settings: TableSettings,
 ) -> Decision:
-    """Say whether a table can hold files with these columns, and what it must be for that."""
+    """Whether a table can hold files with these columns, and what it must be for that."""
     found = evolution.decide(settings.evolution, table, schema, partition_columns)
     if not isinstance(found, Evolves):
         return found

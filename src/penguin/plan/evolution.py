@@ -43,7 +43,7 @@ READ_AS: dict[str, frozenset[str]] = {
 def decide(
     mode: Evolution, table: Table, entry: DeltaSchema, entry_partitions: tuple[str, ...]
 ) -> Decision:
-    """Say whether a table can hold files of an entry's schema, and what it needs for that."""
+    """Whether a table can hold files of an entry's schema, and what it needs for that."""
     hidden = _dropped(table)
     if hidden is None:
         return Refused((f"the table property {DROPPED_PROPERTY} cannot be read",))
@@ -109,7 +109,7 @@ class _Walk:
     def struct(
         self, table: DeltaSchema, hidden: DeltaSchema | None, entry: DeltaSchema, *, inside: str
     ) -> tuple[DeltaSchema, DeltaSchema]:
-        """Give the struct that holds both, and what files hold beside it.
+        """Return the struct that holds both, and what files hold beside it.
 
         Fields keep the table's order; new ones come last. Values of partition columns stand in
         paths: such a column is never missing, never dropped, and its nulls are judged one by one.
@@ -166,7 +166,7 @@ class _Walk:
         return {**mine, "nullable": True}
 
     def _may_lack(self, mine: DeltaField, shown: str) -> bool:
-        """Say whether a column that the files do not have stays in the table."""
+        """Whether a column that the files do not have stays in the table."""
         kind = type_name(mine["type"])
         match self.mode:
             case Evolution.OVERWRITE:
@@ -235,7 +235,7 @@ class _Walk:
     def kind(
         self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *, fixed: bool
     ) -> tuple[DeltaType, DeltaType]:
-        """Give the type that reads files of both, and what files hold beside it."""
+        """Return the type that reads files of both, and what files hold beside it."""
         match kind_of(table), kind_of(entry):
             case "struct", "struct":
                 kind, rest = self.struct(table, hidden, entry, inside=f"{shown}.")
@@ -295,7 +295,7 @@ class _Walk:
 
 
 def reads(table: DeltaType, file: DeltaType) -> bool:
-    """Say whether every reader reads a file's plain type as the table's."""
+    """Whether every reader reads a file's plain type as the table's."""
     if not isinstance(table, str) or not isinstance(file, str):
         return False
     ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(file)

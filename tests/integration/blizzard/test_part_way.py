@@ -12,7 +12,7 @@ from blizzard.events import SourceFileFailed
 from blizzard.maintain.retry import Present, retry
 from blizzard.plan import units as planning
 from lakebed.clock import Clock
-from lakebed.documents.entry import Stage
+from lakebed.documents.entry import Stage, encode
 from lakebed.storage.store import Reader, Store
 from lakebed.types import OnChange
 from tests.support.builders import gz, known, ndjson, no_options, put, rows
@@ -50,9 +50,10 @@ def begun(desk, body=None, *, name=NAME, runner=None):
 def drain(bench, **given):
     """Run once, as another process, and give the statistics."""
     pipeline = bench.again(**given).pipeline()
-    while pipeline.step():
-        pass
-    return pipeline.statistics
+    for _ in range(20):
+        if not pipeline.step():
+            return pipeline.statistics
+    return pytest.fail("it never comes to an end")
 
 
 def ids(bench):
@@ -394,3 +395,69 @@ def test_a_death_at_any_call_leaves_every_row_once(tmp_path):
         assert ids(bench) == list(range(ROWS + 1)), f"died at call {number}"
         books_balance(bench)
     assert died > 10
+
+
+# ------------------------------------------------------------------------------ gone
+
+
+def test_a_file_that_is_gone_before_its_rest_is_read_stays_a_failure(desk):
+    """HOLES L32, W38: before, it ended as gone, and no book had its rest any more."""
+    bench = begun(desk)
+    (first,) = bench.entries()[-1].sources
+    (desk.landing / NAME).rename(desk.root / "aside")
+    done = drain(bench)
+    assert (done.files_failed, done.files_still_failed) == (1, 1)
+    (failed,) = bench.entries()[-1].sources
+    assert (failed.failure.stage, failed.failure.code) == ("discover", "gone_part_way")
+    assert (failed.gone, failed.size, failed.etag) == (False, first.size, first.etag)
+    assert (failed.skipped, failed.lines, failed.unread) == (first.lines, 0, first.unread)
+    entries = len(bench.entries())
+    assert drain(bench).files_still_failed == 1
+    assert len(bench.entries()) == entries
+    (source,) = told(desk.run("status", "--output", "json"))[0]["sources"]
+    assert [each["code"] for each in source["failures"]] == ["gone_part_way"]
+    assert "gone from its source" in " ".join(desk.run("status").stdout.split())
+    (letter,) = told(desk.run("dlq", "list", "--output", "json"))
+    assert letter["code"] == "gone_part_way"
+    asked = desk.run("dlq", "retry", "--all")
+    assert (asked.exit_code, len(bench.entries())) == (1, entries)
+
+    # The same object: its rest is read.
+    (desk.root / "aside").rename(desk.landing / NAME)
+    assert drain(bench).files_still_failed == 0
+    assert ids(bench) == list(range(ROWS))
+    books_balance(bench)
+
+
+def test_a_file_that_comes_back_as_another_object_has_changed(desk):
+    """HOLES L32, D15: and the operator may say that it is the same."""
+    bench = begun(desk)
+    body = (desk.landing / NAME).read_bytes()
+    (desk.landing / NAME).unlink()
+    drain(bench)
+    put(desk.landing, NAME, body)
+    touch(desk.landing / NAME)
+    assert drain(bench).files_still_failed == 1
+    assert bench.entries()[-1].sources[0].failure.code == "changed_part_way"
+    (desk.landing / NAME).unlink()
+    assert drain(bench).files_still_failed == 1
+    assert bench.entries()[-1].sources[0].failure.code == "gone_part_way"
+    put(desk.landing, NAME, body)
+    assert same_lines(desk).exit_code == 0
+    assert drain(bench).files_still_failed == 0
+    assert ids(bench) == list(range(ROWS))
+    books_balance(bench)
+
+
+def test_a_file_that_an_older_version_has_called_gone_is_told_of_now(desk):
+    """HOLES L32: its rest is missing from the table all the same."""
+    bench = begun(desk)
+    (desk.landing / NAME).unlink()
+    drain(bench)
+    entry = bench.entries()[-1]
+    (failed,) = entry.sources
+    path = desk.table / f"_blizzard/default/journal/{entry.sequence:020d}.json"
+    path.write_bytes(encode(replace(entry, sources=(replace(failed, gone=True, failure=None),))))
+    assert drain(bench).files_still_failed == 1
+    assert bench.entries()[-1].sources[0].failure.code == "gone_part_way"
+    assert len(bench.entries()) == entry.sequence + 2

@@ -42,7 +42,7 @@ class Archive:
 
     @property
     def there(self) -> bool:
-        """Say whether it is there, whole; a JVM that maps less than it was promised crashes."""
+        """Whether it is there, whole; a JVM that maps less than it was promised crashes."""
         try:
             return self.path.stat().st_size == int(self.seal.read_text())
         except (OSError, ValueError):
@@ -50,17 +50,17 @@ class Archive:
 
     @property
     def seal(self) -> Path:
-        """Give the file that says how long the archive is; it is written last."""
+        """Return the file that says how long the archive is; it is written last."""
         return self.path.with_suffix(".seal")
 
     @property
     def claim(self) -> Path:
-        """Give the file that says that somebody has set out to make it."""
+        """Return the file that says that somebody has set out to make it."""
         return self.path.with_suffix(".claim")
 
 
 def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
-    """Give the place of the archive for this Java and this Spark; None where there can be none."""
+    """Return place of the archive for this Java and this Spark; None where there can be none."""
     java = _java(environ)
     try:
         cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -91,7 +91,7 @@ def require_java(environ: Mapping[str, str]) -> None:
 
 
 def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> str:
-    """Give the driver's JVM options: ours, less what the user's contradict, then the user's."""
+    """Return the driver's JVM options: ours, less what the user's contradict, then the user's."""
     ours = list(JAVA)
     if re.search(r"-XX:\+Use\w+GC\b", users):
         ours.remove("-XX:+UseSerialGC")
@@ -102,7 +102,7 @@ def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> 
 
 
 def may_share(users: str) -> bool:
-    """Say whether the user's own JVM options leave it to us which archive is used."""
+    """Whether the user's own JVM options leave it to us which archive is used."""
     return not re.search(r"-Xshare:|-XX:\S*(SharedArchive|ArchiveClasses|SharedClassList)", users)
 
 
@@ -139,7 +139,7 @@ def make_in_background() -> None:
 
 
 def unfinished(archive: Archive) -> Path:
-    """Give a name to write to that nobody reads and nobody else writes to."""
+    """Return a name to write to that nobody reads and nobody else writes to."""
     return archive.path.with_suffix(f".{os.getpid()}.part")
 
 

@@ -25,7 +25,7 @@ SPARKS_WORDS = re.compile(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+)\D.*?(\d+\.\d+)"
 
 
 def own_python() -> str:
-    """Give the version that compiled modules depend on."""
+    """Return the version that compiled modules depend on."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 

@@ -91,7 +91,7 @@ class Listener:
 
     @contextmanager
     def pipe(self) -> Iterator[int]:
-        """Give a handle for a JVM to print to; it is the JVM's alone afterwards."""
+        """Yield a handle for a JVM to print to; it is the JVM's alone afterwards."""
         reading, writing = os.pipe()
         self._thread = threading.Thread(
             target=self._hear, args=(reading,), name="jvm output", daemon=True

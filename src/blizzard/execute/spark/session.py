@@ -175,7 +175,7 @@ def did_not_start(last: tuple[str, ...]) -> Exception:
 
 
 def is_gone(session: SparkSession) -> bool:
-    """Say whether a session can do nothing more: its context was stopped, or its JVM is dead."""
+    """Whether a session can do nothing more: its context was stopped, or its JVM is dead."""
     try:
         context: Any = session.sparkContext._jsc  # noqa: SLF001 - Python does not know it otherwise
         return context is None or bool(context.sc().isStopped())
@@ -199,7 +199,7 @@ def forget(session: SparkSession) -> None:
 
 
 def executors_python(settings: SparkSettings, environ: Mapping[str, str]) -> str:
-    """Give the Python that runs the tasks: on this machine the one that has this package.
+    """Return the Python that runs the tasks: on this machine the one that has this package.
 
     On a cluster the path of our own means nothing; there it is found by its name. The user's word
     wins, and what the configuration says wins over the environment, as in Spark itself.
@@ -239,7 +239,7 @@ def executors(session: SparkSession) -> int:
 
 
 def local_cores(settings: SparkSettings) -> int | None:
-    """Say how many tasks run at a time where Spark runs on this machine; None for a cluster."""
+    """Return how many tasks run at a time where Spark runs on this machine; None for a cluster."""
     local = LOCAL.fullmatch(settings.master)
     if local is None:
         return None
@@ -248,7 +248,7 @@ def local_cores(settings: SparkSettings) -> int | None:
 
 
 def capped_master(settings: SparkSettings) -> str:
-    """Give the master, on this machine with no more cores than tasks may run."""
+    """Return the master, on this machine with no more cores than tasks may run."""
     local = LOCAL.fullmatch(settings.master)
     if local is None or settings.most_tasks is None:
         return settings.master
@@ -256,7 +256,7 @@ def capped_master(settings: SparkSettings) -> str:
 
 
 def own_archive() -> Archive | None:
-    """Give the place of the archive that suits the Java and the Spark of this process."""
+    """Return the place of the archive that suits the Java and the Spark of this process."""
     return archive_of(Path(_find_spark_home()), os.environ)
 
 

@@ -52,7 +52,7 @@ class Tokens:
 
 
 def column(tokens: Tokens, place: int, field: Field) -> "pa.Array[Any]":
-    """Give the column of a declared field.
+    """Return the column of a declared field.
 
     `Doubtful` says that it may not be what the exact path would give.
     """

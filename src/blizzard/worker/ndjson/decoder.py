@@ -46,7 +46,7 @@ class Decoder:
         self._max_lines = max(1, MAX_CELLS // len(schema.fields))
 
     def decode(self, chunks: Iterable[bytes], *, from_start: bool = True) -> Iterator[Decoded]:
-        """Give the rows of a file in order, about 1 MiB of lines at a time.
+        """Return the rows of a file in order, about 1 MiB of lines at a time.
 
         The first bad line raises `BadLine`, after the batches of the blocks before it. Chunks that
         begin with a later line of the file are not `from_start`: a mark there is no mark.
@@ -59,7 +59,7 @@ class Decoder:
         *,
         from_start: Callable[[Key], bool] = lambda _key: True,
     ) -> Generator[tuple[Key, Iterator[Decoded]]]:
-        """Give the rows of many files, each as `decode` would; short ones are read together.
+        """Yield the rows of many files, each as `decode` would; short ones are read together.
 
         What goes wrong in a file, in its chunks too, is raised where its rows are taken. They are
         to be taken before the next file is asked for.
@@ -138,7 +138,7 @@ class _Short(Generic[Key]):
 
 
 def _first(of_file: Iterator[Block]) -> tuple[list[Block], Iterator[Block] | None]:
-    """Give the first blocks of a file and the rest of it; no rest where it is short and whole."""
+    """Return the first blocks of a file and the rest of it; no rest where it is short and whole."""
     first: list[Block] = []
     size = 0
     try:

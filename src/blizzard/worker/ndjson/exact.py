@@ -43,7 +43,7 @@ class ExactPath:
         self._max_line_bytes = max_line_bytes
 
     def read(self, block: Block) -> Decoded:
-        """Give the block's rows, or raise its first bad line."""
+        """Return the block's rows, or raise its first bad line."""
         columns: list[list[Cell | None]] = [[] for _ in self._fields]
         dropped: Counter[str] = Counter()
         blank = 0

@@ -45,12 +45,12 @@ class FastPath:
         self._names = _Names([field.name for field in schema.fields])
 
     def read(self, block: Block) -> Decoded | None:
-        """Give the block's rows exactly as the exact path would, or nothing."""
+        """Return the block's rows exactly as the exact path would, or nothing."""
         decoded = self.read_together([block])
         return decoded[0] if decoded else None
 
     def read_together(self, blocks: Sequence[Block]) -> list[Decoded] | None:
-        """Give the rows of each block, or nothing at all if one of them is not for this path.
+        """Return the rows of each block, or nothing at all if one of them is not for this path.
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
         """

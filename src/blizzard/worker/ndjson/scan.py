@@ -60,7 +60,7 @@ def _after_space(data: Pointer, at: int) -> int:
 
 @part
 def _after_escape(data: Pointer, at: int) -> int:
-    """Give where an escape ends, or -1."""
+    """Return where an escape ends, or -1."""
     if data[at + 1] != _U:
         return at + 2 if _MEANING[data[at + 1]] else -1
     for place in range(at + 2, at + 6):
@@ -71,7 +71,7 @@ def _after_escape(data: Pointer, at: int) -> int:
 
 @part
 def _string(data: Pointer, at: int) -> tuple[int, int]:
-    """Give where a string ends, after its quote, and which kind it is; -1 if it is none."""
+    """Return where a string ends, after its quote, and which kind it is; -1 if it is none."""
     kind = TEXT
     if data[at] != _QUOTE:
         return -1, kind
@@ -99,7 +99,7 @@ def _after_digits(data: Pointer, at: int) -> int:
 
 @part
 def _number(data: Pointer, at: int) -> tuple[int, int]:
-    """Give where a number ends and which kind it is; -1 if it is none."""
+    """Return where a number ends and which kind it is; -1 if it is none."""
     kind = INTEGER
     start = at + (data[at] == _MINUS)
     at = _after_digits(data, start)
@@ -119,7 +119,7 @@ def _number(data: Pointer, at: int) -> tuple[int, int]:
 
 @part
 def _flat(data: Pointer, at: int) -> tuple[int, int]:
-    """Give where a value that is no object and no array ends and which kind it is; -1 if none."""
+    """Return where a value that is no object and no array ends and which kind it is; -1 if none."""
     first = data[at]
     if first == _QUOTE:
         return _string(data, at)
@@ -137,21 +137,21 @@ def _flat(data: Pointer, at: int) -> tuple[int, int]:
 
 @part
 def _after_colon(data: Pointer, at: int) -> int:
-    """Give where the value of a member begins, or -1."""
+    """Return where the value of a member begins, or -1."""
     at = _after_space(data, at)
     return _after_space(data, at + 1) if data[at] == _COLON else -1
 
 
 @part
 def _after_inner_name(data: Pointer, at: int) -> int:
-    """Give where the value of a member begins, or -1. What its name is does not matter."""
+    """Return where the value of a member begins, or -1. What its name is does not matter."""
     end, _ = _string(data, at)
     return -1 if end < 0 else _after_colon(data, end)
 
 
 @part
 def _after_nested(data: Pointer, at: int, closing: Pointer) -> int:  # noqa: C901 - a grammar
-    """Give where an object or an array ends, or -1. `closing` is room for what is still open."""
+    """Return where an object or an array ends, or -1. `closing` is room for what is still open."""
     depth = 0
     while at >= 0:
         first = data[at]  # here a value begins
@@ -189,7 +189,7 @@ def _after_nested(data: Pointer, at: int, closing: Pointer) -> int:  # noqa: C90
 
 @part
 def _value(data: Pointer, at: int, closing: Pointer) -> tuple[int, int]:
-    """Give where a value ends and which kind it is; -1 if it is none."""
+    """Return where a value ends and which kind it is; -1 if it is none."""
     if data[at] in (_OPEN_BRACE, _OPEN_BRACKET):
         return _after_nested(data, at, closing), NESTED
     return _flat(data, at)
@@ -216,7 +216,7 @@ def _hash(text: Pointer, start: int, end: int) -> int:
 def _find(
     data: Pointer, at: int, end: int, names: Pointer, starts: Pointer, buckets: Pointer, mask: int
 ) -> int:
-    """Give the number of a name, or -1."""
+    """Return the number of a name, or -1."""
     bucket = _hash(data, at, end) & mask
     while buckets[bucket] >= 0:
         number: int = buckets[bucket]
@@ -231,7 +231,7 @@ def _find(
 def _name(
     data: Pointer, at: int, guess: int, names: Pointer, starts: Pointer, buckets: Pointer, mask: int
 ) -> tuple[int, int]:
-    """Give the number of a name, and where it ends: -1 and its end if it is new, else -1 twice."""
+    """Return number of a name, and where it ends: -1 and its end if it is new, else -1 twice."""
     if guess >= 0 and _is_next(data, at, names, starts[guess], starts[guess + 1]):
         return guess, at + starts[guess + 1] - starts[guess]
     end, _ = _string(data, at)
@@ -339,7 +339,7 @@ def scan(  # noqa: C901 - one loop over all
 
 @part
 def _code_point(data: Pointer, at: int) -> int:
-    """Give what the four hexadecimal digits of an escape say."""
+    """Return what the four hexadecimal digits of an escape say."""
     value = 0
     for place in range(at + 2, at + 6):
         value = value * 16 + _DIGIT[data[place]]

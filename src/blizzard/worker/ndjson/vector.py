@@ -54,7 +54,7 @@ def _instructions(function: Callable[..., Any]) -> Numbas:
 
 @_instructions
 def pointer(_: Numbas, array: Numbas) -> Numbas:
-    """Give the place of an array's first element.
+    """Return the place of an array's first element.
 
     Handing on an array counts who holds it, at a third of the scan's time; a pointer is free.
     """
@@ -68,7 +68,7 @@ def pointer(_: Numbas, array: Numbas) -> Numbas:
 
 @_instructions
 def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
-    """Say how many bytes come before the next quote, backslash or control character, or WIDTH."""
+    """Count the bytes before the next quote, backslash or control character, or WIDTH."""
 
     def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
         found = _load(builder, *arguments)
@@ -83,7 +83,7 @@ def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
 
 @_instructions
 def agreeing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas) -> Numbas:
-    """Say how many bytes are the same in two places, at most WIDTH."""
+    """Return how many bytes are the same in two places, at most WIDTH."""
 
     def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
         one, two = _load(builder, *arguments[:2]), _load(builder, *arguments[2:])
