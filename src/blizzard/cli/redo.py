@@ -107,7 +107,11 @@ def _document(settings: PipelineSettings, found: Found, entry: int | None) -> di
 def _show(pipeline: str, found: Found, entry: int | None) -> None:
     to = console()
     if not found.units:
-        say(to, f"pipeline {pipeline}: no data file is missing")
+        say(
+            to,
+            f"pipeline {pipeline}: penguin holds no file because it is missing; if one is "
+            "gone since penguin last looked, run penguin first",
+        )
         return
     for unit in found.units:
         what = f"{plural(len(unit.files), 'file')} of entry {unit.entry} ({unit.rows:,} rows)"

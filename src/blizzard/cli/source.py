@@ -137,6 +137,8 @@ def _tell(
         return
     say(to, f"pipeline {pipeline}: source {source.name}: {found.before} -> {found.now}")
     say(to, f"  {plural(found.same, 'file')} with known names and sizes: read before, not again")
+    if found.in_part:
+        say(to, f"  of these, {plural(found.in_part, 'file')} read in part: the rest is read next")
     if found.changed:
         say(to, f"  {plural(found.changed, 'file')} with known names and other sizes: changed")
     say(to, f"  {plural(found.new, 'file')} with new names: read by the next batches")

@@ -23,6 +23,7 @@ from blizzard.journal.fence import append_beside
 from blizzard.journal.state import Before, History
 from blizzard.maintain.new_journal import in_chunks
 from blizzard.maintain.old_journal import inherited
+from blizzard.model.part_way import is_part_way
 from blizzard.model.settings import SourceSettings
 from lakebed import layout
 from lakebed.clock import Clock
@@ -49,6 +50,8 @@ class Compared:
     now: str
     same: int = 0
     """Known, with the same size: they count as the files that were read."""
+    in_part: int = 0
+    """How many of those were read in part: their rest is read next."""
     changed: int = 0
     """Known, with another size: they count as changed."""
     new: int = 0
@@ -67,7 +70,7 @@ def compare(
     before, now = _checked(store, pipeline, source, history)
     if place_of(before).same(place_of(now)) and history.sequence >= history.awaits:
         return None
-    counts = {"same": 0, "changed": 0, "new": 0}
+    counts, in_part = {"same": 0, "changed": 0, "new": 0}, 0
     records: list[SourceRecord] = []
     lookup = history.lookup(store, pipeline)
     for facts in _in_order(place):
@@ -77,8 +80,14 @@ def compare(
             continue
         counts[found] += 1
         if found == "same":
+            in_part += known.unfinished is not None and is_part_way(known.unfinished.record)
             records += to_learn(known, facts)
-    return Compared(before=before, now=now, records=tuple(records), **counts)
+    if counts["new"] and not counts["same"] and not counts["changed"]:
+        raise NothingToMove(
+            f"not one of the files at {now} has a name that is known from {before}, so these are "
+            "other files; correct source.path, or give the source another name"
+        )
+    return Compared(before=before, now=now, in_part=in_part, records=tuple(records), **counts)
 
 
 def standing(known: Before, facts: ObjectFacts) -> str:

@@ -166,6 +166,16 @@ def test_the_same_files_at_another_place_stay_known(desk, on_change):
         ingest(desk.settings())
 
 
+def test_a_place_where_no_known_file_lies_is_not_taken_for_the_same_files(desk):
+    """HOLES L26, D19: a slip of the path would have them read under names that are not theirs."""
+    place = desk.root / "elsewhere"
+    put(place, "x.ndjson", ndjson(rows(1, 20)))
+    shown = told_so(desk, place, "--yes")
+    assert shown.exit_code == 1
+    assert "not one of the files" in shown.output
+    assert [entry.kind for entry in entries(desk.table)] == ["open", "batch"]
+
+
 def test_other_files_under_another_name_are_read_whatever_they_are_called(desk):
     """HOLES L26: the second way out."""
     put(desk.root / "elsewhere", "a.ndjson", ndjson(rows(3, 10)))
