@@ -21,9 +21,10 @@ from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Receipt, Stage
+from lakebed.documents.entry import Entry, Receipt, SourceRecord, Stage
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.journal import JournalReader
+from lakebed.layout import file_name
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 from lakebed.types import Handoff
@@ -61,6 +62,18 @@ class Totals:
             quarantined=self.quarantined + sum(record.quarantined for record in records),
             rows=self.rows + sum(record.rows for record in records),
             source_bytes=self.source_bytes + sum(each.size for each in records if each.complete),
+        )
+
+    def minus(self, given_up: Sequence[SourceRecord]) -> "Totals":
+        """Take out what was read and then given up: it is read again, and counted then. Pure."""
+        return replace(
+            self,
+            files=self.files - sum(record.complete for record in given_up),
+            lines=self.lines - sum(record.lines for record in given_up),
+            blank=self.blank - sum(record.blank for record in given_up),
+            quarantined=self.quarantined - sum(record.quarantined for record in given_up),
+            rows=self.rows - sum(record.rows for record in given_up),
+            source_bytes=self.source_bytes - sum(each.size for each in given_up if each.complete),
         )
 
 
@@ -224,12 +237,30 @@ class Books:
             for source in {record.source for record in entry.sources}:
                 before = self.by_source.get(source, Totals())
                 self.by_source[source] = before.plus(entry, source)
+            if entry.redone:
+                self._give_up(journal, entry)
             for record in entry.sources:
                 if record.failure is None:
                     self._pass(record.source, record.path)
             self.last_written = Batch.of(entry)
             if entry.kind == "batch":
                 self.last_batch = self.last_written
+
+    def _give_up(self, journal: JournalReader, redo: Entry) -> None:
+        """Take out what the units wrote whose files a redo gives up."""
+        names = frozenset(redo.redone)
+        for entry in journal.entries():
+            if entry.sequence >= redo.sequence:
+                return
+            units = {file.unit for file in entry.files if file_name(file.filename) in names}
+            files = [file for file in entry.files if file.unit in units]
+            records = [each for each in entry.sources if each.unit in units and not each.failure]
+            self.totals = self.totals.minus(records)
+            self.parquet_files -= len(files)
+            self.parquet_bytes -= sum(file.size for file in files)
+            for source in {record.source for record in records}:
+                own = [record for record in records if record.source == source]
+                self.by_source[source] = self.by_source[source].minus(own)
 
     def _pass(self, source: str, path: str) -> None:
         folder, _, name = path.rpartition("/")

@@ -1,9 +1,11 @@
 """A data file is gone before its commit: its sources are read again, and every row is once."""
 
 import contextlib
+import json
 from datetime import timedelta
 
 import pytest
+from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from blizzard.journal import compaction
@@ -45,6 +47,12 @@ def test_sources_of_a_file_that_is_gone_are_read_again_and_every_row_is_once(des
     assert "penguin holds no file because it is missing" in desk.cli("redo").stdout
     held = CliRunner().invoke(penguin_app, ["held", "-c", str(desk.file)])
     assert held.stdout == "nothing is held\n"
+    (status,) = map(json.loads, desk.cli("status", "--output", "json").stdout.splitlines())
+    assert status["totals"]["rows"] == len(desk.landing.ids), "each row counts once"
+    assert status["sources"][0]["totals"] == status["totals"] | {
+        "batches": status["sources"][0]["totals"]["batches"]
+    }
+    assert status["parquet_files"] == len(DeltaTable(desk.table).file_uris())
     desk.blizzard(later=3600)
     desk.penguin()
     assert ids(desk.table) == desk.landing.ids
