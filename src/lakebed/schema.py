@@ -1,46 +1,180 @@
 """Declared fields, and the two schemas they mean: Arrow's in files, Delta's in the log."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 
-from lakebed.types import FieldType
+from lakebed.types import NESTED_TYPES, FieldType
+
+RESCUED = "_rescued"
+"""The column that keeps what no other column takes, as JSON text `{"path": value}`."""
+ELEMENT, KEY, VALUE = "element", "key", "value"
+"""What Delta and Parquet call the inner fields of lists and maps."""
 
 ARROW: Mapping[FieldType, pa.DataType] = {
     FieldType.STRING: pa.string(),
+    FieldType.INT8: pa.int8(),
+    FieldType.INT16: pa.int16(),
     FieldType.INT32: pa.int32(),
     FieldType.INT64: pa.int64(),
     FieldType.FLOAT32: pa.float32(),
     FieldType.FLOAT64: pa.float64(),
     FieldType.BOOLEAN: pa.bool_(),
     FieldType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    FieldType.TIMESTAMP_NTZ: pa.timestamp("us"),
     FieldType.DATE: pa.date32(),
     FieldType.JSON: pa.string(),
     FieldType.BINARY: pa.binary(),
 }
+"""The types that need no more than their name."""
 
 DELTA: Mapping[FieldType, str] = {
     FieldType.STRING: "string",
+    FieldType.INT8: "byte",
+    FieldType.INT16: "short",
     FieldType.INT32: "integer",
     FieldType.INT64: "long",
     FieldType.FLOAT32: "float",
     FieldType.FLOAT64: "double",
     FieldType.BOOLEAN: "boolean",
     FieldType.TIMESTAMP: "timestamp",
+    FieldType.TIMESTAMP_NTZ: "timestamp_ntz",
     FieldType.DATE: "date",
     FieldType.JSON: "string",
     FieldType.BINARY: "binary",
 }
+"""The same types as Delta calls them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a source writes the values of a field; the defaults are those of JSON itself."""
+
+    path: tuple[str, ...] = ()
+    """Where the value stands in its object, member by member; the field's own name if empty."""
+    formats: tuple[str, ...] = ()
+    """How a time is written, tried in this order; ISO 8601 if empty."""
+    coerce: bool = False
+    """Whether a value of another JSON type is taken where nothing is lost by it."""
+    null_values: tuple[str, ...] = ()
+    """Strings that mean null."""
+    truncate: bool = False
+    """Whether what is finer than a microsecond is cut off; else such a time does not fit."""
+
+
+AS_WRITTEN = Reading()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One declared column."""
+    """One declared column, or a field inside one."""
 
     name: str
     type: FieldType
     nullable: bool = True
+    precision: int = 0
+    """The digits of a decimal."""
+    scale: int = 0
+    """Those of them after the point."""
+    fields: tuple["Field", ...] = ()
+    """The fields of a struct."""
+    items: "Field | None" = None
+    """The elements of a list, or the values of a map; the keys of a map are strings."""
+    reading: Reading = AS_WRITTEN
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Return where the field's value stands in its object, member by member."""
+        return self.reading.path or (self.name,)
+
+    @property
+    def inner(self) -> tuple["Field", ...]:
+        """Return the fields right inside this one."""
+        return self.fields if self.items is None else (self.items,)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is a struct, a list or a map."""
+        return self.type in NESTED_TYPES
+
+    @property
+    def shown(self) -> str:
+        """Return the type as a person writes it."""
+        match self.type:
+            case FieldType.DECIMAL:
+                return f"decimal({self.precision},{self.scale})"
+            case FieldType.STRUCT:
+                return f"struct<{', '.join(f'{one.name}: {one.shown}' for one in self.fields)}>"
+            case FieldType.LIST:
+                return f"list<{_items(self).shown}>"
+            case FieldType.MAP:
+                return f"map<string, {_items(self).shown}>"
+        return self.type.value
+
+    def arrow_type(self) -> pa.DataType:
+        """Return the field's type in memory and in data files."""
+        match self.type:
+            case FieldType.DECIMAL:
+                return pa.decimal128(self.precision, self.scale)
+            case FieldType.STRUCT:
+                return pa.struct([one.arrow() for one in self.fields])
+            case FieldType.LIST:
+                return pa.list_(_items(self).arrow())
+            case FieldType.MAP:
+                kind: Any = _items(self).arrow()  # pyarrow's stubs know types only
+                return cast("pa.DataType", pa.map_(pa.string(), kind))
+        return ARROW[self.type]
+
+    def arrow(self) -> "pa.Field[Any]":
+        """Return the field as Arrow writes it."""
+        return pa.field(self.name, self.arrow_type(), self.nullable)
+
+    def delta_type(self) -> str | dict[str, object]:
+        """Return the field's type as the Delta protocol writes it."""
+        match self.type:
+            case FieldType.DECIMAL:
+                return self.shown
+            case FieldType.STRUCT:
+                return _delta_struct(self.fields)
+            case FieldType.LIST:
+                items = _items(self)
+                return {
+                    "type": "array",
+                    "elementType": items.delta_type(),
+                    "containsNull": items.nullable,
+                }
+            case FieldType.MAP:
+                items = _items(self)
+                return {
+                    "type": "map",
+                    "keyType": DELTA[FieldType.STRING],
+                    "valueType": items.delta_type(),
+                    "valueContainsNull": items.nullable,
+                }
+        return DELTA[self.type]
+
+
+def _items(field: Field) -> Field:
+    if field.items is None:
+        raise ValueError(f"a {field.type} says what its elements are")
+    return field.items
+
+
+def _delta_struct(fields: Iterable[Field]) -> dict[str, object]:
+    return {
+        "type": "struct",
+        "fields": [
+            {
+                "name": field.name,
+                "type": field.delta_type(),
+                "nullable": field.nullable,
+                "metadata": {},
+            }
+            for field in fields
+        ],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +185,32 @@ class Schema:
 
     def arrow(self) -> pa.Schema:
         """Return the schema of the data files and of the batches in memory."""
-        return pa.schema(
-            [pa.field(field.name, ARROW[field.type], field.nullable) for field in self.fields]
-        )
+        return pa.schema([field.arrow() for field in self.fields])
 
     def delta(self) -> dict[str, object]:
         """Return the schema as the Delta protocol writes it."""
-        return {
-            "type": "struct",
-            "fields": [
-                {
-                    "name": field.name,
-                    "type": DELTA[field.type],
-                    "nullable": field.nullable,
-                    "metadata": {},
-                }
-                for field in self.fields
-            ],
-        }
+        return _delta_struct(self.fields)
 
     def without(self, names: frozenset[str]) -> "Schema":
         """Leave some columns out: partition columns stand in the path, not in the file."""
         return Schema(tuple(field for field in self.fields if field.name not in names))
+
+    def with_rescued(self) -> "Schema":
+        """Add the column that keeps what no other column takes."""
+        if any(field.name == RESCUED for field in self.fields):
+            return self
+        return Schema((*self.fields, Field(name=RESCUED, type=FieldType.STRING)))
+
+
+def walk(fields: Iterable[Field]) -> Iterator[tuple[str, Field]]:
+    """Yield every field at every depth with its path, such as `user.tags` and `user.tags[]`."""
+    for field in fields:
+        yield from _walk(field.name, field)
+
+
+def _walk(path: str, field: Field) -> Iterator[tuple[str, Field]]:
+    yield path, field
+    if field.items is not None:
+        yield from _walk(f"{path}[]", field.items)
+    for inner in field.fields:
+        yield from _walk(f"{path}.{inner.name}", inner)

@@ -53,15 +53,26 @@ class FieldType(StrEnum):
     """The types a field can be declared as; all of them are types Delta can hold."""
 
     STRING = "string"
+    INT8 = "int8"
+    INT16 = "int16"
     INT32 = "int32"
     INT64 = "int64"
     FLOAT32 = "float32"
     FLOAT64 = "float64"
+    DECIMAL = "decimal"
     BOOLEAN = "boolean"
     TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
     DATE = "date"
     JSON = "json"
     BINARY = "binary"
+    STRUCT = "struct"
+    LIST = "list"
+    MAP = "map"
+
+
+NESTED_TYPES = frozenset({FieldType.STRUCT, FieldType.LIST, FieldType.MAP})
+"""The types that hold fields of their own."""
 
 
 class OnChange(StrEnum):
@@ -78,9 +89,23 @@ class OnChange(StrEnum):
 class UnknownFields(StrEnum):
     """What becomes of a field that is not declared."""
 
-    DROP = "drop"
     RESCUE = "rescue"
+    """Its value is kept as JSON in the column `_rescued`."""
     ADD = "add"
+    """The table gets a column for it."""
+    DROP = "drop"
+    """Its value is left out and counted."""
+    FAIL = "fail"
+    """Its line is a bad one."""
+
+
+class OnMismatch(StrEnum):
+    """What becomes of a value that does not fit the type of its column."""
+
+    FAIL = "fail"
+    """Its line is a bad one."""
+    RESCUE = "rescue"
+    """It is kept as JSON in the column `_rescued`, and the column is null."""
 
 
 class OnBadRecord(StrEnum):

@@ -12,11 +12,11 @@ from blizzard.worker.ndjson import decoder as decoding
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
-from lakebed.schema import Field, Schema
+from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
 
 LIMIT = 1 << 20
-KINDS = list(FieldType)
+KINDS = list(ARROW)
 SCHEMA = Schema(tuple(Field(name=kind, type=kind) for kind in KINDS))
 REQUIRED = Schema(tuple(Field(name=kind, type=kind, nullable=False) for kind in KINDS[:3]))
 
@@ -57,12 +57,15 @@ values = st.recursive(
 )
 fitting: dict[str, st.SearchStrategy[str]] = {
     FieldType.STRING: texts,
+    FieldType.INT8: st.integers(-(2**7), 2**7 - 1).map(str),
+    FieldType.INT16: st.integers(-(2**15), 2**15 - 1).map(str),
     FieldType.INT32: st.integers(-(2**31), 2**31 - 1).map(str),
     FieldType.INT64: st.integers(-(2**63), 2**63 - 1).map(str),
     FieldType.FLOAT32: numbers,
     FieldType.FLOAT64: numbers,
     FieldType.BOOLEAN: st.sampled_from(["true", "false"]),
     FieldType.TIMESTAMP: moments.map(json.dumps),
+    FieldType.TIMESTAMP_NTZ: moments.map(json.dumps),
     FieldType.DATE: days.map(json.dumps),
     FieldType.JSON: values,
     FieldType.BINARY: st.sampled_from(['"aGk="', '""', '"AAAA"']),

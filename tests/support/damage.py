@@ -10,11 +10,11 @@ from random import Random
 from blizzard.worker.ndjson.decoder import MAX_NAME_CHARACTERS, OTHER_FIELDS
 from blizzard.worker.ndjson.lines import BadLine, Decoded
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import Field, Schema
+from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
 
 LIMIT = 1 << 20
-FIELDS = [Field(name=kind, type=kind, nullable=kind is not FieldType.INT64) for kind in FieldType]
+FIELDS = [Field(name=kind, type=kind, nullable=kind is not FieldType.INT64) for kind in ARROW]
 SCHEMA = Schema(tuple(FIELDS))
 GOOD = [
     b'{"int64":1,"string":"a\\u00e9","float64":1.5,"float32":-0.1e3,"boolean":true}',

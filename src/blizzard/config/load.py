@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from blizzard.config import overlaps, reachability
+from blizzard.config.columns import schema_of
 from blizzard.model import event_time
 from blizzard.model.settings import (
     BlizzardSettings,
@@ -23,24 +24,22 @@ from lakebed.config.addresses import metrics_address
 from lakebed.config.faults import Fault, dotted
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
-    DeclaredField,
-    DeclaredSchema,
     Document,
     KeyPath,
     PartitionBy,
     Pipeline,
-    Section,
     Sink,
     Source,
     plain,
     same_place,
     storage_options,
 )
+from lakebed.config.section import Section
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.schema import Field, Schema
+from lakebed.schema import Field
 from lakebed.storage.store import local_path
 from lakebed.units import mebibytes
 
@@ -149,7 +148,7 @@ def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
             yield from _check_parts(path, pipeline.sink)
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
-            yield from _check_partition(path, by, schema.fields_ if schema else [])
+            yield from _check_partition(path, by, schema_of(schema).fields if schema else ())
         yield from _check_schema(path, pipeline, proposal)
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
@@ -253,9 +252,7 @@ def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
         )
 
 
-def _check_partition(
-    path: KeyPath, by: PartitionBy, fields: Sequence[DeclaredField]
-) -> Iterator[Fault]:
+def _check_partition(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -> Iterator[Fault]:
     here = (*path, "sink", "partition_by")
     if by.timestamp_field is not None:
         yield from _check_timestamp(here, by.prefix_template, by.timestamp_field, fields)
@@ -283,10 +280,10 @@ def _check_partition(
 
 
 def _check_timestamp(
-    here: KeyPath, template: str, name: str, fields: Sequence[DeclaredField]
+    here: KeyPath, template: str, name: str, fields: Sequence[Field]
 ) -> Iterator[Fault]:
     """Refuse a field that tells no time, and a template that it cannot give."""
-    declared = {field.name: _field(field) for field in fields}
+    declared = {field.name: field for field in fields}
     place = (*here, "timestamp_field")
     if name not in declared:
         close = difflib.get_close_matches(name, declared, n=1)
@@ -313,7 +310,7 @@ def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
             _source(called, source, sink) for _, called, source in pipeline.named_sources()
         ),
         sink=_sink(sink),
-        schema=_schema(_checked(pipeline.schema_)),
+        schema=schema_of(_checked(pipeline.schema_)),
         max_failures=pipeline.error_handling.max_failures or None,
         dlq_path=pipeline.error_handling.dlq_path,
         show_values=pipeline.error_handling.show_values,
@@ -366,14 +363,6 @@ def _sink(sink: Sink) -> SinkSettings:
         template=Template.parse(sink.partition_by.prefix_template) if sink.partition_by else None,
         timestamp_field=sink.partition_by.timestamp_field if sink.partition_by else None,
     )
-
-
-def _schema(schema: DeclaredSchema) -> Schema:
-    return Schema(tuple(_field(field) for field in schema.fields_))
-
-
-def _field(field: DeclaredField) -> Field:
-    return Field(name=field.name, type=field.type, nullable=field.nullable)
 
 
 Value = TypeVar("Value")

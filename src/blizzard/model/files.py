@@ -19,7 +19,7 @@ from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
-from lakebed.types import Codec
+from lakebed.types import Codec, OnMismatch, UnknownFields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +115,8 @@ class Work:
     sink: Location
     file_schema: Schema
     """The columns of the data files: the table's without its partition columns."""
+    unknown_fields: UnknownFields = UnknownFields.DROP
+    on_mismatch: OnMismatch = OnMismatch.FAIL
     row_partitions: RowPartitions | None = None
     """How a row gives its partition; None where the source path alone does."""
     rolling: RollingPolicy

@@ -11,7 +11,15 @@ from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
-from lakebed.types import Commit, Compression, Handoff, OnChange, ParquetCodec
+from lakebed.types import (
+    Commit,
+    Compression,
+    Handoff,
+    OnChange,
+    OnMismatch,
+    ParquetCodec,
+    UnknownFields,
+)
 from lakebed.units import mebibytes
 
 
@@ -97,6 +105,8 @@ class PipelineSettings:
     sources: tuple[SourceSettings, ...]
     sink: SinkSettings
     schema: Schema
+    unknown_fields: UnknownFields = UnknownFields.DROP
+    on_mismatch: OnMismatch = OnMismatch.FAIL
     max_failures: int | None = None
     """The failed file that stops the pipeline; None where failures never stop it."""
     dlq_path: str | None = None

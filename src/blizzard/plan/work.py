@@ -31,6 +31,8 @@ def work_of(
         sources={source.name: source_location(source) for source in settings.sources},
         sink=sink_location(settings),
         file_schema=settings.schema.without(frozenset(template.keys if template else ())),
+        unknown_fields=settings.unknown_fields,
+        on_mismatch=settings.on_mismatch,
         row_partitions=row_partitions_of(settings),
         rolling=sink.rolling,
         upload=replace(

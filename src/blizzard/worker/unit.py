@@ -121,7 +121,11 @@ class _Unit:
         self.downloads = downloads
         self.uploads = uploads
         by = work.row_partitions
-        self.decoder = Decoder(Schema(work.file_schema.fields + (by.read if by else ())))
+        self.decoder = Decoder(
+            Schema(work.file_schema.fields + (by.read if by else ())),
+            unknown=work.unknown_fields,
+            on_mismatch=work.on_mismatch,
+        )
         self.uris = {
             file.key: f"{work.sources[file.source].uri.rstrip('/')}/{file.path}"
             for file in unit.files

@@ -6,7 +6,8 @@ from typing import Any, get_args, get_origin
 
 from pydantic_core import ErrorDetails
 
-from lakebed.config.models import Document, KeyPath, Section
+from lakebed.config.models import Document, KeyPath
+from lakebed.config.section import Section
 
 
 @dataclass(frozen=True, slots=True)

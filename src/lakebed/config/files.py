@@ -18,7 +18,7 @@ NAMED_SECTIONS = ("pipelines", "tables")
 class _YamlLoader(yaml.SafeLoader):
     """Plain YAML whose scalars stay text: `0123`, `1.10` and `no` mean what they say."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own way to declare them
+    yaml_implicit_resolvers = {
         start: [pair for pair in pairs if pair[0].endswith((":null", ":merge"))]
         for start, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }

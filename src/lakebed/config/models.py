@@ -9,18 +9,17 @@ never repeats it: it may be a secret.
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
-    model_validator,
 )
 
+from lakebed.config.schema import DeclaredSchema
+from lakebed.config.section import Flag, Section, Text
 from lakebed.locations import place_of
 from lakebed.storage.options import StorageOptions
 from lakebed.types import (
@@ -28,12 +27,10 @@ from lakebed.types import (
     Compression,
     DiscoverBy,
     Evolution,
-    FieldType,
     Handoff,
     OnBadRecord,
     OnChange,
     ParquetCodec,
-    UnknownFields,
 )
 from lakebed.units import mebibytes
 
@@ -122,14 +119,6 @@ def _no_boolean(value: object) -> object:
     return value
 
 
-def _boolean(value: object) -> object:
-    """Take true and false, also as text; nothing else."""
-    known = {"true": True, "false": False}
-    if str(value).lower() not in known:
-        raise ValueError("must be true or false")
-    return known[str(value).lower()]
-
-
 def _a_byte_at_least(count: float) -> float:
     if mebibytes(count) < 1:
         raise ValueError("must be at least one byte")
@@ -160,8 +149,6 @@ def _port(number: int) -> int:
     return number
 
 
-Text = Annotated[str, Field(min_length=1)]
-Flag = Annotated[bool, BeforeValidator(_boolean)]
 Count = Annotated[int, BeforeValidator(_no_boolean), Field(gt=0)]
 CountOrZero = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0)]
 Seconds = Annotated[float, BeforeValidator(_no_boolean), Field(gt=0, allow_inf_nan=False)]
@@ -177,25 +164,6 @@ SourceLocation = Annotated[Text, AfterValidator(source_location)]
 Address = Annotated[str, AfterValidator(_address)]
 Folder = Annotated[Text, AfterValidator(_folder)]
 Port = Annotated[CountOrZero, AfterValidator(_port)]
-
-
-class Section(BaseModel):
-    """A closed section: an unknown key is a fault. A key without a value counts as not given."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_empty_keys(cls, value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
-        if not isinstance(value, Mapping):
-            return value
-        known = cls.attributes()
-        return {key: item for key, item in value.items() if item is not None or key not in known}
-
-    @classmethod
-    def attributes(cls) -> dict[str, str]:
-        """Return the attribute of each key, by the key as it is written in YAML."""
-        return {field.alias or name: name for name, field in cls.model_fields.items()}
 
 
 class PartitionBy(Section):
@@ -259,22 +227,6 @@ class Sink(Section):
     def uri(self) -> str | None:
         """Return the table directory, by whichever of its two names it was given."""
         return self.table_uri or self.path
-
-
-class DeclaredField(Section):
-    """One column."""
-
-    name: Text
-    type: FieldType
-    nullable: Flag = True
-
-
-class DeclaredSchema(Section):
-    """The columns of the table."""
-
-    fields_: list[DeclaredField] = Field(default=[], alias="fields")
-    infer: Flag = False
-    unknown_fields: UnknownFields = UnknownFields.DROP
 
 
 class ErrorHandling(Section):

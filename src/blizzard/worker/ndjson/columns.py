@@ -21,14 +21,17 @@ _COLON = ord(":")
 
 _STRING = (scan.TEXT, scan.ESCAPED)
 _ANY_NUMBER = (scan.INTEGER, scan.NUMBER)
-_TAKES: Mapping[FieldType, tuple[int, ...]] = {
+TAKES: Mapping[FieldType, tuple[int, ...]] = {
     FieldType.STRING: _STRING,
+    FieldType.INT8: (scan.INTEGER,),
+    FieldType.INT16: (scan.INTEGER,),
     FieldType.INT32: (scan.INTEGER,),
     FieldType.INT64: (scan.INTEGER,),
     FieldType.FLOAT32: _ANY_NUMBER,
     FieldType.FLOAT64: _ANY_NUMBER,
     FieldType.BOOLEAN: (scan.TRUE, scan.FALSE),
     FieldType.TIMESTAMP: _STRING,
+    FieldType.TIMESTAMP_NTZ: _STRING,
     FieldType.DATE: _STRING,
     FieldType.JSON: tuple(range(scan.ABSENT + 1, scan.SIZE)),
     FieldType.BINARY: _STRING,
@@ -57,7 +60,7 @@ def column(tokens: Tokens, place: int, field: Field) -> "pa.Array[Any]":
     `Doubtful` says that it may not be what the exact path would give.
     """
     *counts, size = tokens.counts[place].tolist()
-    present = sum(counts[kind] for kind in _TAKES[field.type])
+    present = sum(counts[kind] for kind in TAKES[field.type])
     if present != sum(counts[scan.ABSENT + 1 :]) or (present < tokens.rows and not field.nullable):
         raise Doubtful
     kinds = tokens.kinds[place, : tokens.rows]
@@ -88,7 +91,7 @@ def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
 
 def _converted(texts: "pa.Array[Any]", kind: FieldType) -> "pa.Array[Any]":
     match kind:
-        case FieldType.INT32 | FieldType.INT64:
+        case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
             return texts.cast(ARROW[kind])
         case FieldType.FLOAT32 | FieldType.FLOAT64:
             numbers = texts.cast(ARROW[kind])
@@ -97,6 +100,11 @@ def _converted(texts: "pa.Array[Any]", kind: FieldType) -> "pa.Array[Any]":
             return numbers
         case FieldType.TIMESTAMP:
             return _timestamps(texts)
+        case FieldType.TIMESTAMP_NTZ:
+            _require_minutes(texts)
+            moments = texts.cast(_NAIVE)
+            _require_between(moments.view(pa.int64()), FIRST_MICROS, LAST_MICROS)
+            return moments
         case FieldType.DATE:
             days = texts.cast(pa.date32())
             _require_between(days.view(pa.int32()), _FIRST_DAY, _LAST_DAY)

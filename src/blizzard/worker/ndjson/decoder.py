@@ -14,6 +14,7 @@ from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, Block, Decoded, blocks
 from lakebed.schema import Schema
+from lakebed.types import OnMismatch, UnknownFields
 
 __all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
 
@@ -34,14 +35,25 @@ class Decoder:
     One can serve many files: what it remembers of one makes it faster with the next, never other.
     """
 
-    def __init__(self, schema: Schema, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        unknown: UnknownFields = UnknownFields.DROP,
+        on_mismatch: OnMismatch = OnMismatch.FAIL,
+        max_line_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
         if not schema.fields:
             raise ValueError("a schema without fields has no rows to decode")
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
         from blizzard.worker.ndjson.fast import FastPath  # noqa: PLC0415
 
-        self._exact = ExactPath(schema, max_line_bytes=max_line_bytes)
-        self._fast = FastPath(schema, max_line_bytes=max_line_bytes)
+        self._exact = ExactPath(
+            schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
+        )
+        self._fast = FastPath(
+            schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
+        )
         self._max_line_bytes = max_line_bytes
         self._max_lines = max(1, MAX_CELLS // len(schema.fields))
 
@@ -157,7 +169,11 @@ def _raised(error: Exception) -> Block:
 
 
 def _capped(decoded: Decoded, names: set[str]) -> Decoded:
-    return replace(decoded, dropped=_few(decoded.dropped, names)) if decoded.dropped else decoded
+    if decoded.dropped:
+        decoded = replace(decoded, dropped=_few(decoded.dropped, names))
+    if decoded.rescued:
+        decoded = replace(decoded, rescued=_few(decoded.rescued, names))
+    return decoded
 
 
 def _few(dropped: Mapping[str, int], names: set[str]) -> Mapping[str, int]:

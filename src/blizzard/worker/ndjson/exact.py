@@ -1,65 +1,73 @@
-"""The exact path: one line at a time, in plain Python. What it says is what a line means.
-
-The top-level object is walked member by member, so that a doubled field, the source text of a
-value and the way a number is written are all seen.
-"""
+"""The exact path: one line at a time, in plain Python. What it says is what a line means."""
 
 import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from blizzard.model.limits import MAX_DEPTH
-from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
-from blizzard.worker.ndjson.values import TAKE, Cell, JsonValue, Nested, Number, Refused, kind_of
-from lakebed.schema import Field, Schema
-from lakebed.types import FieldType
-
-_SPACE = re.compile(r"[ \t\r]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_PLAIN_MEMBER = re.compile(
-    r'[ \t\r]*"(?P<name>[^"\\\x00-\x1f]*+)"[ \t\r]*:[ \t\r]*'
-    r'(?P<source>"(?P<text>[^"\\\x00-\x1f]*+)"|(?P<number>' + _NUMBER.pattern + r")"
-    r"|true|false|null)[ \t\r]*(?P<after>[,}])"
+from blizzard.worker.ndjson import grammar
+from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
+from blizzard.worker.ndjson.level import (
+    Level,
+    Place,
+    any_element,
+    element_path,
+    level_of,
+    member_path,
 )
-_LITERALS = {"true": True, "false": False, "null": None}
-_LITERAL = re.compile("|".join(_LITERALS))
-_BRACKET_OR_STRING = re.compile(r'[\[{]|[\]}]|"(?:[^"\\]|\\.)*+"?')
-_NESTED = Nested()
+from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
+from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of, taker
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType, OnMismatch, UnknownFields
 
-Member = tuple[JsonValue | None, str]
+KEPT = frozenset({UnknownFields.RESCUE, UnknownFields.ADD})
+"""What keeps the values of undeclared fields in the column for them."""
 
 
 class ExactPath:
     """Reads blocks line by line, by the rules; the first bad line stops it."""
 
-    def __init__(self, schema: Schema, *, max_line_bytes: int) -> None:
-        self._schema = schema.arrow()
-        self._fields = schema.fields
-        self._declared = frozenset(field.name for field in schema.fields)
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        max_line_bytes: int,
+        unknown: UnknownFields = UnknownFields.DROP,
+        on_mismatch: OnMismatch = OnMismatch.FAIL,
+    ) -> None:
+        self._level = level_of(schema.fields)
+        self._rescues = unknown in KEPT or on_mismatch is OnMismatch.RESCUE
+        self._schema = (schema.with_rescued() if self._rescues else schema).arrow()
+        self._unknown = unknown
+        self._on_mismatch = on_mismatch
         self._max_line_bytes = max_line_bytes
 
     def read(self, block: Block) -> Decoded:
         """Return the block's rows, or raise its first bad line."""
-        columns: list[list[Cell | None]] = [[] for _ in self._fields]
+        rows: list[Sequence[object]] = []
         dropped: Counter[str] = Counter()
+        rescued: Counter[str] = Counter()
         blank = 0
-        for number, line in enumerate(_lines(block.data), block.first_line):
-            if len(line) > self._max_line_bytes:
+        for number, data in enumerate(_lines(block.data), block.first_line):
+            if len(data) > self._max_line_bytes:
                 raise line_too_long(number, self._max_line_bytes)
-            if not line.strip(BLANK):
+            if not data.strip(BLANK):
                 blank += 1
                 continue
-            members = _members(line, number)
-            for field, column in zip(self._fields, columns, strict=True):
-                column.append(_cell(field, members, number))
-            for name in members.keys() - self._declared:
-                dropped[name] += members[name][0] is not None
+            line = _Line(number, self._unknown, self._on_mismatch)
+            cells = line.object(self._level, line.members_of(data), "")
+            if self._rescues:
+                cells.append(line.rescued_text())
+            rows.append(cells)
+            dropped.update(any_element(path) for path in line.dropped)
+            rescued.update(any_element(path) for path, _ in line.rescued)
+        columns: Sequence[Sequence[object]] = list(zip(*rows, strict=True))
         arrays = [
-            _array(column, field.type) for column, field in zip(columns, self._schema, strict=True)
+            pa.array(column, kind.type)
+            for column, kind in zip(columns or [()] * len(self._schema), self._schema, strict=True)
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return Decoded(
@@ -67,7 +75,8 @@ class ExactPath:
             size=batch.nbytes,
             lines=block.lines,
             blank=blank,
-            dropped=+dropped,
+            dropped=dict(dropped),
+            rescued=dict(rescued),
         )
 
 
@@ -80,64 +89,193 @@ def _lines(data: bytes) -> Iterator[bytes]:
         start = end + 1
 
 
-def _cell(field: Field, members: dict[str, Member], line: int) -> Cell | None:
-    member = members.get(field.name)
-    value, source = member or (None, "nothing")
-    if value is None:
-        if field.nullable:
+@dataclass(slots=True)
+class _Line:
+    """One line as it is read: where it stands, and what no column takes of it."""
+
+    number: int
+    unknown: UnknownFields
+    on_mismatch: OnMismatch
+    rescued: list[tuple[str, str]] = field(default_factory=list)
+    """Paths and source texts of what goes into the column for it, in the order of the line."""
+    dropped: list[str] = field(default_factory=list)
+    """Paths of what is left out."""
+
+    def rescued_text(self) -> str | None:
+        """Return what no column takes as JSON; None where there is nothing."""
+        if not self.rescued:
             return None
-        found = "null" if member else f"no such field{_other_spelling(field.name, members)}"
-        raise BadLine(
-            f"found {found}, expected a value: the field is required",
-            code="required_field_missing",
-            line=line,
-            field=field.name,
-        )
-    if field.type is FieldType.JSON:
-        return source
-    try:
-        return TAKE[field.type](value)
-    except Refused as refused:
-        raise BadLine(
-            f"found {refused.found or kind_of(value, source)}, expected {refused.expected}",
-            code=refused.code,
-            line=line,
-            field=field.name,
-            value=shown(source),
-        ) from None
+        found = (f"{json.dumps(path, ensure_ascii=False)}:{text}" for path, text in self.rescued)
+        return "{" + ",".join(found) + "}"
+
+    def bad(
+        self, code: str, message: str, path: str | None = None, value: str | None = None
+    ) -> BadLine:
+        return BadLine(message, code=code, line=self.number, field=path, value=value)
+
+    def members_of(self, data: bytes) -> dict[str, Member]:
+        """Take the line's object apart."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as cause:
+            message = f"found bytes that are not UTF-8 at byte {cause.start + 1} of the line"
+            around = shown(data[max(cause.start - 8, 0) : cause.start + 8])
+            raise self.bad("not_utf8", message, value=around) from None
+        if grammar.depth_exceeds(text, MAX_DEPTH):
+            raise self.bad("too_deep", f"found values nested more than {MAX_DEPTH} deep")
+        try:
+            if not grammar.opens_object(text):
+                value, source = grammar.whole(text)
+                message = f"found {kind_of(value, source)}, expected an object"
+                raise self.bad("not_an_object", message, value=shown(source))
+            return self._members(text, "")
+        except NotJson as cause:
+            rest = text[cause.at :].strip(" \t\r")
+            found = cause.found or _kind_of_rest(rest)
+            message = f"found {found} at column {cause.at + 1}, expected {cause.expected}"
+            value = shown(text[cause.at :]) if rest else None
+            raise self.bad("not_json", message, value=value) from None
+        except RecursionError:
+            raise self.bad("too_deep", "found values nested too deep to be read") from None
+
+    def object(self, level: Level, members: Mapping[str, Member], above: str) -> list[Cell | None]:
+        """Return the cells of an object's fields; what no field takes is kept, left out or bad."""
+        opened: dict[str, Mapping[str, Member]] = {above: members}
+        cells = [self._field(one, opened, above) for one in level.fields]
+        self._leftovers(level.places, members, opened, above)
+        return cells
+
+    def _members(self, text: str, above: str) -> dict[str, Member]:
+        try:
+            return grammar.members(text)
+        except BadMember as bad:
+            if bad.code == "duplicate_field":
+                raise self.bad(bad.code, bad.message, member_path(above, bad.name)) from None
+            raise self.bad(bad.code, bad.message, above or None, shown(bad.name)) from None
+
+    def _field(
+        self, one: Field, opened: dict[str, Mapping[str, Member]], above: str
+    ) -> Cell | None:
+        here, members = above, opened[above]
+        for name in one.path[:-1]:
+            here = member_path(here, name)
+            if here not in opened:
+                opened[here] = self._opened(members.get(name), here)
+            members = opened[here]
+        member = members.get(one.path[-1])
+        path = member_path(here, one.path[-1])
+        missing = f"no such field{_other_spelling(one.path[-1], members)}"
+        return self._cell(one, member, path, missing)
+
+    def _opened(self, member: Member | None, path: str) -> Mapping[str, Member]:
+        """Take apart an object that a field's path leads through; nothing where there is none."""
+        value, source = member or (None, "")
+        if value is None:
+            return {}
+        try:
+            if not _is_object(value, source):
+                raise self._refused(Refused("wrong_type", "an object"), value, source, path)
+            return self._members(source, path)
+        except BadLine:
+            if self.on_mismatch is OnMismatch.FAIL:
+                raise
+            self.rescued.append((path, source))
+            return {}
+
+    def _cell(self, one: Field, member: Member | None, path: str, missing: str) -> Cell | None:
+        """Return the cell that a member gives; rescue it where it does not fit and may be null."""
+        value, source = member or (None, "")
+        kept = len(self.rescued), len(self.dropped)
+        try:
+            cell = None if value is None else self._taken(one, value, source, path)
+        except BadLine:
+            if self.on_mismatch is OnMismatch.FAIL or not one.nullable:
+                raise
+            # All of it is kept, and with it what is inside and was kept apart so far.
+            del self.rescued[kept[0] :], self.dropped[kept[1] :]
+            self.rescued.append((path, source))
+            return None
+        if cell is None and not one.nullable:
+            found = "null" if value is None and member else missing if value is None else "null"
+            message = f"found {found}, expected a value: the field is required"
+            raise self.bad("required_field_missing", message, path)
+        return cell
+
+    def _taken(self, one: Field, value: JsonValue, source: str, path: str) -> Cell | None:
+        match one.type:
+            case FieldType.JSON:
+                return source
+            case FieldType.STRUCT:
+                if not _is_object(value, source):
+                    raise self._refused(Refused("wrong_type", "an object"), value, source, path)
+                inner = level_of(one.fields)
+                cells = self.object(inner, self._members(source, path), path)
+                return dict(zip((each.name for each in one.fields), cells, strict=True))
+            case FieldType.LIST:
+                if not isinstance(value, Nested) or source[0] != "[":
+                    raise self._refused(Refused("wrong_type", "an array"), value, source, path)
+                items = _items(one)
+                return [
+                    self._cell(items, member, element_path(path, index), "")
+                    for index, member in enumerate(grammar.elements(source))
+                ]
+            case FieldType.MAP:
+                if not _is_object(value, source):
+                    raise self._refused(Refused("wrong_type", "an object"), value, source, path)
+                items = _items(one)
+                return [
+                    (name, self._cell(items, member, member_path(path, name), ""))
+                    for name, member in self._members(source, path).items()
+                ]
+        try:
+            return taker(one)(value)
+        except Refused as refused:
+            raise self._refused(refused, value, source, path) from None
+
+    def _refused(self, refused: Refused, value: JsonValue, source: str, path: str) -> BadLine:
+        found = refused.found or kind_of(value, source)
+        message = f"found {found}, expected {refused.expected}"
+        return self.bad(refused.code, message, path, shown(source))
+
+    def _leftovers(
+        self,
+        places: Mapping[str, Place],
+        members: Mapping[str, Member],
+        opened: Mapping[str, Mapping[str, Member]],
+        above: str,
+    ) -> None:
+        """Keep, leave out or refuse the members that no field takes. A null is as good as none."""
+        for name, (value, source) in members.items():
+            place, path = places.get(name), member_path(above, name)
+            if place is not None:
+                if not place.columns:
+                    self._leftovers(place.inside, opened[path], opened, path)
+            elif value is None:
+                continue
+            elif self.unknown is UnknownFields.FAIL:
+                message = f"found {kind_of(value, source)}, expected no such field"
+                raise self.bad("unknown_field", message, path, shown(source))
+            elif self.unknown is UnknownFields.DROP:
+                self.dropped.append(path)
+            else:
+                self.rescued.append((path, source))
 
 
-def _other_spelling(name: str, members: dict[str, Member]) -> str:
+def _is_object(value: JsonValue, source: str) -> bool:
+    return isinstance(value, Nested) and source[0] == "{"
+
+
+def _items(one: Field) -> Field:
+    if one.items is None:
+        raise ValueError(f"a {one.type} says what its elements are")
+    return one.items
+
+
+def _other_spelling(name: str, members: Mapping[str, Member]) -> str:
     """Return a hint at a member that differs from a field only in case; else nothing. Pure."""
     wanted = name.casefold()
     other = next((each for each in members if each.casefold() == wanted), None)
     return "" if other is None else f" but {other} (names are matched exactly, case included)"
-
-
-def _members(line: bytes, number: int) -> dict[str, Member]:
-    """Take a line's object apart: name, value and source text of every member."""
-
-    def bad(code: str, message: str, field: str | None = None, value: str | None = None) -> BadLine:
-        return BadLine(message, code=code, line=number, field=field, value=value)
-
-    try:
-        text = line.decode()
-    except UnicodeDecodeError as cause:
-        message = f"found bytes that are not UTF-8 at byte {cause.start + 1} of the line"
-        around = shown(line[max(cause.start - 8, 0) : cause.start + 8])
-        raise bad("not_utf8", message, value=around) from None
-    if _depth_exceeds(text, MAX_DEPTH):
-        raise bad("too_deep", f"found values nested more than {MAX_DEPTH} deep")
-    try:
-        return _walk(text, bad)
-    except _NotJson as cause:
-        rest = text[cause.at :].strip(" \t\r")
-        found = cause.found or _kind_of_rest(rest)
-        message = f"found {found} at column {cause.at + 1}, expected {cause.expected}"
-        value = shown(text[cause.at :]) if rest else None
-        raise bad("not_json", message, value=value) from None
-    except RecursionError:
-        raise bad("too_deep", "found values nested too deep to be read") from None
 
 
 def _kind_of_rest(rest: str) -> str:
@@ -147,163 +285,3 @@ def _kind_of_rest(rest: str) -> str:
     if rest[0].isspace():
         return f"white space that JSON does not allow (U+{ord(rest[0]):04X})"
     return "other text"
-
-
-class _NotJson(Exception):
-    def __init__(self, at: int, expected: str, found: str | None = None) -> None:
-        super().__init__(expected)
-        self.at = at
-        self.expected = expected
-        self.found = found
-
-
-_IN_OUR_WORDS: tuple[tuple[str, str | None, str], ...] = (
-    ("Unterminated string", "a string without an end", "a closing quote"),
-    ("Invalid control character", "a control character in a string", r"an escape such as \t"),
-    (r"Invalid \u", r"an incomplete \u escape in a string", r"four hexadecimal digits after \u"),
-    (
-        r"Invalid \escape",
-        "an unknown escape in a string",
-        'one that JSON knows, such as \\n or \\"',
-    ),
-    ("Expecting property name", None, "a field name in quotes"),
-    ("Expecting ':'", None, "a colon"),
-    ("Expecting ','", None, "a comma or the end of the array or object"),
-    ("Illegal trailing comma", "a comma after the last element", "none"),
-)
-"""How the library's messages begin, what was found, and what was expected."""
-
-
-def _not_json(cause: json.JSONDecodeError) -> _NotJson:
-    """Return the library's error in our own words. Pure."""
-    for beginning, found, expected in _IN_OUR_WORDS:
-        if cause.msg.startswith(beginning):
-            return _NotJson(cause.pos, expected, found)
-    return _NotJson(cause.pos, "a JSON value")
-
-
-def _walk(text: str, bad: Callable[..., BadLine]) -> dict[str, Member]:
-    at = _skip(text, 0)
-    if text[at : at + 1] != "{":
-        value, end = _value(text, at)
-        if _skip(text, end) < len(text):
-            raise _NotJson(_skip(text, end), "the end of the line")
-        source = text[at:end]
-        message = f"found {kind_of(value, source)}, expected an object"
-        raise bad("not_an_object", message, value=shown(source))
-    members: dict[str, Member] = {}
-    at = _skip(text, at + 1)
-    after = text[at : at + 1]
-    while after != "}":
-        name, member, at = _plain_member(text, at) or _member(text, at)
-        if not name.isascii() and not _is_unicode(name):
-            message = "found half a surrogate pair in a field name, expected text"
-            raise bad("not_utf8", message, value=shown(name))
-        if name in members:
-            raise bad("duplicate_field", "found the field twice in one object", name)
-        members[name] = member
-        after = text[at : at + 1]
-        if after == ",":
-            at += 1
-        elif after != "}":
-            raise _NotJson(at, "a comma or a closing brace")
-    at = _skip(text, at + 1)
-    if at < len(text):
-        raise _NotJson(at, "the end of the line")
-    return members
-
-
-def _plain_member(text: str, at: int) -> tuple[str, Member, int] | None:
-    """Take a member without escapes or nesting in one go; most are like that."""
-    match = _PLAIN_MEMBER.match(text, at)
-    if match is None:
-        return None
-    name, source, string, number, _ = match.groups()
-    if string is not None:
-        return name, (string, source), match.end() - 1
-    if number is not None:
-        return name, (Number(number), source), match.end() - 1
-    return name, (_LITERALS[source], source), match.end() - 1
-
-
-def _member(text: str, at: int) -> tuple[str, Member, int]:
-    name, at = _string(text, _skip(text, at), "a field name in quotes")
-    at = _skip(text, at)
-    if text[at : at + 1] != ":":
-        raise _NotJson(at, "a colon")
-    start = _skip(text, at + 1)
-    value, end = _value(text, start)
-    return name, (value, text[start:end]), _skip(text, end)
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
-
-
-def _value(text: str, at: int) -> tuple[JsonValue | None, int]:
-    first = text[at : at + 1]
-    if first == '"':
-        return _string(text, at, "a value")
-    if first in ("{", "["):
-        try:
-            return _NESTED, _PARSER.raw_decode(text, at)[1]
-        except json.JSONDecodeError as cause:
-            raise _not_json(cause) from None
-        except ValueError as cause:
-            raise _NotJson(at, "JSON numbers", f"a value with {cause} in it") from None
-    if number := _NUMBER.match(text, at):
-        return Number(number.group()), number.end()
-    if literal := _LITERAL.match(text, at):
-        return _LITERALS[literal.group()], literal.end()
-    raise _NotJson(at, "a JSON value")
-
-
-def _string(text: str, at: int, expected: str) -> tuple[str, int]:
-    if text[at : at + 1] != '"':
-        raise _NotJson(at, expected)
-    try:
-        return _PARSER.raw_decode(text, at)
-    except json.JSONDecodeError as cause:
-        raise _not_json(cause) from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-# Nested values are only checked, never used: numbers and objects in them are not built.
-_PARSER = json.JSONDecoder(
-    parse_int=len,
-    parse_float=len,
-    parse_constant=_refuse_constant,
-    object_pairs_hook=lambda _: None,
-)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _depth_exceeds(text: str, limit: int) -> bool:
-    if text.count("[") + text.count("{") <= limit:
-        return False
-    depth = 0
-    for token in _BRACKET_OR_STRING.finditer(text):
-        first = token.group()[0]
-        depth += (first in "[{") - (first in "]}")
-        if depth > limit:
-            return True
-    return False
-
-
-def _array(column: list[Cell | None], kind: pa.DataType) -> "pa.Array[Any]":
-    if pa.types.is_timestamp(kind):
-        return pa.array(column, pa.int64()).view(kind)
-    if pa.types.is_date32(kind):
-        return pa.array(column, pa.int32()).view(kind)
-    return pa.array(column, kind)

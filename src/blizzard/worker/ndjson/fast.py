@@ -13,11 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.worker.ndjson import scan
-from blizzard.worker.ndjson.columns import Doubtful, Tokens, column
+from blizzard.worker.ndjson.columns import TAKES, Doubtful, Tokens, column
+from blizzard.worker.ndjson.exact import KEPT
+from blizzard.worker.ndjson.level import member_path
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.values import Refused
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import Schema
+from lakebed.schema import AS_WRITTEN, Schema
+from lakebed.types import OnMismatch, UnknownFields
 
 MAX_LEARNED = 100
 """New names in one block; with more of them it is the names that cost time, in any path."""
@@ -36,11 +39,20 @@ class FastPath:
     block to block and from file to file: that makes it faster, never other.
     """
 
-    def __init__(self, schema: Schema, *, max_line_bytes: int) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        max_line_bytes: int,
+        unknown: UnknownFields = UnknownFields.DROP,
+        on_mismatch: OnMismatch = OnMismatch.FAIL,
+    ) -> None:
         if len({field.name for field in schema.fields}) < len(schema.fields):
             raise ValueError("two fields of one name would share one slot")
         self._fields = schema.fields
-        self._schema = schema.arrow()
+        rescues = unknown in KEPT or on_mismatch is OnMismatch.RESCUE
+        self._schema = (schema.with_rescued() if rescues else schema).arrow()
+        self._unknown = unknown
         self._max_line_bytes = max_line_bytes
         self._names = _Names([field.name for field in schema.fields])
 
@@ -58,14 +70,21 @@ class FastPath:
         data = b"".join([*lines, _PADDING])
         if not all(lines) or not _is_text(data):
             return None
+        if any(field.type not in TAKES or field.reading != AS_WRITTEN for field in self._fields):
+            return None
         found = self._scan(data, np.cumsum([len(each) for each in lines], dtype=np.int64), blocks)
         if found is None:
             return None
         tokens, counts_of, rows_of = found
+        left_out = list(self._names.dropped(counts_of))
+        if self._unknown is not UnknownFields.DROP and any(left_out):
+            return None
         try:
             columns = [column(tokens, place, field) for place, field in enumerate(self._fields)]
         except (Doubtful, Refused, pa.ArrowException):
             return None
+        if len(columns) < len(self._schema):
+            columns.append(pa.nulls(tokens.rows, pa.string()))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         size_of_row = batch.nbytes / max(1, batch.num_rows)
         return [
@@ -77,7 +96,7 @@ class FastPath:
                 dropped=dropped,
             )
             for block, rows, end, dropped in zip(
-                blocks, rows_of, accumulate(rows_of), self._names.dropped(counts_of), strict=True
+                blocks, rows_of, accumulate(rows_of), left_out, strict=True
             )
         ]
 
@@ -148,7 +167,7 @@ class _Names:
 
     def dropped(self, counts_of: npt.NDArray[np.int64]) -> Iterator[Mapping[str, int]]:
         """Give for each block how many values other than null each undeclared field has."""
-        names = list(self._slot_of)[len(self._declared) :]
+        names = [member_path("", name) for name in list(self._slot_of)[len(self._declared) :]]
         values = counts_of[:, len(self._declared) :, scan.ABSENT + 1 : scan.SIZE].sum(axis=2)
         for of_block in values.tolist():
             yield {name: count for name, count in zip(names, of_block, strict=True) if count}

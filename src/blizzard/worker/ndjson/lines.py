@@ -5,7 +5,7 @@ count every physical line of the file from 1, blank ones too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +67,8 @@ class Block:
 class Decoded:
     """The rows of some lines; there are always `lines - blank` of them.
 
-    `dropped` counts the values, other than null, of fields that are not declared, by field name.
+    `dropped` and `rescued` count the values, other than null, that no column takes, by their paths:
+    those that are left out, and those that are in the column for them.
     """
 
     batch: pa.RecordBatch
@@ -76,6 +77,7 @@ class Decoded:
     lines: int
     blank: int
     dropped: Mapping[str, int]
+    rescued: Mapping[str, int] = field(default_factory=dict)
     taken: int = 0
     """The bytes of the lines, a byte order mark before the first of them left out."""
 

@@ -11,7 +11,10 @@ import struct
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import partial
+from typing import Any
 
+from lakebed.schema import Field
 from lakebed.types import FieldType
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -54,7 +57,8 @@ class Refused(Exception):
 
 
 JsonValue = str | Number | bool | Nested
-Cell = str | int | float | bool | bytes
+Cell = Any
+"""A value as Arrow takes it: of a plain type, or a dictionary or a list of such values."""
 
 
 def kind_of(value: JsonValue | None, source: str) -> str:
@@ -81,6 +85,16 @@ def string(value: JsonValue) -> str:
         except UnicodeEncodeError:
             raise Refused("not_utf8", "text without half a surrogate pair") from None
     return text
+
+
+def int8(value: JsonValue) -> int:
+    """Take an integer of 8 bits."""
+    return _integer(value, 8)
+
+
+def int16(value: JsonValue) -> int:
+    """Take an integer of 16 bits."""
+    return _integer(value, 16)
 
 
 def int32(value: JsonValue) -> int:
@@ -165,6 +179,17 @@ def timestamp(value: JsonValue) -> int:
     return micros
 
 
+def timestamp_ntz(value: JsonValue) -> int:
+    """Take a time of some calendar and clock, without a zone, as microseconds since 1970."""
+    text = _text(value, "a timestamp written YYYY-MM-DDTHH:MM:SS.ffffff without a zone")
+    if ((match := _TIMESTAMP.fullmatch(text)) and match["hour"] and text[-1] == "Z") or (
+        match and match["sign"]
+    ):
+        found = "a timestamp with a zone"
+        raise Refused("wrong_type", "one without a zone (timestamp_ntz)", found)
+    return timestamp(value)
+
+
 def binary(value: JsonValue) -> bytes:
     """Take bytes written in base64 with padding, if these bytes are written in just this way.
 
@@ -184,14 +209,44 @@ def binary(value: JsonValue) -> bytes:
     return taken
 
 
+def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
+    """Take a number that has no more digits than the column, before the point and after it."""
+    shape = f"decimal({precision},{scale})"
+    if not isinstance(value, Number):
+        raise Refused("wrong_type", f"a number ({shape})")
+    exact = Decimal(value)
+    _, digits, exponent = exact.as_tuple()
+    trailing = len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    if not any(digits):
+        return Decimal(0).scaleb(-scale)
+    if int(exponent) + trailing < -scale:
+        found = "a number with more digits after the point"
+        raise Refused("out_of_range", f"at most {scale} digits after the point ({shape})", found)
+    if len(digits) + int(exponent) > precision - scale:
+        found = "a number with more digits before the point"
+        expected = f"at most {precision - scale} digits before the point ({shape})"
+        raise Refused("out_of_range", expected, found)
+    return exact
+
+
+def taker(field: Field) -> Callable[[JsonValue], Cell]:
+    """Return what takes the values of a field that holds no fields of its own."""
+    if field.type is FieldType.DECIMAL:
+        return partial(decimal, precision=field.precision, scale=field.scale)
+    return TAKE[field.type]
+
+
 TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
     FieldType.STRING: string,
+    FieldType.INT8: int8,
+    FieldType.INT16: int16,
     FieldType.INT32: int32,
     FieldType.INT64: int64,
     FieldType.FLOAT32: float32,
     FieldType.FLOAT64: float64,
     FieldType.BOOLEAN: boolean,
     FieldType.TIMESTAMP: timestamp,
+    FieldType.TIMESTAMP_NTZ: timestamp_ntz,
     FieldType.DATE: day,
     FieldType.BINARY: binary,
 }

@@ -17,17 +17,16 @@ from blizzard.model.settings import (
     UploadSettings,
 )
 from lakebed.config.models import (
-    DeclaredField,
-    DeclaredSchema,
     ErrorHandling,
     Global,
     Metrics,
     PartitionBy,
-    Section,
     Sink,
     Source,
     Spark,
 )
+from lakebed.config.schema import DeclaredField, DeclaredSchema
+from lakebed.config.section import Section
 from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
@@ -133,6 +132,14 @@ INSIDE = {
     "schema.fields.name",
     "schema.fields.type",
     "schema.fields.nullable",
+    "schema.fields.fields",
+    "schema.fields.items",
+    "schema.fields.values",
+    "schema.fields.format",
+    "schema.fields.coerce",
+    "schema.fields.null_values",
+    "schema.fields.truncate",
+    "schema.fields.from",
     "metrics.address",
     "metrics.blizzard_address",
     "metrics.penguin_address",

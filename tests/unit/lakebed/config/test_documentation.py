@@ -8,7 +8,8 @@ import pytest
 import blizzard.config.load
 import penguin.config.load
 from lakebed.config import models
-from lakebed.config.models import Section
+from lakebed.config.schema import DeclaredField, DeclaredSchema
+from lakebed.config.section import Section
 
 PAGE = (Path(__file__).parents[4] / "docs" / "configuration.md").read_text()
 
@@ -17,8 +18,8 @@ SECTIONS: dict[str, type[Section]] = {
     "sink": models.Sink,
     "partition_by": models.PartitionBy,
     "partition_filter": models.PartitionFilter,
-    "schema": models.DeclaredSchema,
-    "schema.fields": models.DeclaredField,
+    "schema": DeclaredSchema,
+    "schema.fields": DeclaredField,
     "error_handling": models.ErrorHandling,
     "global": models.Global,
     "spark": models.Spark,

@@ -68,8 +68,9 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
         "sink.file_size_mb: must be greater than 0, is -1  (a.yaml)",
         "sink.compression: must be snappy, gzip, zstd, lz4 or uncompressed; is zip  (a.yaml)",
         (
-            "schema.fields[0].type: must be string, int32, int64, float32, float64, boolean, "
-            "timestamp, date, json or binary; is strin  (a.yaml)"
+            "schema.fields[0].type: must be string, int8, int16, int32, int64, float32, float64, "
+            "decimal(p,s), boolean, timestamp, timestamp_ntz, date, json, binary, struct, list or "
+            "map; is strin  (a.yaml)"
         ),
         "tables.events.table_uri: is required  (a.yaml)",
         "tables.events.poll_interval_secs: must be greater than 0, is 0  (a.yaml)",

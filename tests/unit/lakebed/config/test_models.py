@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
     Document,
-    Section,
     location,
     same_place,
     template_keys,
 )
+from lakebed.config.section import Section
 from lakebed.errors import ConfigInvalid
 from lakebed.partition import Template
 from lakebed.types import (

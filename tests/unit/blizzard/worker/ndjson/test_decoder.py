@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -12,19 +13,22 @@ from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, Block, blocks
 from lakebed.errors import LakeError, Whose
-from lakebed.schema import Field, Schema
+from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
 
 ID = Schema((Field(name="id", type=FieldType.INT64),))
-ALL = Schema(tuple(Field(name=kind, type=kind) for kind in FieldType))
+ALL = Schema(tuple(Field(name=kind, type=kind) for kind in ARROW))
 RECORD = {
     "string": "ünï {[]}",
+    "int8": 3,
+    "int16": 4,
     "int32": 1,
     "int64": 2,
     "float32": 0.5,
     "float64": 0.25,
     "boolean": True,
     "timestamp": "2024-01-02T03:04:05.678Z",
+    "timestamp_ntz": "2024-01-02T03:04:05.678",
     "date": "2024-01-02",
     "binary": "aGk=",
     "json": {"a": [1, {"b": '\\ " \u00fc'}]},
@@ -35,8 +39,8 @@ def ndjson(*records: Mapping[str, object]) -> bytes:
     return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
-def decode(schema: Schema, data: bytes, **limits: int) -> list[Decoded]:
-    return list(Decoder(schema, **limits).decode([data]))
+def decode(schema: Schema, data: bytes, **options: Any) -> list[Decoded]:
+    return list(Decoder(schema, **options).decode([data]))
 
 
 @pytest.fixture
@@ -76,7 +80,7 @@ def test_undeclared_fields_are_counted_on_the_fast_path(
     data = ndjson(*[RECORD, RECORD | extra] * 6000)
     batches = decode(ALL, data)
     dropped = sum((Counter(batch.dropped) for batch in batches), Counter())
-    assert dropped == {name: 6000 for name, value in extra.items() if value is not None}
+    assert dropped == {name or "``": 6000 for name, value in extra.items() if value is not None}
     assert len(batches) > 2
     assert slow_blocks == []
 

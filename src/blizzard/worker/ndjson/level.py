@@ -1,0 +1,63 @@
+"""Which members of an object give which fields. Pure.
+
+A level is an object: the line itself, or the value of a struct. A field takes the member of its own
+name, or the one that its path leads to, through objects that need not be declared.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from lakebed.schema import Field
+
+_PLAIN = re.compile(r"[^.\[\]`]+")
+
+
+@dataclass(slots=True)
+class Place:
+    """A member that some field takes."""
+
+    columns: list[int] = field(default_factory=list)
+    """The fields that take it whole, by their place in the level."""
+    inside: dict[str, "Place"] = field(default_factory=dict)
+    """The members of it that other fields take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The fields of an object, and the members that give them."""
+
+    fields: tuple[Field, ...]
+    places: Mapping[str, Place]
+
+
+@lru_cache(maxsize=1024)
+def level_of(fields: tuple[Field, ...]) -> Level:
+    """Return the level of these fields."""
+    places: dict[str, Place] = {}
+    for index, one in enumerate(fields):
+        here = places
+        for name in one.path[:-1]:
+            here = here.setdefault(name, Place()).inside
+        here.setdefault(one.path[-1], Place()).columns.append(index)
+    return Level(fields, places)
+
+
+def member_path(above: str, name: str) -> str:
+    """Return the path of a member: `user.id`; a name that would be misread stands in backticks."""
+    quoted = name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
+    return f"{above}.{quoted}" if above else quoted
+
+
+def element_path(above: str, index: int) -> str:
+    """Return the path of an element of a list: `user.tags[3]`, counted from 0."""
+    return f"{above}[{index}]"
+
+
+def any_element(path: str) -> str:
+    """Return a path without the numbers of elements, so that all of them are counted as one."""
+    return _INDEX.sub("[]", path)
+
+
+_INDEX = re.compile(r"\[[0-9]+\]")

@@ -1,0 +1,130 @@
+"""The `schema` section as it is written in YAML: fields of any type, at any depth."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from lakebed.config.section import Flag, Section, Text
+from lakebed.types import NESTED_TYPES, FieldType, OnMismatch, UnknownFields
+
+MOST_DIGITS = 38
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE})
+
+
+class TypeName(NamedTuple):
+    """A type as it is named: `int64`, `decimal(18,2)`, `struct`."""
+
+    type: FieldType
+    precision: int = 0
+    scale: int = 0
+
+
+def type_name(text: object) -> TypeName:
+    """Read the name of a type; a ValueError says what it must be."""
+    written = str(text).strip()
+    if digits := _DECIMAL.fullmatch(written):
+        precision, scale = int(digits[1]), int(digits[2] or 0)
+        if not (1 <= precision <= MOST_DIGITS and scale <= precision):
+            raise ValueError(
+                f"a decimal has 1 to {MOST_DIGITS} digits, and no more of them after the point "
+                f"than it has in all; is {written}"
+            )
+        return TypeName(FieldType.DECIMAL, precision, scale)
+    if written == FieldType.DECIMAL:
+        raise ValueError("a decimal needs its digits, as in decimal(18,2)")
+    try:
+        return TypeName(FieldType(written))
+    except ValueError:
+        names = ["decimal(p,s)" if kind is FieldType.DECIMAL else kind.value for kind in FieldType]
+        raise ValueError(
+            f"must be {', '.join(names[:-1])} or {names[-1]}; is {written or 'empty'}"
+        ) from None
+
+
+def _formats(value: object) -> object:
+    return value if isinstance(value, list) or value is None else [value]
+
+
+def _path(value: object) -> object:
+    """Take `meta.ts` apart; a list names members whose names have dots in them."""
+    return value.split(".") if isinstance(value, str) else value
+
+
+class DeclaredType(Section):
+    """A type with everything that belongs to it."""
+
+    type: Annotated[TypeName, BeforeValidator(type_name)]
+    fields_: list["DeclaredField"] = Field(default=[], alias="fields")
+    items: "DeclaredItems | None" = None
+    values: "DeclaredItems | None" = None
+    format: Annotated[list[Text], BeforeValidator(_formats)] = []
+    coerce: Flag | None = None
+    null_values: list[str] | None = None
+    truncate: Flag = False
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> "DeclaredType":
+        kind = self.type.type
+        for key, given, of in (
+            ("fields", self.fields_, FieldType.STRUCT),
+            ("items", self.items, FieldType.LIST),
+            ("values", self.values, FieldType.MAP),
+        ):
+            if given and kind is not of:
+                raise ValueError(f"{key} belongs to a {of}, and the type is {kind}")
+            if not given and kind is of:
+                example = {
+                    "fields": "fields: [{name: id, type: string}]",
+                    "items": "items: string",
+                    "values": "values: string",
+                }[key]
+                raise ValueError(f"a {of} needs {key}, as in {example}")
+        if kind not in TIMES and (self.format or self.truncate):
+            key = "format" if self.format else "truncate"
+            raise ValueError(f"{key} belongs to a timestamp or a date, and the type is {kind}")
+        if kind in NESTED_TYPES and (self.null_values is not None or self.coerce is not None):
+            key = "null_values" if self.null_values is not None else "coerce"
+            raise ValueError(f"{key} belongs to the values inside a {kind}, not to the {kind}")
+        return self
+
+
+def _items(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    return value if isinstance(value, Mapping) or value is None else {"type": value}
+
+
+class DeclaredItems(DeclaredType):
+    """What the elements of a list or the values of a map are."""
+
+    nullable: Flag = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+        return _items(value)
+
+
+class DeclaredField(DeclaredType):
+    """One column, or a field of a struct."""
+
+    name: Text
+    nullable: Flag = True
+    from_: Annotated[list[Text], BeforeValidator(_path)] = Field(default=[], alias="from")
+
+
+class DeclaredSchema(Section):
+    """The columns of the table."""
+
+    fields_: list[DeclaredField] = Field(default=[], alias="fields")
+    infer: Flag = False
+    unknown_fields: UnknownFields = UnknownFields.DROP
+    on_mismatch: OnMismatch = OnMismatch.FAIL
+    coerce: Flag = False
+    null_values: list[str] = []
+
+
+DeclaredType.model_rebuild()
+DeclaredItems.model_rebuild()
+DeclaredField.model_rebuild()

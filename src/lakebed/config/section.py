@@ -1,0 +1,37 @@
+"""What every section of a configuration is made of."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+def _boolean(value: object) -> object:
+    """Take true and false, also as text; nothing else."""
+    known = {"true": True, "false": False}
+    if str(value).lower() not in known:
+        raise ValueError("must be true or false")
+    return known[str(value).lower()]
+
+
+Text = Annotated[str, Field(min_length=1)]
+Flag = Annotated[bool, BeforeValidator(_boolean)]
+
+
+class Section(BaseModel):
+    """A closed section: an unknown key is a fault. A key without a value counts as not given."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty_keys(cls, value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+        if not isinstance(value, Mapping):
+            return value
+        known = cls.attributes()
+        return {key: item for key, item in value.items() if item is not None or key not in known}
+
+    @classmethod
+    def attributes(cls) -> dict[str, str]:
+        """Return the attribute of each key, by the key as it is written in YAML."""
+        return {field.alias or name: name for name, field in cls.model_fields.items()}
