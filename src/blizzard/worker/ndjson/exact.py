@@ -19,7 +19,8 @@ from blizzard.worker.ndjson.level import (
     member_path,
 )
 from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
-from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of, taker
+from blizzard.worker.ndjson.taking import taker
+from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, OnMismatch, UnknownFields
 

@@ -11,10 +11,8 @@ import struct
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
-from lakebed.schema import Field
 from lakebed.types import FieldType
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -26,9 +24,12 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIMESTAMP = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
-    r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?)?"
-    r"(?:Z|(?P<sign>[+-])(?P<zone_hour>[0-9]{2})(?::?(?P<zone_minute>[0-9]{2}))?)?)?"
+    r"(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]+))?)?"
+    r"(?P<zone>Z| ?UTC|(?P<sign>[+-])(?P<zone_hour>[0-9]{2})(?::?(?P<zone_minute>[0-9]{2}))?)?)?"
 )
+ISO = "a timestamp written YYYY-MM-DDTHH:MM:SS.ffffffZ or with an offset"
+ISO_NTZ = "a timestamp written YYYY-MM-DDTHH:MM:SS.ffffff, without a zone"
+FINER = "a fraction of a second in whole microseconds; truncate: true cuts off the rest"
 
 
 class Number(str):
@@ -156,38 +157,48 @@ def day(value: JsonValue) -> int:
 
 def timestamp(value: JsonValue) -> int:
     """Take a moment written as ISO 8601, as microseconds since 1970 in UTC; no zone means UTC."""
-    expected = "a timestamp written YYYY-MM-DDTHH:MM:SS.ffffffZ or with an offset"
+    return iso_micros(value, ISO)
+
+
+def timestamp_ntz(value: JsonValue) -> int:
+    """Take a date and time of day without a zone, as microseconds since 1970-01-01T00:00."""
+    return iso_micros(value, ISO_NTZ, zone=False)
+
+
+def iso_micros(
+    value: JsonValue, expected: str, *, zone: bool = True, truncate: bool = False
+) -> int:
+    """Take ISO 8601; `truncate` cuts off what is finer than a microsecond."""
     match = _TIMESTAMP.fullmatch(_text(value, expected))
     if match is None:
         raise Refused("wrong_type", expected)
+    if match["zone"] and not zone:
+        raise Refused("wrong_type", expected, "a timestamp with a zone")
     part = match.groupdict(default="0")
     minutes = _of_day(part["hour"], part["minute"], "a time from 00:00:00 to 23:59:59")
     offset = _of_day(part["zone_hour"], part["zone_minute"], "an offset from -23:59 to +23:59")
     if int(part["second"]) > 59:
         raise Refused("out_of_range", "a time from 00:00:00 to 23:59:59")
-    fraction, lost = part["fraction"][:6], part["fraction"][6:]
-    if lost.strip("0"):
-        raise Refused("out_of_range", "a fraction of a second in whole microseconds")
     minutes += offset if part["sign"] == "-" else -offset
-    micros = (
+    return in_range(
         day(part["day"]) * DAY_MICROS
         + (minutes * 60 + int(part["second"])) * 1_000_000
-        + int(fraction.ljust(6, "0"))
+        + fraction_micros(part["fraction"], truncate=truncate)
     )
+
+
+def fraction_micros(digits: str, *, truncate: bool) -> int:
+    """Return the microseconds of a fraction of a second."""
+    if not truncate and digits[6:].strip("0"):
+        raise Refused("out_of_range", FINER)
+    return int(digits[:6].ljust(6, "0"))
+
+
+def in_range(micros: int) -> int:
+    """Refuse a moment that no reader can show."""
     if not FIRST_MICROS <= micros <= LAST_MICROS:
         raise Refused("out_of_range", "a moment within the years 0001 to 9999 in UTC")
     return micros
-
-
-def timestamp_ntz(value: JsonValue) -> int:
-    """Take a time of some calendar and clock, without a zone, as microseconds since 1970."""
-    text = _text(value, "a timestamp written YYYY-MM-DDTHH:MM:SS.ffffff without a zone")
-    if ((match := _TIMESTAMP.fullmatch(text)) and match["hour"] and text[-1] == "Z") or (
-        match and match["sign"]
-    ):
-        found = "a timestamp with a zone"
-        raise Refused("wrong_type", "one without a zone (timestamp_ntz)", found)
-    return timestamp(value)
 
 
 def binary(value: JsonValue) -> bytes:
@@ -227,13 +238,6 @@ def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
         expected = f"at most {precision - scale} digits before the point ({shape})"
         raise Refused("out_of_range", expected, found)
     return exact
-
-
-def taker(field: Field) -> Callable[[JsonValue], Cell]:
-    """Return what takes the values of a field that holds no fields of its own."""
-    if field.type is FieldType.DECIMAL:
-        return partial(decimal, precision=field.precision, scale=field.scale)
-    return TAKE[field.type]
 
 
 TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {

@@ -1,0 +1,118 @@
+"""How the values of a field are taken: by its type, and by the way its source writes them. Pure."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+
+from blizzard.worker.ndjson import times, values
+from blizzard.worker.ndjson.values import TAKE, Cell, JsonValue, Number, Refused
+from lakebed.schema import Field
+from lakebed.types import FieldType
+
+_INTEGERS = frozenset({FieldType.INT8, FieldType.INT16, FieldType.INT32, FieldType.INT64})
+_NUMBERS = _INTEGERS | {FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL}
+_TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE})
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]{1,4}))?")
+MOST_DIGITS = 40
+"""Of an integer written with an exponent; no integer type holds as many."""
+
+Take = Callable[[JsonValue], Cell]
+
+
+@lru_cache(maxsize=4096)
+def taker(field: Field) -> Take:
+    """Return what takes the values of a field that holds no fields of its own."""
+    reading = field.reading
+    take = _typed(field)
+    if reading.coerce:
+        take = partial(_coerced, take=take, field=field)
+    if reading.null_values:
+        take = partial(_or_null, take=take, nulls=frozenset(reading.null_values))
+    return take
+
+
+def _typed(field: Field) -> Take:
+    if field.type is FieldType.DECIMAL:
+        return partial(values.decimal, precision=field.precision, scale=field.scale)
+    reading = field.reading
+    if field.type in _TIMES and (reading.formats or reading.truncate):
+        ways = [_time(field, name) for name in reading.formats or (times.ISO,)]
+        return ways[0] if len(ways) == 1 else partial(_first, ways=ways)
+    return TAKE[field.type]
+
+
+def _time(field: Field, name: str) -> Take:
+    """Return what takes a time that is written in one format."""
+    truncate, is_date = field.reading.truncate, field.type is FieldType.DATE
+    micros: times.Micros
+    if name == times.ISO:
+        if is_date:
+            return values.day
+        zone = field.type is FieldType.TIMESTAMP
+        expected = values.ISO if zone else values.ISO_NTZ
+        return partial(values.iso_micros, expected=expected, zone=zone, truncate=truncate)
+    if name in times.EPOCHS:
+        number = _number if field.reading.coerce else _same
+        micros = lambda value: times.epoch_micros(number(value), name, truncate=truncate)  # noqa: E731
+    else:
+        pattern = times.pattern_of(name)
+        micros = partial(times.pattern_micros, pattern=pattern, truncate=truncate)
+    if not is_date:
+        return micros
+    return lambda value: times.whole_days(micros(value), truncate=truncate)
+
+
+def _first(value: JsonValue, ways: Sequence[Take]) -> Cell:
+    """Take a value in the first way that takes it."""
+    refusals: list[Refused] = []
+    for take in ways:
+        try:
+            return take(value)
+        except Refused as refused:
+            refusals.append(refused)
+    # One that only missed the range is nearer to what was meant than one of another form.
+    near = next((one for one in refusals if one.code != "wrong_type"), None)
+    if near is not None:
+        raise near
+    raise Refused("wrong_type", " or ".join(dict.fromkeys(one.expected for one in refusals)))
+
+
+def _or_null(value: JsonValue, take: Take, nulls: frozenset[str]) -> Cell:
+    return None if type(value) is str and value in nulls else take(value)
+
+
+def _coerced(value: JsonValue, take: Take, field: Field) -> Cell:
+    """Take a value of another JSON type where nothing is lost by it."""
+    kind = field.type
+    if kind is FieldType.STRING:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return str(value) if isinstance(value, Number) else take(value)
+    if kind is FieldType.BOOLEAN:
+        known = {"true": True, "false": False}
+        return known[value] if type(value) is str and value in known else take(value)
+    if kind in _NUMBERS:
+        value = _number(value)
+    return take(_integral(value) if kind in _INTEGERS and isinstance(value, Number) else value)
+
+
+def _number(value: JsonValue) -> JsonValue:
+    """Take a number out of a string that holds nothing else."""
+    return Number(value) if type(value) is str and _NUMBER.fullmatch(value) else value
+
+
+def _same(value: JsonValue) -> JsonValue:
+    return value
+
+
+def _integral(number: Number) -> Number:
+    """Write a number that is an integer as one: 1.0 and 1e3 are; anything else is left as it is."""
+    match = _WHOLE.fullmatch(number)
+    if match is None or (match[3] is None and match[4] is None):
+        return number
+    sign, whole, fraction, power = match[1], match[2], match[3] or "", int(match[4] or "0")
+    digits, point = whole + fraction, len(whole) + power
+    if digits[max(point, 0) :].strip("0") or point > MOST_DIGITS:
+        return number
+    return Number(sign + (digits[: max(point, 0)].ljust(point, "0").lstrip("0") or "0"))

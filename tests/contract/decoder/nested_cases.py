@@ -1,0 +1,286 @@
+"""What a line means in nested columns and in other ways of writing: fields, line, value or failure.
+
+Fields are written as in a configuration. Values are what Arrow gives back, times as text.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+Fields = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Bad:
+    code: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Nested:
+    name: str
+    fields: Fields
+    line: str
+    expected: Any
+    """The row, or why there is none."""
+    rescued: str | None = None
+    """What is in `_rescued` where what does not fit, and what nobody declared, is kept."""
+    row: Any = None
+    """The row where what does not fit is kept; None where it is the expected one."""
+
+
+def one(**declared: Any) -> Fields:
+    return [{"name": "v", **declared}]
+
+
+ID_AND_TAGS = [
+    {"name": "id", "type": "int64"},
+    {"name": "tags", "type": "list", "items": "string"},
+]
+USER = one(type="struct", fields=ID_AND_TAGS)
+TAGS = one(type="list", items="string")
+LABELS = one(type="map", values="int32")
+DEEP = one(
+    type="list",
+    items={
+        "type": "struct",
+        "fields": [{"name": "m", "type": "map", "values": {"type": "list", "items": "int64"}}],
+    },
+)
+STRICT = one(
+    type="struct",
+    fields=[
+        {"name": "id", "type": "int64", "nullable": False},
+        {"name": "x", "type": "list", "items": {"type": "int64", "nullable": False}},
+    ],
+)
+
+CASES = [
+    # structs
+    Nested("struct", USER, '{"v":{"id":1,"tags":["a"]}}', {"v": {"id": 1, "tags": ["a"]}}),
+    Nested("null struct", USER, '{"v":null}', {"v": None}),
+    Nested("absent struct", USER, "{}", {"v": None}),
+    Nested("empty struct", USER, '{"v":{}}', {"v": {"id": None, "tags": None}}),
+    Nested("struct with nulls", USER, '{"v":{"id":null}}', {"v": {"id": None, "tags": None}}),
+    Nested(
+        "string for a struct", USER, '{"v":"x"}', Bad("wrong_type", "v"), '{"v":"x"}', {"v": None}
+    ),
+    Nested(
+        "array for a struct", USER, '{"v":[1]}', Bad("wrong_type", "v"), '{"v":[1]}', {"v": None}
+    ),
+    Nested(
+        "wrong leaf",
+        USER,
+        '{"v":{"id":"x","tags":[]}}',
+        Bad("wrong_type", "v.id"),
+        '{"v.id":"x"}',
+        {"v": {"id": None, "tags": []}},
+    ),
+    Nested(
+        "doubled inner field",
+        USER,
+        '{"v":{"id":1,"id":2}}',
+        Bad("duplicate_field", "v.id"),
+        '{"v":{"id":1,"id":2}}',
+        {"v": None},
+    ),
+    Nested(
+        "unknown inner field",
+        USER,
+        '{"v":{"id":1,"x": [1, 2]},"y":1.50}',
+        {"v": {"id": 1, "tags": None}},
+        '{"v.x":[1, 2],"y":1.50}',
+    ),
+    Nested("unknown null", USER, '{"v":{"id":1,"x":null}}', {"v": {"id": 1, "tags": None}}),
+    Nested(
+        "odd names",
+        USER,
+        '{"v":{"id":1,"a.b":1,"":2},"v.x":3,"`":4}',
+        {"v": {"id": 1, "tags": None}},
+        '{"v.`a.b`":1,"v.``":2,"`v.x`":3,"````":4}',
+    ),
+    # lists
+    Nested("list", TAGS, '{"v":["a",null,"c"]}', {"v": ["a", None, "c"]}),
+    Nested("empty list", TAGS, '{"v":[ ]}', {"v": []}),
+    Nested("null list", TAGS, '{"v":null}', {"v": None}),
+    Nested(
+        "wrong element",
+        TAGS,
+        '{"v":["a", 7 ,"c"]}',
+        Bad("wrong_type", "v[1]"),
+        '{"v[1]":7}',
+        {"v": ["a", None, "c"]},
+    ),
+    Nested("object for a list", TAGS, '{"v":{}}', Bad("wrong_type", "v"), '{"v":{}}', {"v": None}),
+    # maps
+    Nested("map", LABELS, '{"v":{"a":1,"b":null}}', {"v": [("a", 1), ("b", None)]}),
+    Nested("empty map", LABELS, '{"v":{}}', {"v": []}),
+    Nested("odd keys", LABELS, '{"v":{"":1,"a.b":2}}', {"v": [("", 1), ("a.b", 2)]}),
+    Nested(
+        "key twice",
+        LABELS,
+        '{"v":{"a":1,"a":2}}',
+        Bad("duplicate_field", "v.a"),
+        '{"v":{"a":1,"a":2}}',
+        {"v": None},
+    ),
+    Nested(
+        "wrong value",
+        LABELS,
+        '{"v":{"a":1,"b.c":"x"}}',
+        Bad("wrong_type", "v.`b.c`"),
+        '{"v.`b.c`":"x"}',
+        {"v": [("a", 1), ("b.c", None)]},
+    ),
+    # deeper
+    Nested("deep", DEEP, '{"v":[{"m":{"k":[1,2]}},null,{}]}',
+           {"v": [{"m": [("k", [1, 2])]}, None, {"m": None}]}),
+    Nested(
+        "wrong deep",
+        DEEP,
+        '{"v":[{"m":{"k":[1,true]}}]}',
+        Bad("wrong_type", "v[0].m.k[1]"),
+        '{"v[0].m.k[1]":true}',
+        {"v": [{"m": [("k", [1, None])]}]},
+    ),
+    Nested(
+        "unknown deep",
+        DEEP,
+        '{"v":[{},{"n":{"a":1}}]}',
+        {"v": [{"m": None}, {"m": None}]},
+        '{"v[1].n":{"a":1}}',
+    ),
+    # required inner fields: the next holder that may be null is
+    Nested(
+        "required inner field missing",
+        STRICT,
+        '{"v":{"x":[1],"y":2}}',
+        Bad("required_field_missing", "v.id"),
+        '{"v":{"x":[1],"y":2}}',
+        {"v": None},
+    ),
+    Nested(
+        "required element null",
+        STRICT,
+        '{"v":{"id":1,"x":[1,null]}}',
+        Bad("required_field_missing", "v.x[1]"),
+        '{"v.x":[1,null]}',
+        {"v": {"id": 1, "x": None}},
+    ),
+    # decimals
+    Nested("decimal", one(type="decimal(5,2)"), '{"v":123.4}', {"v": "123.40"}),
+    Nested("decimal integer", one(type="decimal(5,2)"), '{"v":-7}', {"v": "-7.00"}),
+    Nested("decimal exponent", one(type="decimal(5,2)"), '{"v":1.25e1}', {"v": "12.50"}),
+    Nested("decimal zeros", one(type="decimal(5,2)"), '{"v":1.2300}', {"v": "1.23"}),
+    Nested("decimal zero", one(type="decimal(5,2)"), '{"v":0e9}', {"v": "0.00"}),
+    Nested("decimal fine", one(type="decimal(5,2)"), '{"v":1.234}', Bad("out_of_range", "v"),
+           '{"v":1.234}', {"v": None}),
+    Nested("decimal large", one(type="decimal(5,2)"), '{"v":1234}', Bad("out_of_range", "v"),
+           '{"v":1234}', {"v": None}),
+    Nested("decimal huge", one(type="decimal(38,0)"), '{"v":1e999999999}', Bad("out_of_range", "v"),
+           '{"v":1e999999999}', {"v": None}),
+    Nested("decimal text", one(type="decimal(5,2)"), '{"v":"1.2"}', Bad("wrong_type", "v"),
+           '{"v":"1.2"}', {"v": None}),
+    Nested("decimal of 38 digits", one(type="decimal(38,0)"), '{"v":' + "9" * 38 + "}",
+           {"v": "9" * 38}),
+    # small integers
+    Nested("int8", one(type="int8"), '{"v":-128}', {"v": -128}),
+    Nested("int8 beyond", one(type="int8"), '{"v":128}', Bad("out_of_range", "v"), '{"v":128}',
+           {"v": None}),
+    Nested("int16", one(type="int16"), '{"v":32767}', {"v": 32767}),
+    # times
+    Nested("ntz", one(type="timestamp_ntz"), '{"v":"2024-01-02T03:04:05.5"}',
+           {"v": "2024-01-02T03:04:05.500000"}),
+    Nested("ntz with a zone", one(type="timestamp_ntz"), '{"v":"2024-01-02T03:04:05Z"}',
+           Bad("wrong_type", "v"), '{"v":"2024-01-02T03:04:05Z"}', {"v": None}),
+    Nested("epoch_s", one(type="timestamp", format="epoch_s"), '{"v":1700000000}',
+           {"v": "2023-11-14T22:13:20"}),
+    Nested("epoch_s with a fraction", one(type="timestamp", format="epoch_s"),
+           '{"v":1700000000.123456}', {"v": "2023-11-14T22:13:20.123456"}),
+    Nested("epoch_s too fine", one(type="timestamp", format="epoch_s"),
+           '{"v":1700000000.1234560000000000000001}', Bad("out_of_range", "v"),
+           '{"v":1700000000.1234560000000000000001}', {"v": None}),
+    Nested("epoch_ms", one(type="timestamp", format="epoch_ms"), '{"v":-1}',
+           {"v": "1969-12-31T23:59:59.999000"}),
+    Nested("epoch_us", one(type="timestamp", format="epoch_us"), '{"v":1700000000123456}',
+           {"v": "2023-11-14T22:13:20.123456"}),
+    Nested("epoch_ns", one(type="timestamp", format="epoch_ns"), '{"v":1700000000123456789}',
+           Bad("out_of_range", "v"), '{"v":1700000000123456789}', {"v": None}),
+    Nested("epoch_ns cut", one(type="timestamp", format="epoch_ns", truncate=True),
+           '{"v":1700000000123456789}', {"v": "2023-11-14T22:13:20.123456"}),
+    Nested("epoch_ns cut towards the past", one(type="timestamp", format="epoch_ns", truncate=True),
+           '{"v":-1}', {"v": "1969-12-31T23:59:59.999999"}),
+    Nested("epoch beyond all years", one(type="timestamp", format="epoch_ns"), '{"v":1e30}',
+           Bad("out_of_range", "v"), '{"v":1e30}', {"v": None}),
+    Nested("epoch in a string", one(type="timestamp", format="epoch_s"), '{"v":"1700000000"}',
+           Bad("wrong_type", "v"), '{"v":"1700000000"}', {"v": None}),
+    Nested("epoch in a string, coerced", one(type="timestamp", format="epoch_s", coerce=True),
+           '{"v":"1700000000"}', {"v": "2023-11-14T22:13:20"}),
+    Nested("nanoseconds cut", one(type="timestamp", truncate=True),
+           '{"v":"2024-01-02T03:04:05.123456789Z"}', {"v": "2024-01-02T03:04:05.123456"}),
+    Nested("pattern", one(type="timestamp", format="%d/%b/%Y:%H:%M:%S %z"),
+           '{"v":"10/Oct/2000:13:55:36 -0700"}', {"v": "2000-10-10T20:55:36"}),
+    Nested("pattern of a tweet", one(type="timestamp", format="%a %b %d %H:%M:%S %z %Y"),
+           '{"v":"Wed Oct 10 20:19:24 +0000 2018"}', {"v": "2018-10-10T20:19:24"}),
+    Nested("pattern not met", one(type="timestamp", format="%d.%m.%Y"), '{"v":"2024-01-02"}',
+           Bad("wrong_type", "v"), '{"v":"2024-01-02"}', {"v": None}),
+    Nested("pattern with no such day", one(type="date", format="%d.%m.%Y"), '{"v":"30.02.2024"}',
+           Bad("out_of_range", "v"), '{"v":"30.02.2024"}', {"v": None}),
+    Nested("half past noon", one(type="timestamp", format="%m/%d/%y %I:%M %p"),
+           '{"v":"12/31/99 12:30 PM"}', {"v": "1999-12-31T12:30:00"}),
+    Nested("formats in turn", one(type="timestamp", format=["iso", "epoch_ms", "%d.%m.%Y"]),
+           '{"v":"24.12.2020"}', {"v": "2020-12-24T00:00:00"}),
+    Nested("formats in turn, a number", one(type="timestamp", format=["iso", "epoch_ms"]),
+           '{"v":0}', {"v": "1970-01-01T00:00:00"}),
+    Nested("a date in digits", one(type="date", format="%Y%m%d"), '{"v":"20240131"}',
+           {"v": "2024-01-31"}),
+    Nested("a date of an epoch", one(type="date", format="epoch_s"), '{"v":1700006400}',
+           {"v": "2023-11-15"}),
+    Nested("a date of an epoch by day", one(type="date", format="epoch_s"), '{"v":1700006401}',
+           Bad("out_of_range", "v"), '{"v":1700006401}', {"v": None}),
+    # coercion
+    Nested("integer in a string", one(type="int64", coerce=True), '{"v":"7"}', {"v": 7}),
+    Nested("integer with a point", one(type="int64", coerce=True), '{"v":1.0}', {"v": 1}),
+    Nested("with an exponent", one(type="int64", coerce=True), '{"v":"12.5e1"}', {"v": 125}),
+    Nested("no integer", one(type="int64", coerce=True), '{"v":1.5}', Bad("wrong_type", "v"),
+           '{"v":1.5}', {"v": None}),
+    Nested("leading zeros", one(type="int64", coerce=True), '{"v":"007"}', Bad("wrong_type", "v"),
+           '{"v":"007"}', {"v": None}),
+    Nested("number to string", one(type="string", coerce=True), '{"v":1.50}', {"v": "1.50"}),
+    Nested("boolean to string", one(type="string", coerce=True), '{"v":true}', {"v": "true"}),
+    Nested("object to string", one(type="string", coerce=True), '{"v":{}}', Bad("wrong_type", "v"),
+           '{"v":{}}', {"v": None}),
+    Nested("string to boolean", one(type="boolean", coerce=True), '{"v":"true"}', {"v": True}),
+    Nested("one to boolean", one(type="boolean", coerce=True), '{"v":1}', Bad("wrong_type", "v"),
+           '{"v":1}', {"v": None}),
+    Nested("string to float", one(type="float64", coerce=True), '{"v":"0.1"}', {"v": 0.1}),
+    Nested("not a number", one(type="float64", coerce=True), '{"v":"NaN"}', Bad("wrong_type", "v"),
+           '{"v":"NaN"}', {"v": None}),
+    Nested("to decimal", one(type="decimal(5,2)", coerce=True), '{"v":"1.5"}', {"v": "1.50"}),
+    Nested("not coerced", one(type="int64"), '{"v":"7"}', Bad("wrong_type", "v"), '{"v":"7"}',
+           {"v": None}),
+    # null values
+    Nested("a dash for null", one(type="int64", null_values=["", "-"]), '{"v":"-"}', {"v": None}),
+    Nested("a dash for null in a list",
+           one(type="list", items={"type": "string", "null_values": ["-"]}),
+           '{"v":["-","a"]}', {"v": [None, "a"]}),
+    Nested("a required dash", one(type="string", null_values=["-"], nullable=False), '{"v":"-"}',
+           Bad("required_field_missing", "v")),
+    # from
+    Nested("renamed", [{"name": "v", "type": "int64", "from": "x"}], '{"x":1}', {"v": 1}),
+    Nested("flattened", [{"name": "v", "type": "int64", "from": "meta.ts"}],
+           '{"meta":{"ts":1,"b":2},"c":3}', {"v": 1}, '{"meta.b":2,"c":3}'),
+    Nested("through a null", [{"name": "v", "type": "int64", "from": "meta.ts"}], '{"meta":null}',
+           {"v": None}),
+    Nested("through no object", [{"name": "v", "type": "int64", "from": "meta.ts"}],
+           '{"meta":5}', Bad("wrong_type", "meta"), '{"meta":5}', {"v": None}),
+    Nested("of a date in MongoDB", [{"name": "v", "type": "timestamp", "from": "t.$date"}],
+           '{"t":{"$date":"2024-01-02T03:04:05Z"}}', {"v": "2024-01-02T03:04:05"}),
+    Nested("a name with a dot", [{"name": "v", "type": "int64", "from": ["a.b"]}], '{"a.b":1}',
+           {"v": 1}),
+    Nested("twice", [{"name": "v", "type": "int64", "from": "u.id"},
+                     {"name": "u", "type": "struct", "fields": [{"name": "id", "type": "int64"}]}],
+           '{"u":{"id":1,"x":2}}', {"v": 1, "u": {"id": 1}}, '{"u.x":2}'),
+    Nested("inside a struct",
+           one(type="struct", fields=[{"name": "a", "type": "int64", "from": "b.c"}]),
+           '{"v":{"b":{"c":1,"d":2}}}', {"v": {"a": 1}}, '{"v.b.d":2}'),
+]  # fmt: skip
