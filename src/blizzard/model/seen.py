@@ -1,0 +1,211 @@
+"""What the values of a place look like, and the narrowest column that holds all of them. Pure.
+
+Two looks at different values are joined into one. The join is commutative, associative and
+idempotent, so it does not matter how the values are spread over files, tasks and batches.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from lakebed.schema import ELEMENT, VALUE, Field
+from lakebed.types import FieldType
+
+EXACT_IN_FLOAT64 = 1 << 53
+INT64_LIMIT = 1 << 63
+DECIMAL_DIGITS = 38
+MOST_MEMBERS = 1000
+"""So many different members of an object are told apart; with more of them the names are data."""
+FEWEST_KEYS = 50
+"""An object with fewer different members than this is a struct."""
+KEYS_PER_OBJECT = 4
+"""Names are data if there are so many times more of them than any one object has."""
+
+
+class Text(StrEnum):
+    """What a string looks like."""
+
+    TIMESTAMP = "timestamp"
+    """An ISO 8601 timestamp with a zone."""
+    DATE = "date"
+    """A day, YYYY-MM-DD."""
+    OTHER = "other"
+    BROKEN = "broken"
+    """It has half a surrogate pair, which no column of text can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """The range of integers that were seen."""
+
+    least: int
+    greatest: int
+
+    def join(self, other: "Integers") -> "Integers":
+        """Return the range of both."""
+        return Integers(min(self.least, other.least), max(self.greatest, other.greatest))
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The members of objects that were seen."""
+
+    members: Mapping[str, "Seen"] = field(default_factory=dict)
+    """By name, in the order of their appearance; none where there were too many names."""
+    most: int = 0
+    """The most members of any one object."""
+    values: "Seen | None" = None
+    """What all members together look like, where there were too many names to tell them apart."""
+
+    def join(self, other: "Objects") -> "Objects":
+        """Return the members of both."""
+        most = max(self.most, other.most)
+        if self.values is None and other.values is None:
+            members = dict(self.members)
+            for name, seen in other.members.items():
+                members[name] = members[name].join(seen) if name in members else seen
+            if len(members) <= MOST_MEMBERS:
+                return Objects(members, most)
+            return Objects({}, most, _all(members))
+        values = self.values or _all(self.members)
+        return Objects({}, most, values.join(other.values or _all(other.members)))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of the values in one place; nothing at all where there were only nulls."""
+
+    booleans: bool = False
+    integers: Integers | None = None
+    fractions: bool = False
+    """Numbers that are not written as integers, within the range of float64."""
+    unbounded: bool = False
+    """Numbers beyond the range of float64."""
+    texts: frozenset[Text] = frozenset()
+    objects: Objects | None = None
+    arrays: bool = False
+    elements: "Seen | None" = None
+    """What the elements of all arrays together look like; None where all were empty or null."""
+
+    def join(self, other: "Seen") -> "Seen":
+        """Return what the values of both look like."""
+        if self == other:
+            return self
+        return Seen(
+            booleans=self.booleans or other.booleans,
+            integers=_joined(self.integers, other.integers),
+            fractions=self.fractions or other.fractions,
+            unbounded=self.unbounded or other.unbounded,
+            texts=self.texts | other.texts,
+            objects=_joined(self.objects, other.objects),
+            arrays=self.arrays or other.arrays,
+            elements=_joined(self.elements, other.elements),
+        )
+
+    @property
+    def families(self) -> int:
+        """Count the JSON types that were seen; integers and fractions are one."""
+        number = self.integers is not None or self.fractions or self.unbounded
+        return sum((self.booleans, number, bool(self.texts), self.objects is not None, self.arrays))
+
+
+NOTHING = Seen()
+
+
+Look = TypeVar("Look", "Integers", "Objects", "Seen")
+
+
+def _joined(one: Look | None, other: Look | None) -> Look | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one.join(other)
+
+
+def _all(members: Mapping[str, Seen]) -> Seen:
+    found = NOTHING
+    for seen in members.values():
+        found = found.join(seen)
+    return found
+
+
+def column_of(name: str, seen: Seen) -> Field | None:
+    """Return the narrowest column that takes every value; None where no type can be told yet.
+
+    Of nulls, and of arrays and objects that were always empty, no type can be told. A place with
+    values of several types is a column of JSON text.
+    """
+    if seen.families > 1:
+        return Field(name=name, type=FieldType.JSON)
+    if seen.arrays:
+        items = column_of(ELEMENT, seen.elements or NOTHING)
+        return items and Field(name=name, type=FieldType.LIST, items=items)
+    if seen.objects is not None:
+        return _object(name, seen.objects)
+    if seen.integers is not None or seen.fractions or seen.unbounded:
+        return _number(name, seen)
+    kind: FieldType | None = None
+    if seen.booleans:
+        kind = FieldType.BOOLEAN
+    elif seen.texts == {Text.TIMESTAMP}:
+        kind = FieldType.TIMESTAMP
+    elif seen.texts == {Text.DATE}:
+        kind = FieldType.DATE
+    elif seen.texts:
+        kind = FieldType.JSON if Text.BROKEN in seen.texts else FieldType.STRING
+    return None if kind is None else Field(name=name, type=kind)
+
+
+def columns_of(members: Mapping[str, Seen]) -> tuple[Field, ...]:
+    """Return the columns of an object's members, without those of which no type can be told yet.
+
+    Of names that differ only in case the first stays: Delta column names are case-insensitive.
+    """
+    taken: set[str] = set()
+    columns = []
+    for name, seen in members.items():
+        column = column_of(name, seen) if is_column_name(name) else None
+        if column is not None and name.casefold() not in taken:
+            taken.add(name.casefold())
+            columns.append(column)
+    return tuple(columns)
+
+
+def is_column_name(name: str) -> bool:
+    """Whether every reader of a Delta table takes a name for a column's."""
+    return name != "" and name.isprintable() and not set(name) & set(" ,;{}()=")
+
+
+def _number(name: str, seen: Seen) -> Field:
+    integers = seen.integers
+    if seen.unbounded:
+        return Field(name=name, type=FieldType.JSON)
+    if integers is None:
+        return Field(name=name, type=FieldType.FLOAT64)
+    if seen.fractions:
+        exact = integers.least >= -EXACT_IN_FLOAT64 and integers.greatest <= EXACT_IN_FLOAT64
+        return Field(name=name, type=FieldType.FLOAT64 if exact else FieldType.JSON)
+    if integers.least >= -INT64_LIMIT and integers.greatest < INT64_LIMIT:
+        return Field(name=name, type=FieldType.INT64)
+    limit = 10**DECIMAL_DIGITS
+    if -limit < integers.least and integers.greatest < limit:
+        return Field(name=name, type=FieldType.DECIMAL, precision=DECIMAL_DIGITS)
+    return Field(name=name, type=FieldType.JSON)
+
+
+def _object(name: str, objects: Objects) -> Field | None:
+    """Return a struct of the members, or a map where their names are data."""
+    if objects.values is not None or _names_are_data(objects):
+        value = column_of(VALUE, objects.values or _all(objects.members))
+        return value and Field(name=name, type=FieldType.MAP, items=value)
+    fields = columns_of(objects.members)
+    return Field(name=name, type=FieldType.STRUCT, fields=fields) if fields else None
+
+
+def _names_are_data(objects: Objects) -> bool:
+    """Whether there are many names, most of them in few objects, and values of one type."""
+    count = len(objects.members)
+    if count < FEWEST_KEYS or count < KEYS_PER_OBJECT * objects.most:
+        return False
+    value = column_of(VALUE, _all(objects.members))
+    return value is not None and value.type is not FieldType.JSON
