@@ -6,10 +6,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from lakebed.types import NESTED_TYPES, FieldType
+from lakebed.types import NESTED_TYPES, RESCUED, FieldType
 
-RESCUED = "_rescued"
-"""The column that keeps what no other column takes, as JSON text `{"path": value}`."""
 ELEMENT, KEY, VALUE = "element", "key", "value"
 """What Delta and Parquet call the inner fields of lists and maps."""
 

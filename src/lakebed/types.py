@@ -71,6 +71,10 @@ class FieldType(StrEnum):
     MAP = "map"
 
 
+RESCUED = "_rescued"
+"""The column that keeps what no other column takes, as JSON text `{"path": value}`."""
+FORBIDDEN_IN_NAMES = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
+"""Characters that no column of a Delta table may have in its name, without column mapping."""
 NESTED_TYPES = frozenset({FieldType.STRUCT, FieldType.LIST, FieldType.MAP})
 """The types that hold fields of their own."""
 

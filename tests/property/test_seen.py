@@ -93,8 +93,8 @@ def test_what_comes_out_put_together_is_what_went_in(some):
         assert record_of(row, columns) == without_nulls(plain(record))
     # Only what has no column is rescued: whatever was seen fits the column that it gave.
     typed = {one.name for one in columns}
-    for path in decoded.rescued:
-        assert column_path(path, columns) is None, (path, typed)
+    for left in decoded.rescued:
+        assert column_path(left, columns) is None, (left, typed)
 
 
 def column_path(path: str, columns: Sequence[Field]) -> Field | None:

@@ -15,8 +15,8 @@ from typing import Any
 from blizzard.model.seen import Text
 from blizzard.worker.ndjson.look import text_kind
 from blizzard.worker.ndjson.values import Number, day, timestamp
-from lakebed.schema import RESCUED, Field
-from lakebed.types import FieldType
+from lakebed.schema import Field
+from lakebed.types import RESCUED, FieldType
 
 _STEP = re.compile(r"`((?:[^`]|``)*)`|\[([0-9]+)\]|([^.\[\]`]+)")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,10 +1,14 @@
 """Declared fields as written in YAML, made into the schema that the stages know. Pure."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from blizzard.model.time_format import EPOCHS, ISO, pattern_of
+from lakebed.config.faults import Fault
+from lakebed.config.models import KeyPath
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema, DeclaredType
 from lakebed.schema import ELEMENT, VALUE, Field, Reading, Schema
-from lakebed.types import NESTED_TYPES
+from lakebed.types import NESTED_TYPES, FieldType
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,30 @@ def schema_of(declared: DeclaredSchema) -> Schema:
     """Return the declared columns."""
     defaults = _Defaults(declared.coerce, tuple(declared.null_values))
     return Schema(tuple(_field(one, defaults) for one in declared.fields_))
+
+
+def format_faults(path: KeyPath, fields: Sequence[DeclaredField]) -> Iterator[Fault]:
+    """Yield what is wrong with the formats of times, at every depth."""
+    for index, one in enumerate(fields):
+        yield from _formats((*path, index), one)
+
+
+def _formats(path: KeyPath, one: DeclaredType) -> Iterator[Fault]:
+    for name in one.format:
+        if name == ISO or name in EPOCHS:
+            continue
+        try:
+            pattern = pattern_of(name)
+        except ValueError as wrong:
+            yield Fault((*path, "format"), str(wrong))
+            continue
+        if pattern.tells_zone and one.type.type is FieldType.TIMESTAMP_NTZ:
+            yield Fault((*path, "format"), f"{name} tells a zone, and a timestamp_ntz has none")
+    yield from format_faults((*path, "fields"), one.fields_)
+    if one.items is not None:
+        yield from _formats((*path, "items"), one.items)
+    if one.values is not None:
+        yield from _formats((*path, "values"), one.values)
 
 
 def _field(declared: DeclaredField, defaults: _Defaults) -> Field:

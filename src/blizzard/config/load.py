@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from blizzard.config import overlaps, reachability
-from blizzard.config.columns import schema_of
+from blizzard.config.columns import format_faults, schema_of
 from blizzard.model import event_time
 from blizzard.model.settings import (
     BlizzardSettings,
@@ -150,6 +150,8 @@ def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
             yield from _check_partition(path, by, schema_of(schema).fields if schema else ())
         yield from _check_schema(path, pipeline, proposal)
+        if pipeline.schema_:
+            yield from format_faults((*path, "schema", "fields"), pipeline.schema_.fields_)
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
     yield from _not_available(document)
@@ -311,6 +313,7 @@ def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
         ),
         sink=_sink(sink),
         schema=schema_of(_checked(pipeline.schema_)),
+        on_mismatch=_checked(pipeline.schema_).on_mismatch,
         max_failures=pipeline.error_handling.max_failures or None,
         dlq_path=pipeline.error_handling.dlq_path,
         show_values=pipeline.error_handling.show_values,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from lakebed.schema import ELEMENT, VALUE, Field
-from lakebed.types import FieldType
+from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
 EXACT_IN_FLOAT64 = 1 << 53
 INT64_LIMIT = 1 << 63
@@ -173,7 +173,7 @@ def columns_of(members: Mapping[str, Seen]) -> tuple[Field, ...]:
 
 def is_column_name(name: str) -> bool:
     """Whether every reader of a Delta table takes a name for a column's."""
-    return name != "" and name.isprintable() and not set(name) & set(" ,;{}()=")
+    return name not in ("", RESCUED) and name.isprintable() and not set(name) & FORBIDDEN_IN_NAMES
 
 
 def _number(name: str, seen: Seen) -> Field:

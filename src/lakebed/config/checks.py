@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lakebed.config.addresses import address_faults
 from lakebed.config.faults import Fault, dotted
+from lakebed.config.field_checks import check_fields
 from lakebed.config.models import Document, KeyPath, Pipeline, Sink, same_place
 
 
@@ -54,28 +55,8 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
         yield Fault((*path, "sink", "path"), "is required", near=near)
     elif sink.path and sink.table_uri and same_place(sink.path) != same_place(sink.table_uri):
         yield Fault((*path, "sink", "path"), "means the same as table_uri, and they differ")
-    yield from _check_names(path, [item.name for item in schema.fields_] if schema else [])
-
-
-def _check_names(path: KeyPath, names: list[str]) -> Iterator[Fault]:
-    """Refuse fields that Delta would take for one."""
-    spellings: dict[str, list[str]] = {}
-    for name in names:
-        spellings.setdefault(name.casefold(), []).append(name)
-    for _name, given in sorted(spellings.items()):
-        if len(given) > 1:
-            yield Fault((*path, "schema", "fields"), _given_twice(given), near=())
-
-
-def _given_twice(given: list[str]) -> str:
-    """Return what can be done about a field that is declared twice."""
-    if len(set(given)) == 1:
-        return f"the name {given[0]} is given twice"
-    return (
-        f"{' and '.join(dict.fromkeys(given))} differ only in case, and Delta takes them for one "
-        "column; declare the one to keep (values of the other are left out and counted), and "
-        "rename one in the data to keep both"
-    )
+    if schema is not None:
+        yield from check_fields((*path, "schema", "fields"), schema.fields_)
 
 
 def _check_shared_table(

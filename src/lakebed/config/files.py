@@ -121,6 +121,21 @@ class Merged:
         # What stands on further lines is to be copied, so nothing is put behind it.
         return f"{text}  ({origin}){newline}{rest}" if origin else f"{text}{newline}{rest}"
 
+    def text_of(self, path: KeyPath, name: str) -> str:
+        """Return the text of a file that is named at a key; a ValueError says why it cannot be.
+
+        A relative name is looked for beside the configuration that it stands in.
+        """
+        file = Path(self.origins.get(path, "")).parent / name
+        try:
+            return file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise ValueError(f"there is no file {file}") from None
+        except OSError as cause:
+            raise ValueError(f"{file} cannot be read: {cause.strerror}") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{file} is not text in UTF-8") from None
+
     def add(self, into: dict[str, Any], content: dict[str, Any], path: KeyPath, file: str) -> None:
         """Merge one file's section into the tree."""
         for key, value in content.items():

@@ -5,15 +5,16 @@ and the rest is checked on, so that one run of the program tells a person everyt
 mend.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from lakebed.config.checks import check_sections
+from lakebed.config.ddl import schema_from
 from lakebed.config.faults import Fault, in_words
-from lakebed.config.files import merge, read_all
+from lakebed.config.files import Merged, merge, read_all
 from lakebed.config.interpolate import interpolate
 from lakebed.config.models import Document, KeyPath
 from lakebed.errors import ConfigInvalid
@@ -28,6 +29,8 @@ def load_document(
     merged = merge(read_all(files, folders))
     faults = list(merged.faults)
     tree = _interpolated(merged.tree, environment, (), faults)
+    for path, section in _schemas(tree):
+        _declare(path, section, merged, faults)
     document = _validated(tree, merged.tree, faults)
     for fault in [*check_sections(document), *check(document)]:
         _report(fault, faults)
@@ -62,6 +65,44 @@ def _interpolated(
                 return None
         case _:
             return value
+
+
+def _schemas(tree: Any) -> Iterator[tuple[KeyPath, dict[str, Any]]]:  # noqa: ANN401
+    """Yield every `schema` section with its path."""
+    named = tree.get("pipelines")
+    pipelines = named.items() if isinstance(named, dict) else ()
+    for path, holder in [((), tree), *((("pipelines", name), one) for name, one in pipelines)]:
+        if isinstance(holder, dict) and isinstance(holder.get("schema"), dict):
+            yield (*path, "schema"), holder["schema"]
+
+
+def _declare(path: KeyPath, section: dict[str, Any], merged: Merged, faults: list[Fault]) -> None:
+    """Bring fields that are written as DDL, or in a file of their own, into `fields`."""
+    given = [key for key in ("fields", "ddl", "file") if section.get(key) is not None]
+    if len(given) > 1:
+        ways = " and ".join(given)
+        faults.append(Fault(path, f"has {ways}, which mean the same; keep one of them"))
+    for key, read in (("ddl", _as_it_is), ("file", merged.text_of)):
+        text = section.pop(key, None)
+        if isinstance(text, str):
+            try:
+                section["fields"] = schema_from(read((*path, key), text))
+            except ValueError as wrong:
+                # What a variable holds may be a secret, and the message quotes from it.
+                written = _at(merged.tree, (*path, key)) == text
+                message = str(wrong) if written else f"{key} cannot be read, with its variables"
+                faults.append(Fault((*path, key), message, near=()))
+                section["fields"] = None
+
+
+def _at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401
+    for part in path:
+        tree = tree[part]
+    return tree
+
+
+def _as_it_is(_path: KeyPath, text: str) -> str:
+    return text
 
 
 def _validated(tree: Any, written: Any, faults: list[Fault]) -> Document:  # noqa: ANN401

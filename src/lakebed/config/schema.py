@@ -118,6 +118,10 @@ class DeclaredSchema(Section):
     """The columns of the table."""
 
     fields_: list[DeclaredField] = Field(default=[], alias="fields")
+    ddl: Text | None = None
+    """Another way to write the fields; by the time a document is valid, they are in `fields`."""
+    file: Text | None = None
+    """Where the fields are written; by the time a document is valid, they are in `fields`."""
     infer: Flag = False
     unknown_fields: UnknownFields = UnknownFields.DROP
     on_mismatch: OnMismatch = OnMismatch.FAIL

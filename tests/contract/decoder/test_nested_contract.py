@@ -11,8 +11,7 @@ from blizzard.worker.ndjson.decoder import BadLine, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from lakebed.config.schema import DeclaredSchema
-from lakebed.schema import RESCUED
-from lakebed.types import OnMismatch, UnknownFields
+from lakebed.types import RESCUED, OnMismatch, UnknownFields
 from tests.contract.decoder.nested_cases import CASES, Bad, Nested
 
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

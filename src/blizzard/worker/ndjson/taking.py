@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
+from blizzard.model.time_format import EPOCHS, ISO, pattern_of
 from blizzard.worker.ndjson import times, values
 from blizzard.worker.ndjson.values import TAKE, Cell, JsonValue, Number, Refused
 from lakebed.schema import Field
@@ -37,7 +38,7 @@ def _typed(field: Field) -> Take:
         return partial(values.decimal, precision=field.precision, scale=field.scale)
     reading = field.reading
     if field.type in _TIMES and (reading.formats or reading.truncate):
-        ways = [_time(field, name) for name in reading.formats or (times.ISO,)]
+        ways = [_time(field, name) for name in reading.formats or (ISO,)]
         return ways[0] if len(ways) == 1 else partial(_first, ways=ways)
     return TAKE[field.type]
 
@@ -46,17 +47,17 @@ def _time(field: Field, name: str) -> Take:
     """Return what takes a time that is written in one format."""
     truncate, is_date = field.reading.truncate, field.type is FieldType.DATE
     micros: times.Micros
-    if name == times.ISO:
+    if name == ISO:
         if is_date:
             return values.day
         zone = field.type is FieldType.TIMESTAMP
         expected = values.ISO if zone else values.ISO_NTZ
         return partial(values.iso_micros, expected=expected, zone=zone, truncate=truncate)
-    if name in times.EPOCHS:
+    if name in EPOCHS:
         number = _number if field.reading.coerce else _same
         micros = lambda value: times.epoch_micros(number(value), name, truncate=truncate)  # noqa: E731
     else:
-        pattern = times.pattern_of(name)
+        pattern = pattern_of(name)
         micros = partial(times.pattern_micros, pattern=pattern, truncate=truncate)
     if not is_date:
         return micros

@@ -1,15 +1,10 @@
-"""Times as sources write them: epochs, and patterns of a closed set of codes. Pure.
+"""Times that are no ISO 8601, taken as microseconds since 1970. Pure."""
 
-No code depends on a locale or on a time zone of this machine. Names of months and days are English.
-"""
-
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal
-from functools import lru_cache
 
+from blizzard.model.time_format import EPOCHS, MONTHS, Pattern
 from blizzard.worker.ndjson.values import (
     DAY_MICROS,
     EPOCH_DAY,
@@ -21,94 +16,9 @@ from blizzard.worker.ndjson.values import (
     in_range,
 )
 
-ISO = "iso"
-EPOCHS: Mapping[str, Decimal] = {
-    "epoch_s": Decimal(1_000_000),
-    "epoch_ms": Decimal(1000),
-    "epoch_us": Decimal(1),
-    "epoch_ns": Decimal("0.001"),
-}
-"""The formats that are numbers, with the microseconds of one."""
 LONGEST_EPOCH = 40
 """Characters; no moment within the range needs more of them, whatever its fraction."""
-
-_LONG_MONTHS = (
-    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
-    *("october", "november", "december"),
-)
-_MONTHS = [name[:3] for name in _LONG_MONTHS]
-_CODES: Mapping[str, str] = {
-    "%Y": r"(?P<year>[0-9]{4})",
-    "%y": r"(?P<short_year>[0-9]{2})",
-    "%m": r"(?P<month>[0-9]{1,2})",
-    "%d": r"(?P<day>[0-9]{1,2})",
-    "%e": r" ?(?P<day>[0-9]{1,2})",
-    "%j": r"(?P<day_of_year>[0-9]{1,3})",
-    "%b": rf"(?P<month_name>{'|'.join(_MONTHS)})",
-    "%B": rf"(?P<month_name>{'|'.join(_LONG_MONTHS)})",
-    "%a": r"(?:mon|tue|wed|thu|fri|sat|sun)",
-    "%A": r"(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
-    "%H": r"(?P<hour>[0-9]{1,2})",
-    "%I": r"(?P<hour_of_half>[0-9]{1,2})",
-    "%p": r"(?P<half>am|pm)",
-    "%M": r"(?P<minute>[0-9]{1,2})",
-    "%S": r"(?P<second>[0-9]{1,2})",
-    "%f": r"(?P<fraction>[0-9]+)",
-    "%z": r"(?P<zone>z|(?P<sign>[+-])(?P<zone_hour>[0-9]{2})(?::?(?P<zone_minute>[0-9]{2}))?)",
-    "%Z": r"(?P<zone>utc|gmt|z)",
-    "%%": "%",
-}
-_SHORT_FOR: Mapping[str, str] = {"%F": "%Y-%m-%d", "%T": "%H:%M:%S", "%D": "%m/%d/%y"}
-_ONE_OF = (("%d", "%e", "%j"), ("%m", "%b", "%B"), ("%Y", "%y"), ("%H", "%I"), ("%z", "%Z"))
-_CODE = re.compile("%.?", re.DOTALL)
 _EXACT = Context(prec=2 * LONGEST_EPOCH)
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A pattern of codes, ready to be matched."""
-
-    text: str
-    regex: re.Pattern[str]
-    codes: frozenset[str]
-
-    @property
-    def tells_zone(self) -> bool:
-        """Whether it tells the zone of a time."""
-        return bool(self.codes & {"%z", "%Z"})
-
-
-@lru_cache(maxsize=256)
-def pattern_of(text: str) -> Pattern:
-    """Compile a pattern; a ValueError says what is wrong with it."""
-    written = _CODE.sub(lambda code: _SHORT_FOR.get(code[0], code[0]), text)
-    codes = _CODE.findall(written)
-    if unknown := [code for code in codes if code not in _CODES]:
-        known = " ".join([*_CODES, *_SHORT_FOR])
-        raise ValueError(f"{unknown[0]} is not a known code; known are {known}")
-    if not codes:
-        epochs = ", ".join(EPOCHS)
-        raise ValueError(f"must be {ISO}, {epochs} or a pattern such as %d/%b/%Y:%H:%M:%S %z")
-    for choice in (
-        ("%d", "%e", "%j"),
-        ("%m", "%b", "%B"),
-        ("%Y", "%y"),
-        ("%H", "%I"),
-        ("%z", "%Z"),
-    ):
-        if len([code for code in codes if code in choice]) > 1:
-            raise ValueError(f"{text} tells the same thing twice: {' and '.join(choice)}")
-    if repeated := [code for code in codes if code != "%%" and codes.count(code) > 1]:
-        raise ValueError(f"{text} has {repeated[0]} twice")
-    found = set(codes)
-    has_day = "%j" in found or (found & {"%d", "%e"} and found & {"%m", "%b", "%B"})
-    if not (found & {"%Y", "%y"} and has_day):
-        raise ValueError(f"{text} does not tell a day: it needs a year, a month and a day")
-    if ("%I" in found) != ("%p" in found):
-        raise ValueError(f"{text} needs both %I and %p, or %H")
-    parts = re.split(r"(%.)", written)
-    regex = "".join(_CODES[part] if part in _CODES else re.escape(part) for part in parts)
-    return Pattern(text, re.compile(regex, re.IGNORECASE | re.ASCII), frozenset(found))
 
 
 def epoch_micros(value: JsonValue, unit: str, *, truncate: bool) -> int:
@@ -177,7 +87,7 @@ def _day(part: Mapping[str, str]) -> int:
                 raise ValueError
         else:
             name = part.get("month_name", "").lower()[:3]
-            month = _MONTHS.index(name) + 1 if name else int(part["month"])
+            month = MONTHS.index(name) + 1 if name else int(part["month"])
             found = date(year, month, int(part["day"])).toordinal()
     except ValueError:
         raise Refused("out_of_range", "a day of the calendar, 0001-01-01 to 9999-12-31") from None

@@ -31,7 +31,15 @@ from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema
-from lakebed.types import Commit, Compression, FieldType, Handoff, OnChange, ParquetCodec
+from lakebed.types import (
+    Commit,
+    Compression,
+    FieldType,
+    Handoff,
+    OnChange,
+    OnMismatch,
+    ParquetCodec,
+)
 
 SECTIONS: dict[str, type[Section]] = {
     "source": Source,
@@ -104,6 +112,11 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda s: s.pipelines[0].schema,
         Schema((ID, Field(name="at", type=FieldType.TIMESTAMP, nullable=False))),
     ),
+    "schema.on_mismatch": (
+        "rescue",
+        lambda s: s.pipelines[0].on_mismatch,
+        OnMismatch.RESCUE,
+    ),
     "sink.inactivity_timeout_secs": (61, lambda s: sink(s).rolling.inactivity, 61.0),
     "sink.rollover_timeout_secs": (301, lambda s: sink(s).rolling.rollover, 301.0),
     "error_handling.max_failures": (5, lambda s: s.pipelines[0].max_failures, 5),
@@ -132,6 +145,10 @@ INSIDE = {
     "schema.fields.name",
     "schema.fields.type",
     "schema.fields.nullable",
+    "schema.ddl",
+    "schema.file",
+    "schema.coerce",
+    "schema.null_values",
     "schema.fields.fields",
     "schema.fields.items",
     "schema.fields.values",

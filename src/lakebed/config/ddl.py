@@ -1,0 +1,204 @@
+"""Schemas that others wrote, Spark's DDL and the JSON of Spark and Delta, as declared fields. Pure.
+
+What is declared is what the `fields` of a configuration would be; a ValueError says what cannot be.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+Declared = dict[str, Any]
+"""A field as `schema.fields` has it."""
+
+_TYPES: Mapping[str, str] = {
+    "string": "string",
+    "tinyint": "int8",
+    "byte": "int8",
+    "smallint": "int16",
+    "short": "int16",
+    "int": "int32",
+    "integer": "int32",
+    "bigint": "int64",
+    "long": "int64",
+    "float": "float32",
+    "real": "float32",
+    "double": "float64",
+    "boolean": "boolean",
+    "timestamp": "timestamp",
+    "timestamp_ltz": "timestamp",
+    "timestamp_ntz": "timestamp_ntz",
+    "date": "date",
+    "binary": "binary",
+}
+"""The names of plain types in DDL and in JSON, without regard to case."""
+_DECIMAL = re.compile(
+    r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE
+)
+_SPARK_DECIMAL = "decimal(10,0)"
+"""What Spark means by a decimal without digits."""
+_TOKEN = re.compile(
+    r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")"
+    r"|(?P<word>\w+)|(?P<sign>[<>(),:]))"
+)
+
+
+def schema_from(text: str) -> list[Declared]:
+    """Read a schema that is Spark's or Delta's JSON, or DDL."""
+    if not text.lstrip().startswith("{"):
+        return fields_from_ddl(text)
+    try:
+        document = json.loads(text)
+    except ValueError as wrong:
+        raise ValueError(f"is not JSON: {wrong}") from None
+    return fields_from_json(document)
+
+
+def fields_from_json(document: Any) -> list[Declared]:  # noqa: ANN401 - whatever JSON holds
+    """Read a StructType as Spark and Delta write it."""
+    if not isinstance(document, dict) or document.get("type") != "struct":
+        raise ValueError('is not a schema of Spark or Delta, which begins {"type": "struct"')
+    found = []
+    for one in document.get("fields", []):
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            raise ValueError("has a field without a name")  # noqa: TRY004 - a fault of a text
+        nullable = one.get("nullable", True)
+        found.append(
+            {"name": one["name"], **_json_type(one.get("type"), one["name"]), "nullable": nullable}
+        )
+    return found
+
+
+def _json_type(kind: Any, path: str) -> Declared:  # noqa: ANN401
+    if isinstance(kind, str):
+        return {"type": _plain(kind, path)}
+    match kind:
+        case {"type": "struct"}:
+            return {"type": "struct", "fields": fields_from_json(kind)}
+        case {"type": "array", "elementType": element}:
+            items = _json_type(element, f"{path}[]")
+            return {"type": "list", "items": {**items, "nullable": kind.get("containsNull", True)}}
+        case {"type": "map", "keyType": key, "valueType": value}:
+            _require_text_keys(key, path)
+            values = _json_type(value, f"{path}[]")
+            nullable = kind.get("valueContainsNull", True)
+            return {"type": "map", "values": {**values, "nullable": nullable}}
+    raise ValueError(f"{path}: has no type that is known")
+
+
+def _plain(name: str, path: str) -> str:
+    if digits := _DECIMAL.fullmatch(name):
+        return f"decimal({digits[1]},{digits[2] or 0})" if digits[1] else _SPARK_DECIMAL
+    found = _TYPES.get(name.lower())
+    if found is None:
+        known = ", ".join(sorted({*_TYPES, "decimal(p,s)"}))
+        raise ValueError(f"{path}: the type {name} is not known; known are {known}")
+    return found
+
+
+def _require_text_keys(key: object, path: str) -> None:
+    if key != "string":
+        raise ValueError(f"{path}: the keys of a map are strings in JSON, so it must be map<string")
+
+
+def fields_from_ddl(text: str) -> list[Declared]:
+    """Read columns as Spark's DDL declares them: `id BIGINT NOT NULL, tags ARRAY<STRING>`."""
+    reader = _Ddl(text)
+    fields = reader.fields("", ends=None)
+    if not fields:
+        raise ValueError("declares no column")
+    return fields
+
+
+class _Ddl:
+    """Reads DDL from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def fields(self, above: str, ends: str | None) -> list[Declared]:
+        found: list[Declared] = []
+        while not self._takes(ends):
+            if found:
+                self._require(",", "a comma or the end")
+            name = self._name()
+            self._takes(":")
+            path = f"{above}.{name}" if above else name
+            found.append({"name": name, **self._type(path), "nullable": self._nullable()})
+        return found
+
+    def _type(self, path: str) -> Declared:
+        name = self._word("a type").lower()
+        match name:
+            case "struct":
+                self._require("<", "<")
+                return {"type": "struct", "fields": self.fields(path, ends=">")}
+            case "array":
+                self._require("<", "<")
+                items = self._type(f"{path}[]")
+                self._require(">", ">")
+                return {"type": "list", "items": items}
+            case "map":
+                self._require("<", "<")
+                _require_text_keys(self._type(f"{path}[key]")["type"], path)
+                self._require(",", "a comma")
+                values = self._type(f"{path}[]")
+                self._require(">", ">")
+                return {"type": "map", "values": values}
+            case "decimal" | "dec" | "numeric" if self._takes("("):
+                digits = self._word("digits")
+                scale = self._word("digits") if self._takes(",") else "0"
+                self._require(")", "a closing parenthesis")
+                return {"type": f"decimal({digits},{scale})"}
+        return {"type": _plain(name, path)}
+
+    def _nullable(self) -> bool:
+        nullable = True
+        while True:
+            if self._takes("not"):
+                self._require("null", "NULL after NOT")
+                nullable = False
+            elif self._takes("comment"):
+                found = self._next()
+                if found is None or found["text"] is None:
+                    self._wrong("a text in quotes after COMMENT")
+                self._at = found.end()
+            else:
+                return nullable
+
+    def _name(self) -> str:
+        found = self._next()
+        if found is not None and found["quoted"] is not None:
+            self._at = found.end()
+            return found["quoted"][1:-1].replace("``", "`")
+        return self._word("the name of a column")
+
+    def _word(self, expected: str) -> str:
+        found = self._next()
+        if found is None or found["word"] is None:
+            self._wrong(expected)
+        self._at = found.end()
+        return str(found["word"])
+
+    def _takes(self, wanted: str | None) -> bool:
+        """Whether this comes next, and if so go on behind it; None is the end of the text."""
+        found = self._next()
+        if wanted is None:
+            return found is None and not self._text[self._at :].strip()
+        if found is None or (found["sign"] or found["word"] or "").lower() != wanted:
+            return False
+        self._at = found.end()
+        return True
+
+    def _require(self, wanted: str, expected: str) -> None:
+        if not self._takes(wanted):
+            self._wrong(expected)
+
+    def _next(self) -> re.Match[str] | None:
+        return _TOKEN.match(self._text, self._at)
+
+    def _wrong(self, expected: str) -> NoReturn:
+        rest = self._text[self._at :].strip()
+        found = f"at {rest[:20]!r}" if rest else "at its end"
+        raise ValueError(f"expected {expected} {found}")
