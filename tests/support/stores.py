@@ -4,7 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lakebed.errors import LakeError, StoreUnavailable
+from lakebed.errors import (
+    LakeError,
+    StoreUnavailable,
+)
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Store
 
@@ -69,3 +72,9 @@ class RefusesUploads(Store):
         if self.when(path, file):
             raise self.error
         return super().upload(path, file, **how)
+
+
+def remote(store: Store) -> Store:
+    """Take a local store for a remote one, which is read through obstore."""
+    store.local_root = None
+    return store
