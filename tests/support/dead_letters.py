@@ -11,9 +11,7 @@ from blizzard.handoff.dead_letters import dead_letter_queue
 from blizzard.journal import journal
 from lakebed.retry import Backoff
 from lakebed.storage.store import Reader
-from tests.support.builders import (
-    Bench,
-)
+from tests.support.builders import Bench
 
 
 def try_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

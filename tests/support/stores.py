@@ -4,10 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lakebed.errors import (
-    LakeError,
-    StoreUnavailable,
-)
+from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Store
 

@@ -13,11 +13,7 @@ from blizzard.pipeline import Pipeline
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.server import observed
-from tests.support.builders import (
-    BEGUN,
-    Bench,
-    pipeline_settings,
-)
+from tests.support.builders import BEGUN, Bench, pipeline_settings
 from tests.support.scrape import Pages
 
 

@@ -16,11 +16,7 @@ from blizzard.model.settings import SinkSettings, UploadSettings
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
-from tests.support.builders import (
-    ndjson,
-    put,
-    rows,
-)
+from tests.support.builders import ndjson, put, rows
 from tests.support.watched import Watched, watching
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()

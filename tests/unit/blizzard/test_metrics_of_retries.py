@@ -13,13 +13,7 @@ from blizzard.worker.upload import Uploads
 from lakebed.errors import StoreUnavailable
 from lakebed.retry import Backoff
 from lakebed.storage.store import ObjectFacts, Reader, Store
-from tests.support.builders import (
-    closed_file,
-    ndjson,
-    no_options,
-    put,
-    rows,
-)
+from tests.support.builders import closed_file, ndjson, no_options, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.watched import Watched, watching
 

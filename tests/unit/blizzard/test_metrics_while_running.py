@@ -17,11 +17,7 @@ from blizzard.worker.unit import run_unit
 from lakebed.errors import StoreDenied
 from lakebed.storage.store import ObjectFacts, Store
 from lakebed.telemetry.events import Event
-from tests.support.builders import (
-    ndjson,
-    put,
-    rows,
-)
+from tests.support.builders import ndjson, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.watched import Watched, watching
 

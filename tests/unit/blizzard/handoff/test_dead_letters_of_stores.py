@@ -11,13 +11,7 @@ import pytest
 from blizzard.worker.stores import OpenedStores
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.storage.store import Reader, Store
-from tests.support.builders import (
-    Bench,
-    ndjson,
-    pipeline_settings,
-    put,
-    rows,
-)
+from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.dead_letters import drain, lines, try_at_once
 from tests.support.readers import parquet_ids
 from tests.support.runner import InProcessRunner

@@ -6,12 +6,7 @@ from pathlib import Path
 import obstore
 import pytest
 
-from lakebed.errors import (
-    ConfigInvalid,
-    ObjectChanged,
-    ObjectMissing,
-    StoreDenied,
-)
+from lakebed.errors import ConfigInvalid, ObjectChanged, ObjectMissing, StoreDenied
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store, local_path
 from tests.support.builders import no_options, put
@@ -98,6 +93,12 @@ def test_a_part_of_an_object_is_read_by_its_bytes(store):
     facts = store.head("a.parquet")
     assert store.part("a.parquet", 6, 10, etag=facts.etag) == b"6789"
     assert store.part("a.parquet", 0, 2, etag=None) == b"01"
+
+
+def test_a_range_of_an_object_is_read_and_a_missing_one_is_none(store):
+    store.create("a", b"0123456789")
+    assert store.get_range("a", start=3, length=4) == b"3456"
+    assert store.get_range("b", start=3, length=4) is None
 
 
 def test_a_part_of_an_object_that_was_replaced_is_refused(store, root):
@@ -269,12 +270,3 @@ def test_a_reader_has_no_way_to_write():
     writes = {"create", "replace", "upload", "move", "delete", "sync"}
     assert writes <= set(dir(Store))
     assert not writes & set(dir(Reader))
-
-
-# ------------------------------------------------------------------------------ in order
-
-
-def test_a_range_of_an_object_is_read_and_a_missing_one_is_none(store):
-    store.create("a", b"0123456789")
-    assert store.get_range("a", start=3, length=4) == b"3456"
-    assert store.get_range("b", start=3, length=4) is None

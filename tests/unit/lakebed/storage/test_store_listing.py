@@ -9,11 +9,7 @@ import obstore
 import pytest
 from obstore.exceptions import GenericError
 
-from lakebed.errors import (
-    ObjectMissing,
-    StoreDenied,
-    StoreUnavailable,
-)
+from lakebed.errors import ObjectMissing, StoreDenied, StoreUnavailable
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import no_options
 from tests.support.stores import local

@@ -7,10 +7,7 @@ from typing import Any
 import obstore
 import pytest
 
-from lakebed.errors import (
-    ObjectChanged,
-    ObjectMissing,
-)
+from lakebed.errors import ObjectChanged, ObjectMissing
 from lakebed.storage import objects
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import put

@@ -8,11 +8,7 @@ import obstore
 import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
 
-from lakebed.errors import (
-    StoreDenied,
-    StoreFull,
-    StoreUnavailable,
-)
+from lakebed.errors import StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from tests.support.stores import local, remote
