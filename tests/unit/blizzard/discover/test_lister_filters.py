@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from blizzard.discover import cursor
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SKIPPED
 from blizzard.discover.skip_reason import Reason
 from blizzard.model.source_glob import Pattern
