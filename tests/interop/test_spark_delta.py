@@ -26,7 +26,6 @@ from penguin.config import load as penguin_config
 from penguin.model.errors import LogRolledBack
 from penguin.model.interval import parse_interval
 from penguin.operate.replay import Replay
-from penguin.pipeline import commit_table
 from tests.support import delta_spark as spark
 from tests.support import readers
 from tests.support.foreign import Directory
@@ -34,6 +33,7 @@ from tests.support.intervals import INTERVALS, length, strange
 from tests.support.landing import FIELDS, Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
+from tests.support.tables import commit_table
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 FILTERS_PER_STATE = 36

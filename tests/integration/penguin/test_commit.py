@@ -19,8 +19,7 @@ from penguin.delta.snapshot import pipeline_known
 from penguin.delta.table import Log, Table
 from penguin.events.backlog import BacklogSeen, FilesLookedAt
 from penguin.inspect.explain import explain
-from penguin.pipeline import commit_table
-from tests.support.tables import Penguin, TableDirectory, next_commit, rows_of
+from tests.support.tables import Penguin, TableDirectory, commit_table, next_commit, rows_of
 
 
 @pytest.fixture
