@@ -30,5 +30,5 @@ def names(schema):
 
 
 def nested(ours, theirs):
-    """Say whether a name is a plain type here and a nested one there."""
+    """Whether a name is a plain type here and a nested one there."""
     return any(path[:length] in ours for path in theirs for length in range(1, len(path)))

@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 
 def drain(bench):
-    """Run once, and give the statistics of the run."""
+    """Run once, and return the statistics of the run."""
     pipeline = bench.pipeline()
     while pipeline.step():
         pass

@@ -33,7 +33,7 @@ def grow(journal: Journal, batches: int, *, files: int = 3) -> None:
 
 
 def state(history: History, store: Store) -> dict[str, Any]:
-    """Give all that a history knows, however it came to know it."""
+    """Return all that a history knows, however it came to know it."""
     lookup = history.lookup(store, "default")
     every = [f"default:{n:06d}-{f}.ndjson" for n in range(80) for f in range(3)]
     return {
@@ -50,7 +50,7 @@ def state(history: History, store: Store) -> dict[str, Any]:
 
 
 def from_entries(store: Bucket) -> dict[str, Any]:
-    """Give what the entries alone say."""
+    """Return what the entries alone say."""
     bare = Bucket()
     for name in store.names:
         if layout.entry_sequence(name) is not None:

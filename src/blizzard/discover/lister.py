@@ -147,10 +147,6 @@ class SourceLister:
         self._began = began
         return finding
 
-    def forget(self) -> None:
-        """Let the next look be a sweep."""
-        self._cursor = ListingCursor()
-
     def seen(self, path: str) -> tuple[IngestedFile, float] | None:
         """Return a name that is done as the last look saw it, and when it arrived."""
         found = self._cursor.seen(path)
