@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from blizzard import events
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import AMISS, IN_WORDS, Reason
 from blizzard.model.event_time import row_partitions_of, rows_without_time
 from blizzard.model.files import Effort, SourceFile, WorkUnit

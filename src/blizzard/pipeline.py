@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from blizzard import batch_events, events
 from blizzard.batch_events import Statistics
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import (

@@ -7,7 +7,7 @@ writes.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.execute.bisect import Portion, given_up, portion
 from blizzard.handoff.commit_lag import CommitsBehind
 from blizzard.journal.ingested import KnownBroken

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from blizzard import batch_events, events
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.model.settings import PipelineSettings
 from blizzard.proposal import Batch, Proposal
 from lakebed.clock import Clock

@@ -5,7 +5,6 @@ is `s3://`. Nothing here asks a store: a local path is followed through its link
 """
 
 import os.path
-from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -47,19 +46,16 @@ class Place:
         return (self.scheme, self.bucket) == (other.scheme, other.bucket) and len(accounts) < 2
 
 
-def place_of(uri: str, *, followed: Callable[[str], str] = os.path.realpath) -> Place:
-    """Return the place that a URI or a local path means, however it is spelled.
-
-    `followed` gives the full path of a local one, without links.
-    """
+def place_of(uri: str) -> Place:
+    """Return the place that a URI or a local path means, however it is spelled."""
     scheme, separator, rest = uri.partition("://")
     if not separator:
-        return Place(scheme="file", folders=_folders(followed(os.path.expanduser(uri))))  # noqa: PTH111 - `followed` takes text
+        return Place(scheme="file", folders=_folders(os.path.realpath(os.path.expanduser(uri))))  # noqa: PTH111 - text, as a URI has it
     scheme = scheme.lower()
     if scheme == "file":
         # Not by urlsplit: in a path, `#` and `?` are characters like any other.
         path = unquote(rest.removeprefix("localhost"))
-        return Place(scheme="file", folders=_folders(followed(path)))
+        return Place(scheme="file", folders=_folders(os.path.realpath(path)))
     host, _, path = rest.partition("/")
     bucket, _, account = host.partition("@")
     return Place(

@@ -48,25 +48,12 @@ class Totals:
     rows: int = 0
 
 
-def commit_table(
-    settings: TableSettings,
-    store: Store,
-    emit: Emit,
-    clock: Clock,
-    *,
-    pipeline: str | None = None,
-) -> int:
+def commit_all(run: "TableRun", pipeline: str | None) -> int:
     """Commit everything that waits for one table, and return how many commits that took.
 
     A pipeline that cannot go on is raised after the others are done: the one that is named, or
     any where none is.
     """
-    run = TableRun(settings=settings, emit=emit, clock=clock, open_store=lambda: store)
-    return commit_all(run, pipeline)
-
-
-def commit_all(run: "TableRun", pipeline: str | None) -> int:
-    """Do the same for a table that has been worked on before, and knows what it has told."""
     before = run.totals.commits
     while run.step():
         pass

@@ -20,13 +20,13 @@ from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
 from penguin.config import load as penguin_config
 from penguin.inline import last_committed
-from penguin.pipeline import commit_table
 from tests.support.builders import entries
 from tests.support.dying import Died, Fate, dying
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids
 from tests.support.runner import InProcessRunner
+from tests.support.tables import commit_table
 
 # As many lives as a life makes calls: minutes, on a machine that has other things to do.
 pytestmark = pytest.mark.timeout(900)

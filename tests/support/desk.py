@@ -15,11 +15,11 @@ from penguin import inline
 from penguin.cli.app import app as penguin_app
 from penguin.config import load as penguin_config
 from penguin.operate.release import HeldFileOperations
-from penguin.pipeline import commit_table
 from tests.support.dying import dying
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
+from tests.support.tables import commit_table
 
 
 class Desk:

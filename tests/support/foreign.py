@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from lakebed.telemetry.events import Event
 from penguin.delta.table import Log
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
-from tests.support.builders import Hands
+from tests.support.builders import NOON, Hands
 
 DAY = "date=2024-01-01"
 
@@ -155,3 +156,7 @@ def _rows(target: Path) -> int:
         return pq.read_metadata(target).num_rows
     except (OSError, pa.ArrowException):
         return 0
+
+
+def date_folder(ago: int) -> str:
+    return f"{NOON - timedelta(days=ago):date=%Y-%m-%d}"

@@ -69,3 +69,9 @@ class RefusesUploads(Store):
         if self.when(path, file):
             raise self.error
         return super().upload(path, file, **how)
+
+
+def remote(store: Store) -> Store:
+    """Take a local store for a remote one, which is read through obstore."""
+    store.local_root = None
+    return store

@@ -26,13 +26,13 @@ from lakebed.layout import data_file, journal_entry, log_version, protocol, rece
 from lakebed.schema import Field, Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from lakebed.telemetry.events import Event
+from lakebed.telemetry.events import Emit, Event
 from lakebed.types import FieldType, Handoff
 from penguin.delta.table import Log, Table
 from penguin.inspect.explain import explain
 from penguin.model.commit import CommitPlan
 from penguin.model.settings import TableSettings
-from penguin.pipeline import TableRun
+from penguin.pipeline import TableRun, commit_all
 
 EVENTS = Schema(
     (
@@ -227,6 +227,19 @@ def opened(log: Log) -> Table:
     found = log.open()
     assert found is not None
     return found
+
+
+def commit_table(
+    settings: TableSettings,
+    store: Store,
+    emit: Emit,
+    clock: Clock,
+    *,
+    pipeline: str | None = None,
+) -> int:
+    """Commit everything that waits for one table, as a process that has just begun."""
+    run = TableRun(settings=settings, emit=emit, clock=clock, open_store=lambda: store)
+    return commit_all(run, pipeline)
 
 
 def next_commit(table: TableDirectory) -> CommitPlan:

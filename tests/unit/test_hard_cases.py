@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.cli.dry_run import explanation
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitInline
 from blizzard.inspect.explain import Explanation
 from blizzard.journal import journal

@@ -30,7 +30,15 @@ from blizzard.handoff.switch import LastCommitted, TooEarly, set_handoff, too_ea
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings, SinkSettings
-from blizzard.service import Service, TableOf, asks_fates, asks_the_log, checks_schema, open_reader
+from blizzard.service import (
+    Service,
+    TableOf,
+    asks_fates,
+    asks_retention,
+    asks_the_log,
+    checks_schema,
+    open_reader,
+)
 from lakebed.arguments import (
     DONE,
     FAILED,
@@ -101,6 +109,7 @@ def run(
                 output,
                 asks_the_log,
                 lambda pipeline: checks_schema(pipeline, table_of),
+                asks_retention,
                 log_format,
             )
         )

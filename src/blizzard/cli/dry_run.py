@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
@@ -32,6 +33,8 @@ LogKnows = Callable[[PipelineSettings], Callable[[], bool]]
 """Gives the question to a table's log whether it has commits of a pipeline."""
 CheckSchema = Callable[[PipelineSettings], Callable[[], None]]
 """Gives the check of a pipeline's declared fields against its table."""
+AsksRetention = Callable[[PipelineSettings], Callable[[], timedelta]]
+"""Gives the question how long a pipeline's table keeps files that its log does not name."""
 
 
 def dry_run(
@@ -39,6 +42,7 @@ def dry_run(
     output: Output,
     log_knows: LogKnows,
     check_schema: CheckSchema,
+    retention: AsksRetention,
     log_format: LogFormat = LogFormat.TEXT,
 ) -> int:
     """Print what the next batch of each pipeline would do, or why there would be none."""
@@ -58,6 +62,7 @@ def dry_run(
                     and same_place(other.sink.table_uri) == same_place(pipeline.sink.table_uri)
                 },
                 check_schema=check_schema(pipeline),
+                retention=retention(pipeline),
             )
             explanation(found, output)
             if found.refusal is not None:

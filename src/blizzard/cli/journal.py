@@ -10,8 +10,8 @@ from rich.console import Console
 from blizzard.cli.new_journal import begin_anew
 from blizzard.cli.output import One, chosen, load, open_reader, place, the_one
 from blizzard.handoff.held_rows import Aside, by_reason
+from blizzard.inspect.books import Batch
 from blizzard.inspect.entries import Kept, entry_of, last_entries
-from blizzard.inspect.status import Batch
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.unread import bytes_in_words

@@ -8,7 +8,9 @@ from rich.console import Console
 
 from blizzard.cli.output import One, chosen, load, open_reader, place
 from blizzard.discover.skip_reason import IN_WORDS as WHY
-from blizzard.inspect.status import Books, FailedFile, PipelineStatus, SourceStatus, pipeline_status
+from blizzard.inspect.books import Books
+from blizzard.inspect.source_status import FailedFile, SourceStatus
+from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates

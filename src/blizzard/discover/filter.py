@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from blizzard.discover.finding import Finding
+from blizzard.discover.names import PartitionUnknown, codec_for, partition_of, why_not_ours
 from blizzard.discover.retry import is_due, next_try
 from blizzard.discover.skip_reason import AMISS, Reason, SkippedFile, SkipSummary, Tally
 from blizzard.journal.state import Before
-from blizzard.model import codec
-from blizzard.model.codec import codec_of
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
 from blizzard.model.part_way import (
     ChangedPartWay,
@@ -19,72 +19,17 @@ from blizzard.model.part_way import (
     lacks_its_object,
 )
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source_glob import is_hidden
 from blizzard.model.unread import failed
 from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
-from lakebed.partition import Template, check_value
+from lakebed.partition import Template
 from lakebed.schema import Field
 from lakebed.storage.store import ObjectFacts
 from lakebed.types import Codec, Compression, OnChange
 
-RECORDS = (".ndjson", ".jsonl", ".json")
-PACKED = ("", *(each.suffix for each in codec.COMPRESSED))
-SUFFIXES = tuple(record + packed for record in RECORDS for packed in PACKED)
-TEMPORARY = (
-    *(".tmp", ".temp", ".part", ".partial", ".crdownload", ".inprogress", ".filepart"),
-    *("_COPYING_", ".swp", ".lock", "~"),
-)
-"""How writers end the names of files that they have not finished."""
-
 MOST_CHANGED = 1000
 """How many changed files are told of one by one in a look."""
-
-
-class PartitionUnknown(LakeError):
-    """A source file's path does not give the partition values that the template asks for."""
-
-    code = "partition_unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One look at a source: what to take now, and what not, counted by the reason."""
-
-    take: tuple[SourceFile, ...] = ()
-    misplaced: tuple[SourceRecord, ...] = ()
-    """Failed before they are read: their path does not give their partition, or a part of them is
-    in the table and the rest cannot be read."""
-    not_taken: tuple[SkipSummary, ...] = ()
-    """By reason, how many files are not taken, and a few of them."""
-    passed: tuple[SkippedFile, ...] = ()
-    """The files that are not taken and not done, one by one; of many, the first."""
-    left_over: int = 0
-    """New files beyond the limits of one batch."""
-    late: frozenset[str] = frozenset()
-    """Keys of those that a bare watermark would have missed."""
-    again: frozenset[str] = frozenset()
-    """Keys of those that were ingested before, as other objects."""
-    changed: tuple[ObjectFacts, ...] = ()
-    """Some of those that were ingested before and are other objects now."""
-    gone: tuple[SourceRecord, ...] = ()
-    """Files that wait for another try, or for their rest, and that a sweep has not found."""
-    resting: int = 0
-    """Files that failed before and are not read now."""
-    amiss: tuple[SkipSummary, ...] = ()
-    """Names that cannot be read, as the last sweep counted them; a person should see to them."""
-    swept: bool = True
-    """Whether the whole source was listed."""
-
-    @property
-    def has_work(self) -> bool:
-        """Whether there is something to do for a batch."""
-        return bool(self.take or self.misplaced or self.gone)
-
-    def count(self, reason: Reason) -> int:
-        """Count the files that are not taken for a reason."""
-        return sum(one.files for one in self.not_taken if one.reason is reason)
 
 
 class Decision(StrEnum):
@@ -97,25 +42,6 @@ class Decision(StrEnum):
     """It has to be looked at again."""
     NO_FILE = "no_file"
     """There is no such file: what was listed stands for a folder."""
-
-
-def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
-    """Return why a name is none of the source's files; None where it is one."""
-    if source.pattern is not None and source.pattern.compiled().fullmatch(path) is None:
-        return Reason.NOT_MATCHED
-    if is_hidden(path):
-        return Reason.HIDDEN
-    # Whoever writes `*.log` means files that end so.
-    if path.endswith(SUFFIXES) or (source.pattern is not None and source.pattern.names_suffix):
-        return None
-    return Reason.TEMPORARY if path.endswith(TEMPORARY) else Reason.NOT_NDJSON
-
-
-def why_not_below(folder: str, source: SourceSettings) -> Reason | None:
-    """Return why no file below a folder is one of the source's; None where some may be."""
-    if source.pattern is not None and not source.pattern.may_hold(folder):
-        return Reason.NOT_MATCHED
-    return Reason.HIDDEN if is_hidden(folder) else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -375,28 +301,3 @@ def _left_before(known: UnfinishedFile, facts: ObjectFacts) -> tuple[Unread, ...
 def is_same(name: IngestedFile, facts: ObjectFacts) -> bool:
     """Whether a listed object is the one that is in the table: size and e-tag."""
     return (name.size, name.etag) == (facts.size, facts.etag)
-
-
-def codec_for(path: str, compression: Compression) -> Codec:
-    """Go by the file's suffix unless the configuration says how the files are compressed."""
-    return codec_of(path) if compression is Compression.AUTO else Codec(compression.value)
-
-
-def partition_of(
-    path: str, template: Template | None, fields: Mapping[str, Field]
-) -> dict[str, str | None]:
-    """Take the partition values from a source path, checked against their columns."""
-    if template is None:
-        return {}
-    try:
-        values = template.values(path)
-    except KeyError as missing:
-        raise PartitionUnknown(f"no folder {missing.args[0]}=… stands in its path") from missing
-    except ValueError as broken:
-        raise PartitionUnknown(f"a folder of its path cannot be decoded: {broken}") from broken
-    for key, value in values.items():
-        try:
-            check_value(fields[key], value)
-        except ValueError as wrong:
-            raise PartitionUnknown(f"partition {key}: {wrong}") from wrong
-    return values

@@ -9,14 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from blizzard.discover.cursor import MOST_RANGES, CursorBuilder, ListingCursor, Range
-from blizzard.discover.filter import (
-    Decision,
-    FileFilter,
-    Finding,
-    is_same,
-    why_not_below,
-    why_not_ours,
-)
+from blizzard.discover.filter import Decision, FileFilter, is_same
+from blizzard.discover.finding import Finding
+from blizzard.discover.names import why_not_below, why_not_ours
 from blizzard.discover.retry import is_due
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.journal.state import Before
@@ -151,10 +146,6 @@ class SourceLister:
         self._amiss = finding.amiss
         self._began = began
         return finding
-
-    def forget(self) -> None:
-        """Let the next look be a sweep."""
-        self._cursor = ListingCursor()
 
     def seen(self, path: str) -> tuple[IngestedFile, float] | None:
         """Return a name that is done as the last look saw it, and when it arrived."""

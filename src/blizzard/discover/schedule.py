@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.discover.lister import JournalLookup, SourceLister, source_listers
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile

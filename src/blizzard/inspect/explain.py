@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.discover.lister import JournalLookup, source_listers
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.handoff.commit_lag import check_commits

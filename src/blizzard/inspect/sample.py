@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from blizzard.config.load import place
-from blizzard.discover.filter import why_not_ours
+from blizzard.discover.names import why_not_ours
 from blizzard.inspect.schema_guess import GuessedField, guess, is_object, section
 from blizzard.model.settings import SourceSettings
 from blizzard.worker.compression import decompress, recognised

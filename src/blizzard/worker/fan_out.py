@@ -85,11 +85,6 @@ class PartitionedWriter:
         """Return how much memory the rows keep that wait for their row groups."""
         return self._kept
 
-    @property
-    def open_files(self) -> int:
-        """Return how many files there are on the disk that are not finished."""
-        return len(self._open)
-
     def write(
         self, batch: pa.RecordBatch, source: str, size: int | None = None
     ) -> Iterator[ClosedFile]:

@@ -6,13 +6,17 @@ from pathlib import Path
 import pytest
 
 from blizzard.model.settings import SinkSettings
+from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, encode
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry, receipt
 from lakebed.partition import Template
 from lakebed.types import Handoff
-from tests.support.builders import Bench, ndjson, put, rows, tree
+from penguin.model.settings import TableSettings
+from tests.support.builders import Bench, Hands, ndjson, put, rows, tree
 from tests.support.commands import WIDTH, Desk, told
+from tests.support.stores import local
+from tests.support.tables import commit_table
 
 PARTITIONED = 'partition_by: {prefix_template: "date=%Y-%m-%d"}'
 
@@ -55,13 +59,29 @@ def test_the_plan_is_a_table_of_files_bytes_units_and_partitions(desk):
 def test_what_it_says_is_what_a_batch_does(desk):
     put(desk.landing, "a.ndjson", ndjson(rows(2)))
     put(desk.landing, "bad.ndjson", b"{nope\n")
+    # The command goes by the clock of the machine: what is journaled now waits for nobody yet.
+    bench = replace(desk.bench(), hands=Hands(at=Clock().seconds()))
+    bench.pipeline().step()
+    put(desk.landing, "b.ndjson", ndjson(rows(2, 5)))
+    (plan,) = told(desk.run("--dry-run", "--output", "json"))
+    bench.again(run_id="run-2").pipeline().step()
+    last = bench.entries()[-1]
+    planned = [file["path"] for unit in plan["units"] for file in unit["files"]]
+    assert (plan["entry"], planned) == (last.sequence, [one.key for one in last.sources])
+
+
+def test_files_that_wait_too_long_for_their_commit_are_told_as_a_run_tells_it(desk):
+    """W15: nothing new is read until penguin has caught up."""
+    put(desk.landing, "a.ndjson", ndjson(rows(2)))
     desk.bench().pipeline().step()
     put(desk.landing, "b.ndjson", ndjson(rows(2, 5)))
     (plan,) = told(desk.run("--dry-run", "--output", "json"))
-    desk.bench().again(run_id="run-2").pipeline().step()
-    last = desk.bench().entries()[-1]
-    planned = [file["path"] for unit in plan["units"] for file in unit["files"]]
-    assert (plan["entry"], planned) == (last.sequence, [one.key for one in last.sources])
+    assert (plan["files"], plan["refusal"]["code"]) == (0, "commits_behind")
+    assert "files wait for their commit since 2024-01-01" in desk.run("--dry-run").stderr
+    table = TableSettings(name="t", table_uri=str(desk.table))
+    commit_table(table, local(desk.table), lambda _event: None, Clock())
+    (plan,) = told(desk.run("--dry-run", "--output", "json"))
+    assert (plan["files"], plan["refusal"]) == (1, None)
 
 
 def test_a_hand_off_that_contradicts_the_table_is_told_as_a_start_tells_it(desk):

@@ -15,11 +15,11 @@ from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from penguin.config import load as penguin_config
-from penguin.pipeline import commit_table
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids, polars_ids, rows
 from tests.support.spark import shared_runner
+from tests.support.tables import commit_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session")]
 

@@ -18,11 +18,11 @@ from lakebed.storage.store import Store
 from lakebed.types import FieldType, Handoff
 from penguin import inline
 from penguin.model.settings import TableSettings
-from penguin.pipeline import commit_table
 from tests.support.builders import ndjson, pipeline_settings, put
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids, polars_ids, rows
 from tests.support.runner import InProcessRunner
+from tests.support.tables import commit_table
 
 DECLARED = Schema(
     (

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from blizzard.discover.retry import is_due, next_try
-from blizzard.inspect.status import Books, pipeline_status
+from blizzard.inspect.books import Books
+from blizzard.inspect.status import pipeline_status
 from blizzard.journal.lease_record import this_machine
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import entry_sequence, journal_entry, receipt

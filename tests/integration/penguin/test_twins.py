@@ -10,8 +10,7 @@ from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.model.settings import TableSettings
-from penguin.pipeline import commit_table
-from tests.support.tables import Penguin, TableDirectory, rows_of
+from tests.support.tables import Penguin, TableDirectory, commit_table, rows_of
 
 # deltalake's threads do not survive a fork.
 SPAWN = multiprocessing.get_context("spawn")

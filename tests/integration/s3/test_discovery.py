@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from blizzard.discover.filter import Finding
+from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.skip_reason import Reason
 from blizzard.journal.state import History

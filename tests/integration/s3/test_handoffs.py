@@ -13,10 +13,10 @@ from lakebed.storage.store import Reader, Store
 from lakebed.types import Handoff
 from penguin.delta.preview import look
 from penguin.model.settings import TableSettings
-from penguin.pipeline import commit_table
 from tests.support.builders import ID_AND_NAME, ndjson, put, rows, source_settings
 from tests.support.runner import InProcessRunner
 from tests.support.s3 import options, store
+from tests.support.tables import commit_table
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from blizzard.handoff.publish import LeaveToPenguin
-from blizzard.inspect.status import Books, pipeline_status
+from blizzard.inspect.books import Books
+from blizzard.inspect.status import pipeline_status
 from blizzard.journal.journal import identity_of
 from blizzard.maintain.gc import collect
 from blizzard.maintain.new_journal import take_over

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.config.load import NOT_AVAILABLE, NOT_YET, load
+from blizzard.config.load import NOT_AVAILABLE, NOT_YET
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -27,7 +27,6 @@ from lakebed.config.models import (
 )
 from lakebed.config.schema import DeclaredField, DeclaredSchema
 from lakebed.config.section import Section
-from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema
@@ -40,6 +39,7 @@ from lakebed.types import (
     OnMismatch,
     ParquetCodec,
 )
+from tests.support.blizzard_config import changed, faults_of, minimal, settings_of, sink, source
 
 SECTIONS: dict[str, type[Section]] = {
     "source": Source,
@@ -52,9 +52,7 @@ SECTIONS: dict[str, type[Section]] = {
     "spark": Spark,
     "metrics": Metrics,
 }
-
 ID = Field(name="id", type=FieldType.STRING)
-
 READ: dict[str, tuple[Any, Any, Any]] = {
     "source.path": ("s3://b/in/", lambda s: source(s).uri, "s3://b/in"),
     "source.storage_options": (
@@ -139,7 +137,6 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "metrics.enabled": (True, lambda s: s.metrics_address, "127.0.0.1:9090"),
 }
 """Each key that is acted on: a value, where it arrives, and as what."""
-
 INSIDE = {
     "sink.partition_by.prefix_template",
     "schema.fields.name",
@@ -162,63 +159,10 @@ INSIDE = {
     "metrics.penguin_address",
 }
 """Keys read by the entry above them."""
-
 REFUSED: dict[str, Any] = {**NOT_AVAILABLE}
-
 IGNORED: dict[str, Any] = {
     "schema.unknown_fields": "rescue",
 }
-
-
-def source(settings: Any) -> Any:
-    return settings.pipelines[0].sources[0]
-
-
-def sink(settings: Any) -> Any:
-    return settings.pipelines[0].sink
-
-
-def minimal(**changes: Any) -> dict[str, Any]:
-    """Build the smallest document, changed by `section__key=value`."""
-    document: dict[str, dict[str, Any]] = {
-        "source": {"path": "/in"},
-        "sink": {"path": "/table"},
-        "schema": {"fields": [{"name": "id", "type": "string"}]},
-    }
-    for key, value in changes.items():
-        section, _, name = key.partition("__")
-        document.setdefault(section, {})[name] = value
-    return document
-
-
-def changed(key: str, value: Any) -> dict[str, Any]:
-    """Change one key of the smallest document."""
-    document = minimal()
-    if key == "sink.table_uri":
-        del document["sink"]["path"]
-    if key == "source.sweep_horizon":
-        document["sink"]["partition_by"] = {"prefix_template": "date=%Y-%m-%d/hour=%H"}
-    if key.startswith("sink.partition_by."):
-        document["sink"]["partition_by"] = {"prefix_template": "date=%Y-%m-%d"}
-        document["schema"]["fields"].append({"name": "at", "type": "timestamp"})
-    place: Any = document
-    *above, last = key.split(".")
-    for part in above:
-        place = place.setdefault(part, {})
-    place[last] = value
-    return document
-
-
-def settings_of(tmp_path: Path, document: Any, environment: dict[str, str] | None = None) -> Any:
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
-    return load([file], [], environment or {})
-
-
-def faults_of(tmp_path: Path, document: Any) -> list[str]:
-    with pytest.raises(ConfigInvalid) as invalid:
-        settings_of(tmp_path, document)
-    return [fault.partition("  (")[0] for fault in invalid.value.faults]
 
 
 def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:
@@ -361,38 +305,6 @@ def test_zero_failures_mean_no_limit(tmp_path: Path) -> None:
     assert settings.pipelines[0].max_failures is None
 
 
-def test_many_pipelines_have_named_sources(tmp_path: Path) -> None:
-    schema = {"fields": [{"name": "id", "type": "string"}]}
-    settings = settings_of(
-        tmp_path,
-        {
-            "pipelines": {
-                "orders": {
-                    "sources": {"web": {"path": "/web"}, "app": {"path": "/app"}},
-                    "sink": {"path": "/orders"},
-                    "schema": schema,
-                    "error_handling": {"max_failures": 3},
-                },
-                "clicks": {
-                    "source": {"path": "/clicks"},
-                    "sink": {"path": "/clicks-table"},
-                    "schema": schema,
-                },
-            }
-        },
-    )
-
-    found = {
-        pipeline.name: {source.name: source.uri for source in pipeline.sources}
-        for pipeline in settings.pipelines
-    }
-    assert found == {
-        "orders": {"web": "/web", "app": "/app"},
-        "clicks": {"default": "/clicks"},
-    }
-    assert [pipeline.max_failures for pipeline in settings.pipelines] == [3, None]
-
-
 @pytest.mark.parametrize("name", ["a/b", "", ".hidden", "_x", "a b", "a:b", "x" * 101])
 def test_a_name_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     pipeline = {
@@ -412,119 +324,6 @@ def test_a_pipeline_may_not_take_the_protocols_folder(tmp_path: Path, name: str)
     (fault,) = faults_of(tmp_path, {"pipelines": {name: minimal()}})
 
     assert "is taken by the table directory" in fault
-
-
-@pytest.mark.parametrize("kind", ["float32", "float64", "timestamp", "binary", "json"])
-def test_a_partition_column_has_a_type_that_delta_can_partition_by(
-    tmp_path: Path, kind: str
-) -> None:
-    fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
-    document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
-
-    (fault,) = faults_of(tmp_path, document)
-
-    assert fault == (
-        f"sink.partition_by.prefix_template: d is declared as {kind}, which cannot be a partition "
-        "column; it must be string, date, int32, int64, boolean"
-    )
-
-
-@pytest.mark.parametrize("kind", ["string", "date", "int32", "int64", "boolean"])
-def test_a_declared_partition_column_is_accepted(tmp_path: Path, kind: str) -> None:
-    fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
-    document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
-
-    assert sink(settings_of(tmp_path, document)).template == Template.parse("d=%s")
-
-
-def test_a_data_file_must_be_left_a_column(tmp_path: Path) -> None:
-    (fault,) = faults_of(tmp_path, minimal(sink__partition_by={"prefix_template": "id=%s"}))
-
-    assert fault.startswith("schema.fields: every field is a partition column")
-
-
-def test_a_partition_key_is_written_like_its_field(tmp_path: Path) -> None:
-    document = minimal(sink__partition_by={"prefix_template": "ID=%s"})
-
-    (fault,) = faults_of(tmp_path, document)
-
-    assert fault.startswith("sink.partition_by.prefix_template: ID is declared as id")
-
-
-FIELDS = [
-    {"name": "id", "type": "string"},
-    {"name": "event_time", "type": "timestamp"},
-    {"name": "day", "type": "date"},
-    {"name": "hour", "type": "int32"},
-    {"name": "flag", "type": "boolean"},
-    {"name": "region", "type": "string"},
-]
-
-
-def by_time(template: str, field: str = "event_time") -> dict[str, Any]:
-    by = {"prefix_template": template, "timestamp_field": field}
-    return minimal(sink__partition_by=by, schema__fields=FIELDS)
-
-
-def test_a_timestamp_field_must_be_declared_and_the_nearest_name_is_told(tmp_path: Path) -> None:
-    where = "sink.partition_by.timestamp_field: "
-
-    assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "eventtime")) == [
-        f"{where}eventtime is not a declared field; did you mean event_time?"
-    ]
-    assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "xyz")) == [
-        f"{where}xyz is not a declared field; declared are id, event_time, day, hour, flag, region"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("field", "kind"), [("id", "string"), ("hour", "int32"), ("flag", "boolean")]
-)
-def test_a_timestamp_field_tells_time(tmp_path: Path, field: str, kind: str) -> None:
-    (fault,) = faults_of(tmp_path, by_time("date=%Y-%m-%d", field))
-
-    assert fault == (
-        f"sink.partition_by.timestamp_field: {field} is declared as {kind}; "
-        "it must be timestamp or date"
-    )
-
-
-@pytest.mark.parametrize(
-    ("template", "field", "fault"),
-    [
-        ("d=%Y-%b", "event_time", "d has %b, which timestamp_field cannot give; known are %s"),
-        ("d=%", "event_time", "d has %, which"),
-        ("r=%s-%Y", "event_time", "r has %s, which"),
-        ("v=1", "event_time", "v has neither %s nor a time code, which"),
-        ("h=%H", "day", "h asks for a time of day, and day is a date"),
-        ("day=%Y-%m", "event_time", "day is declared as date, which cannot hold %Y-%m; declare"),
-        ("flag=%H", "event_time", "flag is declared as boolean, which cannot hold %H; declare"),
-        ("hour=%m-%d", "event_time", "hour is declared as int32, which cannot hold %m-%d"),
-        ("hour=%Y%m%d%H", "event_time", "hour is declared as int32, which cannot hold %Y%m%d%H"),
-    ],
-)
-def test_a_template_that_rows_cannot_give_is_refused(
-    tmp_path: Path, template: str, field: str, fault: str
-) -> None:
-    (found,) = faults_of(tmp_path, by_time(template, field))
-
-    assert found.startswith(f"sink.partition_by.prefix_template: {fault}")
-
-
-@pytest.mark.parametrize(
-    ("template", "field"),
-    [
-        ("date=%Y-%m-%d/hour=%H/region=%s/tenant=%s", "event_time"),
-        ("year=%Y/month=%m/day=%Y-%m-%d", "day"),
-        ("week=%G-W%V/nth=%j", "day"),
-        ("hour=%Y%m%d", "event_time"),
-        ("region=%s/flag=%s", "event_time"),
-    ],
-)
-def test_a_template_that_rows_give_is_accepted(tmp_path: Path, template: str, field: str) -> None:
-    settings = sink(settings_of(tmp_path, by_time(template, field)))
-
-    assert (settings.template, settings.timestamp_field) == (Template.parse(template), field)
 
 
 def test_inline_commits_find_the_entry_of_their_table(tmp_path: Path) -> None:
@@ -575,179 +374,3 @@ def test_settings_travel_to_executors_and_show_no_secret(tmp_path: Path) -> None
     assert pickle.loads(pickle.dumps(settings)) == settings
     assert "hunter2" not in repr(settings)
     assert sink(settings).storage_options.plain() == {"AWS_SECRET_ACCESS_KEY": "hunter2"}
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "refused"),
-    [("/in", "/in", True), ("/in", "/in/deep", True), ("/in", "file:///in/a", True),
-     ("/in", "/inside", False), ("s3://b/a", "s3://b/ab", False)],
-)  # fmt: skip
-def test_sources_that_hold_the_same_files_are_refused(
-    tmp_path: Path, first: str, second: str, refused: bool
-) -> None:
-    """They would be ingested twice (D13)."""
-    document = {
-        "pipelines": {
-            "p": {
-                "sources": {"a": {"path": first}, "b": {"path": second}},
-                "sink": {"path": "/t"},
-                "schema": {"fields": [{"name": "id", "type": "string"}]},
-            }
-        }
-    }
-    if not refused:
-        assert len(settings_of(tmp_path, document).pipelines[0].sources) == 2
-        return
-    with pytest.raises(ConfigInvalid) as caught:
-        settings_of(tmp_path, document)
-    assert any("would be ingested twice" in fault for fault in caught.value.faults)
-
-
-# ------------------------------------------------------------------------------ source paths
-
-
-@pytest.mark.parametrize(
-    ("path", "folder", "pattern"),
-    [
-        ("s3://b/in", "s3://b/in", None),
-        ("s3://b/logs/app-*", "s3://b/logs", "app-*"),
-        ("s3://b/*.ndjson", "s3://b", "*.ndjson"),
-        ("/data/*/events-*.ndjson.gz", "/data", "*/events-*.ndjson.gz"),
-        ("/data/day=0?/x.ndjson", "/data", "day=0?/x.ndjson"),
-        ("s3://b/day=0?/hour=*/x.ndjson", "s3://b", "day=0?/hour=*/x.ndjson"),
-        ("gs://b/in/[a-c]*/**", "gs://b/in", "[a-c]*/**"),
-        ("file:///data/*.json", "file:///data", "*.json"),
-        ("*.json", ".", "*.json"),
-        ("/*.json", "/", "*.json"),
-    ],
-)
-def test_a_path_is_a_folder_or_names_below_the_last_folder_that_is_written_out(
-    tmp_path: Path, path: str, folder: str, pattern: str | None
-) -> None:
-    found = source(settings_of(tmp_path, minimal(source__path=path)))
-
-    assert (found.uri, found.pattern and found.pattern.text) == (folder, pattern)
-
-
-def test_a_folder_that_is_there_is_a_folder_whatever_its_name(tmp_path: Path) -> None:
-    (tmp_path / "in [2024]*").mkdir()
-
-    found = source(settings_of(tmp_path, minimal(source__path=str(tmp_path / "in [2024]*"))))
-
-    assert (found.uri, found.pattern) == (str(tmp_path / "in [2024]*"), None)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "says"),
-    [
-        ("source.path", "/data/[ab", "source.path: has a [ without its ]"),
-        (
-            "source.partition_filter",
-            {"prefix_template": "region=%s", "lookback": 1},
-            "source.partition_filter.prefix_template: 'region=%s' names no time",
-        ),
-        (
-            "source.path",
-            "s3://b/in?sv=2024&sig=x",
-            "source.path: must not hold ? or #",
-        ),
-    ],
-)
-def test_a_source_that_cannot_be_looked_at_as_asked_is_refused(
-    tmp_path: Path, key: str, value: Any, says: str
-) -> None:
-    (fault,) = faults_of(tmp_path, changed(key, value))
-
-    assert fault.startswith(says)
-
-
-def test_a_horizon_needs_a_template_that_tells_a_time(tmp_path: Path) -> None:
-    (fault,) = faults_of(tmp_path, minimal(source__sweep_horizon=3))
-    assert fault.startswith("source.sweep_horizon: counts folders of partition_filter")
-
-    by = {"prefix_template": "region=%s"}
-    (fault,) = faults_of(tmp_path, minimal(source__sweep_horizon=3, sink__partition_by=by))
-    assert fault.startswith("source.sweep_horizon: counts the folders of a template")
-
-
-def test_sources_with_patterns_below_one_folder_are_refused(tmp_path: Path) -> None:
-    """D13: a file belongs to one source."""
-    document = {
-        "pipelines": {
-            "p": {
-                "sources": {"a": {"path": "/in/a-*"}, "b": {"path": "/in/b-*"}},
-                "sink": {"path": "/t"},
-                "schema": {"fields": [{"name": "id", "type": "string"}]},
-            }
-        }
-    }
-    (fault,) = faults_of(tmp_path, document)
-    assert fault.startswith("pipelines.p.sources.a.path: holds the files of source b")
-
-
-# ------------------------------------------------------------------------------ on a cluster
-
-
-def on_cluster(master: str = "spark://h:7077", **more: Any) -> dict[str, Any]:
-    return {"spark": {"master": master, **more}}
-
-
-@pytest.mark.parametrize("master", ["spark://h:7077", "spark://127.0.0.1:1", "yarn", "k8s://h"])
-def test_a_local_path_on_a_cluster_is_refused_by_name(tmp_path: Path, master: str) -> None:
-    """Executors would look on disks of their own, and write where nobody looks."""
-    faults = faults_of(tmp_path, minimal() | on_cluster(master))
-
-    assert [fault.partition(":")[0] for fault in faults] == ["source.path", "sink.path"]
-    assert all(f"executors of {master} would look on their own" in fault for fault in faults)
-    assert all("spark.shared_paths" in fault for fault in faults)
-
-
-@pytest.mark.parametrize("path", ["/mnt/lake/in", "/mnt/lake", "file:///mnt/lake/in/*.ndjson"])
-def test_a_folder_that_all_machines_share_may_be_used_on_a_cluster(
-    tmp_path: Path, path: str
-) -> None:
-    document = minimal(source__path=path, sink__path="s3://b/table")
-    settings = settings_of(tmp_path, document | on_cluster(shared_paths=["/x", "/mnt/lake"]))
-
-    assert source(settings).uri in path
-
-
-@pytest.mark.parametrize("path", ["/mnt/lakeside", "/mnt", "/data/mnt/lake"])
-def test_a_folder_beside_the_shared_one_is_not_shared(tmp_path: Path, path: str) -> None:
-    document = minimal(source__path="s3://b/in", sink__table_uri=path)
-    del document["sink"]["path"]
-    (fault,) = faults_of(tmp_path, document | on_cluster(shared_paths=["/mnt/lake"]))
-
-    assert fault.startswith("sink.table_uri: is on this machine's disk")
-
-
-@pytest.mark.parametrize("master", ["local", "local[2,4]", "local-cluster[2,1,1024]"])
-def test_without_a_cluster_local_paths_are_what_they_are(tmp_path: Path, master: str) -> None:
-    assert settings_of(tmp_path, minimal() | on_cluster(master)).spark.master == master
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "refused"),
-    [
-        ("http://localhost:9000", True),
-        ("https://127.0.0.1", True),
-        ("http://[::1]:9000", True),
-        ("http://minio.lan:9000", False),
-        ("http://10.0.0.7:9000", False),
-        ("http://[::1", False),
-    ],
-)
-@pytest.mark.parametrize("section", ["source", "sink"])
-def test_a_store_at_the_drivers_loopback_is_refused_on_a_cluster(
-    tmp_path: Path, section: str, endpoint: str, refused: bool
-) -> None:
-    document = minimal(source__path="s3://b/in", sink__path="s3://b/table")
-    document[section]["storage_options"] = {"AWS_ENDPOINT": endpoint, "AWS_ALLOW_HTTP": True}
-    # A master on loopback has no executors but those of this machine.
-    assert settings_of(tmp_path, document | on_cluster("spark://localhost:7077"))
-    if not refused:
-        assert settings_of(tmp_path, document | on_cluster())
-        return
-    (fault,) = faults_of(tmp_path, document | on_cluster())
-    assert fault.startswith(f"{section}.storage_options.AWS_ENDPOINT: is this machine's loopback")
-    assert endpoint not in fault, "options are never shown"

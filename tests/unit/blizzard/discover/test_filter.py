@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from blizzard.discover.filter import SUFFIXES, Decision, FileFilter, Finding, why_not_ours
+from blizzard.discover.filter import Decision, FileFilter
+from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
@@ -78,17 +79,6 @@ def taken(finding: Finding) -> list[str]:
 
 
 # ------------------------------------------------------------------------------ listing
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_every_suffix_of_ndjson_is_a_source_file(suffix):
-    """L17."""
-    assert why_not_ours(f"2024/a{suffix}", source_settings()) is None
-
-
-def test_the_suffixes_are_those_that_people_use():
-    """L17."""
-    assert set(SUFFIXES) >= {".ndjson", ".ndjson.zst", ".ndjson.gz", ".jsonl", ".json.gz"}
 
 
 @pytest.mark.parametrize(

@@ -1,39 +1,31 @@
-"""A batch that ends before all of its files are read: by its age, or by too many failures."""
+"""A batch that ends before all of its files are read, because it is old enough."""
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from blizzard.events import BatchHandedIn, UnitsLeft
-from blizzard.execute.runner import RunFailed, WorkersDied
+from blizzard.events import BatchHandedIn
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.bounds import Bounds, Overseer, instruction
 from blizzard.model.byte_range import without_first_lines
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
-from blizzard.model.settings import PipelineSettings, RollingPolicy, SparkSettings
-from blizzard.pipeline import TooManyFailures
-from blizzard.plan import units as planning
+from blizzard.model.settings import SparkSettings
 from blizzard.worker import unit as worker
-from blizzard.worker.ndjson import decoder, lines
 from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import SourceRecord
+from tests.support.bounds import FOR_EVER, ids, read_in_small_pieces, settings_of
 from tests.support.builders import (
     Bench,
     Hands,
-    entries,
     gz,
     listed,
     ndjson,
-    pipeline_settings,
     put,
     rows,
     source_settings,
@@ -41,9 +33,6 @@ from tests.support.builders import (
     work,
 )
 from tests.support.runner import InProcessRunner, Near
-
-BAD = b'{"id": "no number"}\n'
-FOR_EVER = 10**9
 
 
 class Slow(Progress):
@@ -84,31 +73,12 @@ class SlowRunner:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read short files one by one, and call those with more than some lines large."""
-    monkeypatch.setattr(decoder, "MOST_TOGETHER", 1)
-    monkeypatch.setattr(decoder, "SHORT_BYTES", 600)
-    monkeypatch.setattr(lines, "BLOCK_BYTES", 700)
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 2_000)
-
-
-def settings_of(folder: Path, *, rollover: float = 300, **given: Any) -> PipelineSettings:
-    usual = pipeline_settings(folder / "in", folder / "table", **given)
-    # By itself no batch starts: nothing has come for a long time only in the far future.
-    policy = RollingPolicy(rollover=rollover, inactivity=FOR_EVER)
-    return replace(usual, sink=replace(usual.sink, rolling=policy))
+    read_in_small_pieces(monkeypatch)
 
 
 def bench_of(folder: Path, *, pace: float = 1.0, **given: Any) -> Bench:
     hands = Hands()
     return Bench(settings_of(folder, **given), runner=SlowRunner(hands, pace), hands=hands)
-
-
-def ids(table: Path) -> list[int]:
-    found: list[Any] = []
-    for entry in entries(table):
-        for file in entry.files:
-            found += pq.read_table(table / file.filename)["id"].to_pylist()
-    return sorted(found)
 
 
 def drained(bench: Bench) -> list[list[SourceRecord]]:
@@ -119,9 +89,6 @@ def drained(bench: Bench) -> list[list[SourceRecord]]:
         steps += 1
         assert steps < 200, "it never comes to an end"
     return [list(entry.sources) for entry in bench.entries()[1:]]
-
-
-# By age
 
 
 def test_a_batch_that_is_old_enough_is_handed_in_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -323,198 +290,3 @@ def test_the_units_of_each_pipeline_are_answered_by_their_own_job() -> None:
 
     assert runner._instruction("a/0", Progress(files_failed=1)) is Instruction.STOP
     assert runner._instruction("b/0", Progress(files_failed=1)) is Instruction.GO_ON
-
-
-# By failures
-
-
-def limited(bench: Bench) -> list[SourceRecord]:
-    """Let a pipeline come to its limit, and give the files of the entry that was written."""
-    with pytest.raises(TooManyFailures):
-        bench.pipeline().step()
-    return list(bench.entries()[-1].sources)
-
-
-def test_no_more_files_of_a_unit_fail_than_are_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """HOLES W30: small files that are decoded already included; what succeeded is kept."""
-    monkeypatch.setattr(decoder, "MOST_TOGETHER", 256)
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
-    for number in range(25):
-        put(tmp_path / "in", f"bad-{number:02}.ndjson", BAD)
-    bench = Bench(settings_of(tmp_path, max_failures=3))
-    found = limited(bench)
-
-    assert [each.path for each in found if each.failure] == [
-        "bad-00.ndjson",
-        "bad-01.ndjson",
-        "bad-02.ndjson",
-    ]
-    assert ids(bench.table) == [0, 1, 2]
-    assert "handed off (" in " ".join(event.sentence() for event in bench.events)
-    # The next run goes on with the others, and stops as well.
-    assert len(limited(bench.again())) == 3
-
-
-@pytest.mark.parametrize("begun", [True, False])
-def test_no_more_files_of_all_units_fail_than_are_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
-) -> None:
-    """HOLES W30: the driver adds up what the units say; one that has not begun does not."""
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 1 if begun else 10**9)
-    for number in range(25):
-        put(tmp_path / "in", f"date=2024-01-{number + 1:02}/bad.ndjson", BAD * 3)
-        put(tmp_path / "in", f"date=2024-01-{number + 1:02}/good.ndjson", ndjson(rows(2)))
-    bench = Bench(settings_of(tmp_path, max_failures=3, template="date=%Y-%m-%d"))
-    found = limited(bench)
-
-    assert sum(each.failure is not None for each in found) == 3
-    assert sum(each.failure is None for each in found) >= 2
-    assert len(found) < 8
-
-
-def test_no_more_files_fail_by_their_path_than_are_allowed(tmp_path: Path) -> None:
-    """HOLES W30: and where they reach the limit, nothing is read any more."""
-    for number in range(25):
-        put(tmp_path / "in", f"{number:02}.ndjson", ndjson(rows(3)))
-    put(tmp_path / "in", "date=2024-01-01/a.ndjson", ndjson(rows(3)))
-    bench = Bench(settings_of(tmp_path, max_failures=3, template="date=%Y-%m-%d"))
-    found = limited(bench)
-
-    assert [each.path for each in found] == ["00.ndjson", "01.ndjson", "02.ndjson"]
-
-
-def test_a_file_that_fails_again_does_not_count_again(tmp_path: Path) -> None:
-    """HOLES W30: distinct files count, in the driver and in a unit alike."""
-    put(tmp_path / "in", "a.ndjson", BAD)
-    bench = replace(Bench(settings_of(tmp_path, max_failures=2)), once=False)
-    pipeline = bench.pipeline()
-    pipeline.step()
-    bench.hands.at += 300
-    assert pipeline.step()
-    # As another object it is tried again, and fails as before.
-    put(tmp_path / "in", "a.ndjson", BAD * 2)
-    put(tmp_path / "in", "b.ndjson", ndjson(rows(3)))
-    bench.hands.at += 1_000
-    assert pipeline.step()
-    assert [each.path for each in bench.entries()[-1].sources] == ["a.ndjson", "b.ndjson"]
-    assert ids(bench.table) == [0, 1, 2]
-
-
-def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(
-    tmp_path: Path,
-) -> None:
-    """HOLES W30: a task tells of a failure at once, and hears whether another one is allowed."""
-    tasks, limit = 4, 3
-    hands = Hands()
-    overseer = Overseer(Bounds(failures=limit), hands.seconds)
-    server = ProgressServer(
-        "127.0.0.1",
-        stop_requested=lambda: False,
-        heard=lambda *_: None,
-        instruction=overseer.answer,
-    )
-    for number in range(tasks):
-        for bad in range(10):
-            put(tmp_path / "in", f"{number}/{bad}.ndjson", BAD)
-    files = listed(tmp_path / "in")
-    given = work(tmp_path / "in", tmp_path / "table", bounds=Bounds(failures=limit))
-    together = threading.Barrier(tasks)
-
-    def run(number: int) -> int:
-        mine = unit([file for file in files if file.path.startswith(f"{number}/")], str(number))
-        with ProgressClient(server.address, f"p/{number}") as line:
-            together.wait()
-            return len(run_unit(mine, given, OpenedStores(given), line).sources)
-
-    with ThreadPoolExecutor(tasks) as pool:
-        failed = sum(pool.map(run, range(tasks)))
-    server.close()
-
-    assert limit <= failed <= limit + tasks - 1
-
-
-# Units of one batch do not take each other's work away
-
-
-@dataclass
-class Troubled:
-    """A runner whose first job dies, so that the units are run in halves."""
-
-    trouble: type[Exception] | None = None
-    jobs: int = 0
-    parallelism: int = 2
-
-    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        self.jobs += 1
-        if self.jobs == 1:
-            raise WorkersDied("the workers died")
-        if self.jobs == 3 and self.trouble is not None:
-            raise self.trouble("Spark is gone")
-        return InProcessRunner().run(units, work)
-
-
-def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """HOLES L32: a finished unit is not thrown away because others of its batch are not run."""
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 4_000)
-    monkeypatch.setattr(planning, "units_per_core", lambda _share, _size: 3)
-    put(tmp_path / "in", "large.ndjson", ndjson(rows(1_000)))
-    settings = settings_of(tmp_path)
-    # All of it is enough for a batch; half of it is not.
-    enough = RollingPolicy(file_size=3_000, rollover=FOR_EVER, inactivity=FOR_EVER)
-    settings = replace(settings, sink=replace(settings.sink, rolling=enough))
-    bench = replace(Bench(settings, runner=Troubled(RunFailed)), once=False)
-    pipeline = bench.pipeline()
-    assert pipeline.step()
-    (first,) = bench.entries()[1].sources
-
-    assert not first.complete
-    assert 0 < first.rows < 1_000
-    assert "not run, and left to the next batch: 2 units" in bench.said(UnitsLeft)[0].sentence()
-    assert not bench.said(BatchHandedIn), "it was not its age"
-    assert pipeline.step(), "what is left waits for no trigger"
-    assert ids(bench.table) == list(range(1_000))
-
-
-def test_a_second_half_that_cannot_run_is_an_error_where_the_first_has_nothing(
-    tmp_path: Path,
-) -> None:
-    """HOLES L32: there is nothing to be journaled."""
-
-    class Gone(Troubled):
-        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            self.jobs += 1
-            raise RunFailed("Spark is gone") if self.jobs > 1 else WorkersDied("they died")
-
-    for number in range(2):
-        put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(3)))
-    with pytest.raises(RunFailed):
-        Bench(settings_of(tmp_path), runner=Gone()).pipeline().step()
-
-
-def test_the_limit_of_failures_holds_over_both_halves(tmp_path: Path) -> None:
-    """HOLES W30: also where workers died in between."""
-    for number in range(20):
-        is_bad = number == 0 or number >= 10
-        put(tmp_path / "in", f"{number:02}.ndjson", BAD if is_bad else ndjson(rows(1, number)))
-    bench = Bench(settings_of(tmp_path, max_failures=3), runner=Troubled())
-
-    assert [each.path for each in limited(bench) if each.failure is not None] == [
-        "00.ndjson",
-        "10.ndjson",
-        "11.ndjson",
-    ]
-    assert ids(bench.table) == list(range(1, 10))
-
-
-def test_a_second_half_is_not_run_where_the_first_has_reached_the_limit(tmp_path: Path) -> None:
-    """HOLES W30: not even a job is started for it."""
-    for number in range(20):
-        put(tmp_path / "in", f"{number:02}.ndjson", BAD)
-    runner = Troubled()
-
-    assert len(limited(Bench(settings_of(tmp_path, max_failures=3), runner=runner))) == 3
-    assert runner.jobs == 2

@@ -9,9 +9,8 @@ from lakebed.layout import receipt
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.model.settings import TableSettings
-from penguin.pipeline import commit_table
 from tests.support.builders import Bench, ndjson, pipeline_settings, rows
-from tests.support.tables import TableDirectory, rows_of
+from tests.support.tables import TableDirectory, commit_table, rows_of
 
 DAY = timedelta(days=1)
 

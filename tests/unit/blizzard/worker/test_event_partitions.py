@@ -27,7 +27,7 @@ from lakebed.types import FieldType
 from tests.support import builders
 from tests.support.builders import Bench, listed, ndjson, pipeline_settings, put, unit
 from tests.support.stores import RefusesUploads
-from tests.unit.blizzard.worker.test_unit import BAD, With
+from tests.support.units import BAD, With
 
 DECLARED = Schema(
     (

@@ -14,8 +14,9 @@ import pytest
 
 from blizzard.cli.dry_run import document
 from blizzard.cli.journal import _outcome
+from blizzard.inspect.books import Books
 from blizzard.inspect.explain import explain
-from blizzard.inspect.status import Books, pipeline_status
+from blizzard.inspect.status import pipeline_status
 from blizzard.journal import snapshot
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history

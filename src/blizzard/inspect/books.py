@@ -1,0 +1,165 @@
+"""What a journal adds up to, entry by entry."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from blizzard.journal.state import History
+from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.journal import JournalReader
+from lakebed.layout import file_name
+from lakebed.storage.store import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What the entries of a journal add up to."""
+
+    batches: int = 0
+    files: int = 0
+    """Source files that were read to their end."""
+    lines: int = 0
+    blank: int = 0
+    quarantined: int = 0
+    rows: int = 0
+    source_bytes: int = 0
+
+    def plus(self, entry: Entry, source: str | None = None) -> "Totals":
+        """Add what an entry says, or what it says of one source. Pure."""
+        # What is inherited was counted by the journal that it comes from.
+        records = [
+            record
+            for record in entry.sources
+            if entry.kind == "batch" and record.failure is None and source in (None, record.source)
+        ]
+        return Totals(
+            batches=self.batches + (entry.kind == "batch" and (source is None or bool(records))),
+            files=self.files + sum(record.complete for record in records),
+            lines=self.lines + sum(record.lines for record in records),
+            blank=self.blank + sum(record.blank for record in records),
+            quarantined=self.quarantined + sum(record.quarantined for record in records),
+            rows=self.rows + sum(record.rows for record in records),
+            source_bytes=self.source_bytes + sum(each.size for each in records if each.complete),
+        )
+
+    def minus(self, given_up: Sequence[SourceRecord]) -> "Totals":
+        """Take out what was read and then given up: it is read again, and counted then. Pure."""
+        return replace(
+            self,
+            files=self.files - sum(record.complete for record in given_up),
+            lines=self.lines - sum(record.lines for record in given_up),
+            blank=self.blank - sum(record.blank for record in given_up),
+            quarantined=self.quarantined - sum(record.quarantined for record in given_up),
+            rows=self.rows - sum(record.rows for record in given_up),
+            source_bytes=self.source_bytes - sum(each.size for each in given_up if each.complete),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    """The highest name in a folder that was read. Lower ones may still come, and are found."""
+
+    folder: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """An entry in a few numbers."""
+
+    entry: int
+    kind: str
+    at: datetime
+    run: str
+    files: int
+    failed: int
+    rows: int
+    parquet_files: int
+    parquet_bytes: int
+    gone: int = 0
+    """Files that were not done, and are not in their source any more."""
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Batch":
+        """Sum up an entry. Pure."""
+        there = [record for record in entry.sources if not record.gone]
+        done = [record for record in there if record.failure is None]
+        return cls(
+            entry=entry.sequence,
+            kind=entry.kind,
+            at=datetime.fromisoformat(entry.created),
+            run=entry.run,
+            files=len(done),
+            failed=len(there) - len(done),
+            rows=sum(record.rows for record in done),
+            parquet_files=len(entry.files),
+            parquet_bytes=sum(file.size for file in entry.files),
+            gone=len(entry.sources) - len(there),
+        )
+
+
+class Books:
+    """What one journal says so far; asked again, only what is new is read."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.digests: list[str] = []
+        self.totals = Totals()
+        self.parquet_files = 0
+        self.parquet_bytes = 0
+        self.by_source: dict[str, Totals] = {}
+        self.marks: dict[str, dict[str, str]] = {}
+        """The highest name of each folder of each source."""
+        self.last_batch: Batch | None = None
+        self.last_written: Batch | None = None
+
+    def read(self, store: Reader, pipeline: str) -> None:
+        """Read the receipt, then the entries since the last time."""
+        journal = JournalReader(store, pipeline)
+        self.history.receipt = journal.receipt()
+        for stored in journal.stored_entries(self.history.sequence):
+            entry = stored.entry
+            self.history.learn(entry, stored.body)
+            self.digests.append(stored.digest)
+            self.totals = self.totals.plus(entry)
+            self.parquet_files += len(entry.files)
+            self.parquet_bytes += sum(file.size for file in entry.files)
+            for source in {record.source for record in entry.sources}:
+                before = self.by_source.get(source, Totals())
+                self.by_source[source] = before.plus(entry, source)
+            if entry.redone:
+                self._give_up(journal, entry)
+            for record in entry.sources:
+                if record.failure is None:
+                    self._pass(record.source, record.path)
+            self.last_written = Batch.of(entry)
+            if entry.kind == "batch":
+                self.last_batch = self.last_written
+
+    def _give_up(self, journal: JournalReader, redo: Entry) -> None:
+        """Take out what the units wrote whose files a redo gives up."""
+        names = frozenset(redo.redone)
+        for entry in journal.entries():
+            if entry.sequence >= redo.sequence:
+                return
+            units = {file.unit for file in entry.files if file_name(file.filename) in names}
+            files = [file for file in entry.files if file.unit in units]
+            records = [each for each in entry.sources if each.unit in units and not each.failure]
+            self.totals = self.totals.minus(records)
+            self.parquet_files -= len(files)
+            self.parquet_bytes -= sum(file.size for file in files)
+            for source in {record.source for record in records}:
+                own = [record for record in records if record.source == source]
+                self.by_source[source] = self.by_source[source].minus(own)
+
+    def _pass(self, source: str, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        marks = self.marks.setdefault(source, {})
+        marks[folder] = max(name, marks.get(folder, ""))
+
+    def watermarks(self, source: str) -> tuple[Watermark, ...]:
+        """Return how far the folders of a source are read, the last one first."""
+        marks = self.marks.get(source, {})
+        return tuple(
+            Watermark(folder=folder, name=marks[folder]) for folder in sorted(marks, reverse=True)
+        )

@@ -1,0 +1,153 @@
+"""How one source of a pipeline stands: what waits in it, and what failed. It looks only."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from blizzard.discover.retry import next_try
+from blizzard.discover.skip_reason import Reason, SkipSummary
+from blizzard.inspect.books import Books, Totals, Watermark
+from blizzard.inspect.explain import look_at
+from blizzard.journal.checks import redirected, refuse_moved
+from blizzard.journal.state import History
+from blizzard.model.failure_basis import bases_of
+from blizzard.model.files import UnfinishedFile
+from blizzard.model.locations import OpenReader
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.clock import Clock
+from lakebed.documents.entry import Stage
+from lakebed.errors import LakeError
+from lakebed.locations import written_out
+from lakebed.storage.store import Reader
+
+FEW = 10
+"""How many failed files, and how many folders, of a source are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedFile:
+    """A source file that failed when it was last tried."""
+
+    path: str
+    stage: str
+    code: str
+    message: str
+    line: int | None
+    field: str | None
+    attempts: int
+    failed_at: datetime
+    next_try: datetime | None
+    """None where it is not tried again until it, or what bears on it in the settings, changes."""
+    lines_in_table: int = 0
+    """Lines of it that earlier batches have read; it cannot just be replaced then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """One source. What a listing would tell is None where it cannot be listed."""
+
+    source: str
+    uri: str
+    pending_files: int | None = None
+    pending_bytes: int | None = None
+    """Of the next batch; what is beyond it is counted, not measured."""
+    oldest_pending: datetime | None = None
+    lag_secs: float | None = None
+    """The age of the oldest file that waits; 0 where none does."""
+    failed_files: int = 0
+    failed_for_good: int = 0
+    """Those that are not tried again until they change."""
+    next_try: datetime | None = None
+    """When the first of the failed files is tried again."""
+    failures: tuple[FailedFile, ...] = ()
+    """Some of them, the newest first."""
+    changed_files: int = 0
+    """Ingested before and another object now; reported and not read."""
+    passed_over: tuple[SkipSummary, ...] = ()
+    """Names that cannot be read, by the reason."""
+    watermarks: tuple[Watermark, ...] = ()
+    """How far the newest of its folders are read, the last one first."""
+    folders: int = 0
+    """How many folders have files that were read."""
+    totals: Totals = field(default_factory=Totals)
+    error: str | None = None
+
+
+def source_status(
+    settings: PipelineSettings,
+    source: SourceSettings,
+    open_reader: OpenReader,
+    store: Reader | None,
+    *,
+    clock: Clock,
+    books: Books,
+) -> SourceStatus:
+    """Return how a source stands; a listing that fails is told and hides nothing else."""
+    bases = bases_of(settings, source)
+    failed = sorted(
+        _failed(source, books.history, bases), key=lambda one: one.failed_at, reverse=True
+    )
+    told = SourceStatus(
+        source=source.name,
+        uri=source.uri,
+        failed_files=len(failed),
+        failed_for_good=sum(one.next_try is None for one in failed),
+        next_try=min((one.next_try for one in failed if one.next_try), default=None),
+        failures=tuple(failed[:FEW]),
+        watermarks=books.watermarks(source.name)[:FEW],
+        folders=len(books.marks.get(source.name, {})),
+        totals=books.by_source.get(source.name, Totals()),
+    )
+    try:
+        if store is not None:
+            at = {source.name: written_out(source.uri)}
+            if not redirected(at, books.history):
+                refuse_moved(store, settings.name, at, books.history.source_uris)
+        found = look_at(
+            settings,
+            source,
+            open_reader,
+            books.history,
+            store,
+            clock=clock,
+        )
+    except LakeError as trouble:
+        return replace(told, error=str(trouble))
+    oldest = min((file.modified for file in found.take), default=None)
+    age = (clock.now() - oldest).total_seconds() if oldest else 0.0
+    return replace(
+        told,
+        pending_files=len(found.take) + found.left_over,
+        pending_bytes=sum(file.to_read for file in found.take),
+        oldest_pending=oldest,
+        lag_secs=max(0.0, age),
+        changed_files=found.count(Reason.CHANGED),
+        passed_over=found.amiss,
+    )
+
+
+def _failed(
+    source: SourceSettings, history: History, bases: Mapping[Stage, str]
+) -> Iterator[FailedFile]:
+    for known in history.unfinished.values():
+        record = known.record
+        if record.source == source.name and record.failure is not None and not record.gone:
+            yield _failed_file(known, bases)
+
+
+def _failed_file(known: UnfinishedFile, bases: Mapping[Stage, str]) -> FailedFile:
+    failure = known.record.failure
+    if failure is None:
+        raise AssertionError("only a failed file has a failure to tell of")
+    return FailedFile(
+        path=known.record.path,
+        stage=failure.stage.value,
+        code=failure.code,
+        message=failure.message,
+        line=failure.line,
+        field=failure.field,
+        attempts=failure.attempts,
+        failed_at=known.at,
+        next_try=next_try(known, bases),
+        lines_in_table=known.record.records_read,
+    )

@@ -1,0 +1,188 @@
+"""Failed files that are gone from the source, and what is not taken for gone."""
+
+from dataclasses import replace
+
+import pytest
+
+from blizzard.discover.lister import SourceLister
+from blizzard.events import SourceFilesGone
+from blizzard.journal.state import Before, History
+from blizzard.model.source_glob import Pattern
+from lakebed.documents.entry import Entry, digest, encode
+from lakebed.errors import StoreUnavailable
+from lakebed.storage.store import Reader
+from lakebed.types import Handoff
+from tests.support.builders import (
+    ID_AND_NAME,
+    NOON,
+    facts,
+    failure,
+    known,
+    ndjson,
+    no_options,
+    put,
+    record,
+    rows,
+    source_settings,
+)
+from tests.support.commands import Desk, told
+from tests.support.failed import BAD, drain, last_sources
+
+
+@pytest.fixture
+def desk(tmp_path):
+    (tmp_path / "in").mkdir()
+    return Desk(tmp_path)
+
+
+@pytest.fixture
+def bench(desk):
+    return desk.bench()
+
+
+def test_a_file_that_was_moved_ends_as_gone(bench, desk):
+    """HOLES W38: before, it was failed for ever, and the file under its new name was ingested."""
+    put(desk.landing, "a.ndjson", BAD)
+    assert drain(bench).files_still_failed == 1
+    (desk.landing / "a.ndjson").unlink()
+    put(desk.landing, "mended.ndjson", ndjson(rows(1)))
+    second = bench.again(run_id="run-2")
+    done = drain(second)
+    assert (done.files_failed, done.files_still_failed, done.files_processed) == (0, 0, 1)
+    left = last_sources(bench)["a.ndjson"]
+    assert (left.gone, left.failure.code) == (True, "wrong_type")
+    (said,) = second.said(SourceFilesGone)
+    assert (said.files, said.example) == (1, "a.ndjson")
+    assert bench.entries()[-1].dlq == ()
+    (source,) = told(desk.run("status", "--output", "json"))[0]["sources"]
+    assert (source["failed_files"], source["failures"]) == (0, [])
+    assert "gone from its source" in desk.run("journal", "2").stdout
+    entries = len(bench.entries())
+    drain(bench.again(run_id="run-3"))
+    assert len(bench.entries()) == entries
+
+
+def test_of_files_that_are_gone_alone_there_is_an_entry(bench, desk):
+    """HOLES W38: nothing else needs to arrive."""
+    put(desk.landing, "a.ndjson", BAD)
+    drain(bench)
+    (desk.landing / "a.ndjson").unlink()
+    assert drain(bench.again(run_id="run-2")).files_still_failed == 0
+    assert last_sources(bench)["a.ndjson"].gone
+
+
+def test_a_file_that_comes_back_is_a_new_one(bench, desk):
+    """HOLES W38: the very same object, too; to be taken for gone by mistake costs one try."""
+    put(desk.landing, "a.ndjson", BAD)
+    drain(bench)
+    (desk.landing / "a.ndjson").rename(desk.root / "aside")
+    drain(bench.again(run_id="run-2"))
+    (desk.root / "aside").rename(desk.landing / "a.ndjson")
+    third = bench.again(run_id="run-3")
+    assert drain(third).files_failed == 1
+    assert last_sources(bench)["a.ndjson"].failure.attempts == 1
+
+
+def test_what_is_in_the_table_of_a_file_that_is_gone_is_not_read_again(bench, desk):
+    """HOLES W38: its first lines were journaled by a stop; it comes back, and its rest is read."""
+    put(desk.landing, "a.ndjson", ndjson(rows(3)))
+    drain(bench)
+    entry = bench.entries()[-1]
+    half = replace(entry.sources[0], complete=False)
+    path = desk.table / f"_blizzard/default/journal/{entry.sequence:020d}.json"
+    path.write_bytes(encode(replace(entry, sources=(half,))))
+    body = (desk.landing / "a.ndjson").rename(desk.root / "aside")
+    drain(bench.again(run_id="run-2"))
+    left = last_sources(bench)["a.ndjson"]
+    assert (left.gone, left.skipped, left.rows) == (False, 3, 0)
+    assert left.failure.code == "gone_part_way"
+    body.rename(desk.landing / "a.ndjson")
+    drain(bench.again(run_id="run-3"))
+    (rest,) = bench.entries()[-1].sources
+    assert (rest.skipped, rest.lines, rest.complete) == (3, 0, True)
+
+
+def test_a_file_whose_rows_were_given_up_stays_one_that_is_not_done():
+    """HOLES L04: gone and back, it is read again, though it was ingested once."""
+    done, lost = record(), replace(record(failure=failure(retryable=True)), redo=True)
+    history = read_history_of([done], [lost], [replace(lost, gone=True)])
+    (left,) = history.unfinished.values()
+    assert (left.record.redo, left.record.gone) == (True, True)
+    assert history.lookup(None, "default")(done.key).finished is None
+
+
+def read_history_of(*sources):
+    """Learn a journal whose entries have these sources."""
+    history = History()
+    for number, each in enumerate(sources):
+        entry = Entry(
+            kind="batch",
+            pipeline="default",
+            journal="j",
+            sequence=number,
+            run="r",
+            created=NOON.isoformat(),
+            previous=history.digest,
+            handoff=Handoff.JOURNAL,
+            source_uris={"default": "/in"},
+            table_schema=ID_AND_NAME.delta(),
+            partition_columns=(),
+            sources=tuple(each),
+        )
+        history.learn(entry, encode(entry))
+        assert history.digest == digest(encode(entry))
+    return history
+
+
+def test_a_quick_look_never_takes_a_file_for_gone(desk):
+    """HOLES W38: only a sweep has seen the whole source."""
+    put(desk.landing, "b.ndjson", ndjson(rows(1)))
+    before = known(record("a.ndjson", failure=failure()))
+    lister = SourceLister(source=source_settings(desk.landing), template=None, partition_fields={})
+
+    def gone():
+        found = lister.look(
+            Reader(str(desk.landing), no_options()),
+            lambda key: Before(unfinished=before.get(key)),
+            unfinished=before,
+            since=None,
+            tried=frozenset(),
+            now=NOON,
+        )
+        return found.swept, [each.path for each in found.gone], found.resting
+
+    assert gone() == (True, ["a.ndjson"], 0)
+    lister._cursor.pages = 1000  # As if the source were large: the next look is a quick one.
+    assert gone() == (False, [], 1)
+
+
+def test_a_listing_that_breaks_off_takes_nothing_for_gone(bench, desk):
+    """HOLES W38: nor does one that fails."""
+    put(desk.landing, "a.ndjson", BAD)
+    put(desk.landing, "z.ndjson", ndjson(rows(1)))
+    drain(bench)
+
+    class Broken(Reader):
+        def in_order(self, prefix="", *, after="", guide=None):
+            yield facts("a.ndjson")
+            raise StoreUnavailable("half-way", path=prefix)
+
+    second = bench.again(run_id="run-2")
+    pipeline = second.pipeline()
+    pipeline.open_source = lambda place: Broken(place.uri, place.options)
+    pipeline.__post_init__()
+    with pytest.raises(StoreUnavailable):
+        pipeline.step()
+    assert len(bench.entries()) == 2
+
+
+@pytest.mark.parametrize("path", ["c/a.ndjson", "a.ndjson"])
+def test_what_a_sweep_does_not_come_by_is_not_gone(bench, desk, path):
+    """HOLES W38: a pattern that was narrowed, and so is not listed, decides nothing."""
+    put(desk.landing, path, BAD)
+    drain(bench)
+    (source,) = bench.settings.sources
+    narrow = replace(source, pattern=Pattern("b/*.ndjson"))
+    second = bench.again(settings=replace(bench.settings, sources=(narrow,)), run_id="run-2")
+    assert drain(second).files_still_failed == 1
+    assert len(bench.entries()) == 2

@@ -1,0 +1,179 @@
+"""What is told of failed files: gauges, the queue, the summary of a run, penguin."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from blizzard import service
+from blizzard.events import NothingNew, SourcesListed
+from blizzard.journal import snapshot
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.state import read_history
+from blizzard.maintain.retry import look, retry
+from lakebed.clock import Clock
+from lakebed.storage.store import Reader, Store
+from tests.support.builders import Bench, entries, ndjson, no_options, put, rows
+from tests.support.commands import Desk, told
+from tests.support.desk import Desk as Both
+from tests.support.failed import BAD, HOUR, change, drain, polls
+from tests.support.readers import ids as table_ids
+from tests.support.runner import InProcessRunner
+
+
+@pytest.fixture
+def desk(tmp_path):
+    (tmp_path / "in").mkdir()
+    return Desk(tmp_path)
+
+
+@pytest.fixture
+def bench(desk):
+    return desk.bench()
+
+
+def test_the_gauge_counts_every_file_that_is_failed(bench, desk):
+    """HOLES W38: also between two sweeps, and none that is gone."""
+    put(desk.landing, "a.ndjson", BAD)
+    running = replace(bench, once=False).pipeline()
+    polls(running, bench)
+    assert bench.said(SourcesListed)[-1].resting == 1
+    assert bench.said(NothingNew)[-1].resting == 1
+    (desk.landing / "a.ndjson").unlink()
+    bench.hands.at += 2 * HOUR
+    polls(running, bench)
+    assert bench.said(SourcesListed)[-1].resting == 0
+
+
+def test_the_queue_shows_what_is_failed_now_and_all_of_it_if_asked(bench, desk):
+    """HOLES W38: ingested since, gone since, failed again."""
+    for name in ("back", "gone", "stays"):
+        put(desk.landing, f"{name}.ndjson", BAD)
+    drain(bench)
+    (desk.landing / "gone.ndjson").unlink()
+    put(desk.landing, "back.ndjson", ndjson(rows(1)))
+    retry(
+        Store(str(desk.table), no_options()),
+        "default",
+        frozenset({"stays.ndjson"}),
+        clock=bench.hands.clock,
+    )
+    asked_for = told(desk.run("dlq", "list", "--output", "json"))
+    assert len(asked_for) == 3  # Nothing was read yet.
+    drain(bench.again(run_id="run-2"))
+    current = told(desk.run("dlq", "list", "--output", "json"))
+    assert [(one["path"].rpartition("/")[2], one["retry_count"]) for one in current] == [
+        ("stays.ndjson", 1)
+    ]
+    shown = desk.run("dlq", "list").stdout
+    assert "1 failures, the newest first" in shown
+    assert "3 more are over, --all shows them" in shown
+    everything = desk.run("dlq", "list", "--all")
+    assert len(told(desk.run("dlq", "list", "--all", "--output", "json"))) == 4
+    for state in ("ingested", "gone", "failed again"):
+        assert state in " ".join(everything.stdout.split())
+    (desk.landing / "stays.ndjson").unlink()
+    drain(bench.again(run_id="run-3"))
+    assert "no file is failed now; 4 more are over" in desk.run("dlq", "list").stdout
+
+
+def test_a_misplaced_file_is_told_the_way_out(desk):
+    """HOLES W38: to change the file does not help, to move it does."""
+    desk.sink = 'partition_by: {prefix_template: "date=%Y-%m-%d"}'
+    put(desk.landing, "a.ndjson", ndjson(rows(1)))
+    settings = change(desk.settings(), template="date=%Y-%m-%d")
+    bench = Bench(settings)
+    drain(bench)
+    assert "move it into the folders of its partition" in desk.run("status").stdout
+    (desk.landing / "date=2024-01-01").mkdir()
+    (desk.landing / "a.ndjson").rename(desk.landing / "date=2024-01-01/a.ndjson")
+    done = drain(bench.again(run_id="run-2"))
+    assert (done.files_processed, done.files_still_failed) == (1, 0)
+
+
+def test_the_field_is_told_wherever_a_failure_is(bench, desk):
+    """HOLES W44: in the views for people, too."""
+    put(desk.landing, "a.ndjson", BAD)
+    drain(bench)
+    assert "wrong_type (parse, line 1, field id)" in desk.run("status").stdout
+    journal = "".join(desk.run("journal", "1").stdout.split())
+    assert "wrong_type(parse,line1,fieldid)" in journal
+    assert "id: found" in " ".join(desk.run("dlq", "list").stdout.split())
+    (source,) = told(desk.run("status", "--output", "json"))[0]["sources"]
+    assert source["failures"][0]["field"] == "id"
+
+
+def test_the_summary_of_a_run_that_reads_nothing_counts_what_is_still_failed(
+    bench, desk, monkeypatch
+):
+    """HOLES W38: `files_failed: 0` with exit code 0 no longer means that all is well."""
+
+    class Inside(InProcessRunner):
+        def __init__(self, *_given, **_named):
+            super().__init__()
+
+        def stop(self):
+            pass
+
+        def make_next_start_faster(self):
+            return False
+
+    monkeypatch.setattr(service, "SparkRunner", Inside)
+    put(desk.landing, "a.ndjson", BAD)
+    drain(bench)
+    done = desk.run("--once", "--output", "json")
+    (row,) = told(done)
+    assert (done.exit_code, row["files_processed"], row["files_failed"]) == (0, 0, 0)
+    assert row["files_still_failed"] == 1
+
+
+def test_a_snapshot_of_another_version_is_believed(bench, desk):
+    """A field more or less in it is no damage: an upgrade reads no entry again for it."""
+    put(desk.landing, "a.ndjson", BAD)
+    drain(bench)
+    store = Store(str(desk.table), no_options())
+    SnapshotWriter(store=store, pipeline="default", clock=Clock()).write(
+        read_history(store, "default")
+    )
+    (path,) = (desk.table / "_blizzard/default/journal").glob("*.snapshot.json")
+    text = path.read_text().replace(',"gone":false', "").replace(',"retry":false', "")
+    whole = json.loads(text)
+    bare = text.replace(f'"check":"{whole["check"]}"', '"check":""').rstrip("\n")
+    check = hashlib.sha256(bare.encode()).hexdigest()
+    path.write_text(bare.replace('"check":""', f'"check":"{check}"') + "\n")
+    found = snapshot.read_latest(store, "default")
+    assert found is not None
+    assert found.unfinished[0].record.gone is False
+    path.write_text(path.read_text().replace("wrong_type", "wrong_typo"))
+    with pytest.raises(snapshot.SnapshotBroken):
+        snapshot.read_latest(store, "default")
+
+
+def test_what_is_looked_for_is_what_has_failed(bench, desk):
+    put(desk.landing, "a.ndjson", BAD)
+    drain(bench)
+    store = Reader(str(desk.table), no_options())
+    for name in ("a.ndjson", "default:a.ndjson", f"{desk.landing}/a.ndjson"):
+        assert [each.path for each in look(store, "default", frozenset({name})).records] == [
+            "a.ndjson"
+        ]
+    assert look(store, "default", frozenset({"b"})).unknown == {"b"}
+
+
+def test_penguin_goes_past_what_says_how_failures_end(tmp_path):
+    """HOLES L33, W38: such entries have no file, and their books balance."""
+    both = Both(tmp_path)
+    both.landing.land("a.ndjson", 3)
+    both.landing.write("bad.ndjson", b"{nope\n")
+    both.landing.write("moved.ndjson", b"{nope\n")
+    both.blizzard()
+    assert both.cli("dlq", "retry", "--file", "bad.ndjson").exit_code == 0
+    (both.landing.folder / "moved.ndjson").unlink()
+    both.blizzard(later=60)
+    both.penguin()
+    (row,) = told(both.order("status", "--output", "json"))
+    assert (row["pending_entries"], row["stopped"]) == (0, 0)
+    kinds = [(entry.kind, len(entry.sources)) for entry in entries(both.table)]
+    assert kinds == [("open", 0), ("batch", 3), ("retry", 1), ("batch", 2)]
+    assert table_ids(both.table) == both.landing.ids

@@ -1,0 +1,203 @@
+"""Commits that fail, whose answers are lost, or that somebody else was faster with."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from lakebed.clock import Clock
+from lakebed.documents.entry import encode
+from lakebed.errors import NoExclusiveCreate
+from lakebed.layout import journal_entry, log_version, protocol, receipt
+from lakebed.schema import Field, Schema
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Created, Store
+from lakebed.types import FieldType
+from penguin.committer import Committer
+from penguin.delta.table import Log, Table
+from penguin.events.commits import CommittedByOther, EntriesCommitted
+from penguin.model.errors import CommitFailed
+from tests.support.tables import EVENTS, Penguin, TableDirectory, next_commit, opened, rows_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return TableDirectory(tmp_path / "table")
+
+
+def with_column(name="extra", kind=FieldType.STRING, *, nullable=True):
+    return Schema((*EVENTS.fields, Field(name=name, type=kind, nullable=nullable)))
+
+
+class Forgetful(Table):
+    """Commits, and then loses the answer."""
+
+    failures = 1
+
+    def commit(self, adds, transactions, metadata, *, next_version=False):
+        super().commit(adds, transactions, metadata, next_version=next_version)
+        if Forgetful.failures:
+            Forgetful.failures -= 1
+            raise CommitFailed("the connection was dropped")
+
+
+class Unwilling(Table):
+    """Fails before anything is written."""
+
+    failures = 2
+
+    def commit(self, adds, transactions, metadata, *, next_version=False):
+        if Unwilling.failures:
+            Unwilling.failures -= 1
+            raise CommitFailed("503")
+        super().commit(adds, transactions, metadata, next_version=next_version)
+
+
+def log_with(kind):
+    class Faulty(Log):
+        def open(self):
+            handle = self._handle()
+            return None if handle is None else kind(handle, self.store)
+
+    return Faulty
+
+
+def test_a_lost_answer_is_one_commit(table):
+    """D06."""
+    Forgetful.failures = 1
+    table.journal().batch(rows_of(1))
+    penguin = Penguin(table, log=log_with(Forgetful)).drain()
+    assert Forgetful.failures == 0
+    assert table.versions() == 2
+    assert table.ids() == [1]
+    assert penguin.run.totals.commits == 1
+    assert any(isinstance(event, EntriesCommitted) for event in penguin.events)
+
+
+def test_a_failed_commit_is_tried_again_and_nothing_advances_meanwhile(table):
+    """L06."""
+    Unwilling.failures = 2
+    table.journal().batch(rows_of(1))
+    Penguin(table, log=log_with(Unwilling)).drain()
+    assert Unwilling.failures == 0
+    assert (table.ids(), table.versions()) == ([1], 2)
+
+
+def test_a_commit_that_never_succeeds_is_an_error_and_no_receipt(table):
+    """L06."""
+    Unwilling.failures = 1000
+    table.journal().batch(rows_of(1))
+    with pytest.raises(CommitFailed) as failed:
+        Penguin(table, log=log_with(Unwilling)).step()
+    assert failed.value.retryable
+    assert "503" in str(failed.value)
+    assert table.receipt() is None
+    assert table.rows() == []
+    assert Penguin(table).drain().run.totals.commits == 1
+
+
+def test_a_crash_after_the_commit_and_before_the_receipt_commits_nothing_again(table):
+    """D11."""
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    table.store.delete(receipt("events"))
+    Penguin(table).drain()
+    assert (table.ids(), table.versions()) == ([1], 2)
+    assert table.receipt().sequence == 1
+
+
+def test_the_log_is_on_disk_before_the_receipt_says_so(table):
+    done = []
+
+    class Watched(Store):
+        def sync(self, path):
+            done.append(path)
+            super().sync(path)
+
+    table.journal().batch(rows_of(1))
+    table.store = Watched(str(table.root), StorageOptions())
+    Penguin(table).drain()
+    assert done == [log_version(0), log_version(1), receipt("events")]
+
+
+def test_a_twin_that_was_faster_is_told_and_not_counted(table):
+    """D08."""
+    table.journal().batch(rows_of(1))
+
+    class Overtaken(Log):
+        done = False
+
+        def open(self):
+            if Overtaken.done is False and (table.root / "_delta_log").exists():
+                Overtaken.done = True
+                Penguin(table).drain()
+            return super().open()
+
+    penguin = Penguin(table, log=Overtaken).drain()
+    assert penguin.run.totals.commits == 0
+    assert any(isinstance(event, CommittedByOther) for event in penguin.events)
+    assert (table.ids(), table.versions()) == ([1], 2)
+
+
+def test_a_plan_for_a_table_that_changed_is_made_again(table):
+    """An other program adds a column between the plan and the commit."""
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    Penguin(table).drain()
+    journal.schema = with_column("extra", FieldType.STRING)
+    journal.batch([{**rows_of(2)[0], "extra": "x"}])
+    plan = next_commit(table)
+    opened(Log(table.store)).evolve(plan.after, (), {}, NOW)
+    committer = Committer(
+        log=Log(table.store), store=table.store, clock=Clock(), pause=lambda _: None
+    )
+    committer.carry_out(plan)
+    Penguin(table).drain()
+    assert table.ids() == [1, 2]
+    assert table.versions() == 4
+
+
+def test_a_journal_renamed_on_disk_is_noticed(table):
+    """L21: the pipeline was renamed; its entries are those of another pipeline."""
+    table.journal().batch(rows_of(1))
+    Penguin(table).drain()
+    (table.root / "_blizzard/events").rename(table.root / "_blizzard/renamed")
+    penguin = Penguin(table).drain()
+    assert penguin.codes == {"renamed": "journal_broken"}
+    assert table.ids() == [1]
+
+
+def test_entry_files_changed_in_the_journal_after_the_commit_are_noticed(table):
+    """L21."""
+    journal = table.journal()
+    entry = journal.batch(rows_of(1))
+    Penguin(table).drain()
+    table.store.replace(journal_entry("events", 1), encode(replace(entry, run="other")))
+    assert Penguin(table).drain().codes == {"events": "journal_broken"}
+
+
+class Overwrites(Store):
+    """A store that knows nothing of create-only writes."""
+
+    def create(self, path, body):
+        self.replace(path, body)
+        return Created()
+
+
+def test_a_store_that_overwrites_is_refused_before_anything_is_committed(table):
+    """D08: of two penguins both would write the same version."""
+    table.journal().batch(rows_of(1))
+    penguin = Penguin(table)
+    careless = Overwrites(str(table.root), StorageOptions())
+    penguin.run.open_store = lambda: careless
+    with pytest.raises(NoExclusiveCreate, match="conditional writes"):
+        penguin.step()
+    assert not (table.root / "_delta_log").exists()
+    Penguin(table).drain()
+    table.store.delete(protocol(1))
+    table.journal().batch(rows_of(2))
+    with pytest.raises(NoExclusiveCreate):
+        penguin.step()
+    assert table.ids() == [1]

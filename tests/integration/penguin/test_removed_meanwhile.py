@@ -1,0 +1,144 @@
+"""Files that others remove between a look and a commit, and logs from a backup."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakebed.layout import DELTA_LOG
+from penguin.committer import Committer
+from penguin.delta.table import Table
+from penguin.events.commits import PlanSuperseded
+from penguin.inspect.explain import explain
+from penguin.model.errors import CommitFailed
+from tests.support.foreign import Directory, Visitor
+from tests.support.removals import HOUR, add, aged, begin, checkpoint, remove
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Directory:
+    """Make a directory whose files are named by the store's own time."""
+    found = Directory(tmp_path / "table")
+    found.hands.at = time.time()
+    return found
+
+
+# ---------------------------------------------------------------------- between a look and a commit
+
+
+def put_in_and_compact(table: Directory, path: str) -> None:
+    """Let another engine commit a file and rewrite it: its rows are there, and it is not."""
+    add(table, path)
+    before = DeltaTable(str(table.root))
+    before.optimize.compact()
+    assert path not in table.delta().get_add_actions().column("path").to_pylist()
+
+
+@pytest.mark.parametrize("moment", [(Committer, "carry_out"), (Table, "commit")])
+def test_a_file_that_another_commits_and_rewrites_meanwhile_is_not_doubled(
+    table, monkeypatch, moment
+):
+    """HOLES D22: between the look and the commit, and between its opening and its writing."""
+    begin(table)
+    path = table.file(2)
+    where, name = moment
+    goes_on, turns = getattr(where, name), [True]
+
+    def overtaken(self, *given, **named):
+        if turns:
+            turns.clear()
+            put_in_and_compact(table, path)
+        return goes_on(self, *given, **named)
+
+    monkeypatch.setattr(where, name, overtaken)
+    penguin = table.penguin().drain()
+    assert not turns
+    assert table.ids() == [1, 2]
+    assert len(penguin.told(PlanSuperseded)) == 1
+
+
+def test_what_others_commit_meanwhile_keeps_no_file_out(table, monkeypatch):
+    """HOLES D22: only what touches the very files is in the way."""
+    begin(table)
+    table.file(2)
+    goes_on, turns = Table.commit, [3]
+
+    def overtaken(self, *given, **named):
+        if turns[0]:
+            turns[0] -= 1
+            more = pa.table({"id": [10 + turns[0]], "date": ["2024-01-01"]})
+            write_deltalake(str(table.root), more, mode="append")
+        return goes_on(self, *given, **named)
+
+    monkeypatch.setattr(Table, "commit", overtaken)
+    penguin = table.penguin().drain()
+    assert table.ids() == [1, 2, 10, 11, 12]
+    assert penguin.told(PlanSuperseded) == []
+
+
+# ---------------------------------------------------------------------- a log from a backup
+
+
+def drained(penguin: Visitor, most: int = 20) -> None:
+    for _ in range(most):
+        if not penguin.run.step():
+            return
+    raise AssertionError("it goes on and on")
+
+
+@pytest.mark.parametrize("others", [0, 1, 2, 5])
+def test_a_log_from_a_backup_gets_again_what_it_has_lost(table, tmp_path, others):
+    """HOLES W36: fewer versions, as many, or more than before, by others."""
+    penguin = table.penguin(late_window=1.0)
+    backup = tmp_path / "backup"
+    for number in range(4):
+        table.file(number)
+        table.hands.at += HOUR
+        drained(penguin)
+        if number == 1:
+            shutil.copytree(table.root / DELTA_LOG, backup)
+    shutil.rmtree(table.root / DELTA_LOG)
+    shutil.copytree(backup, table.root / DELTA_LOG)
+    for number in range(others):
+        more = pa.table({"id": [100 + number], "date": ["2024-01-01"]})
+        write_deltalake(str(table.root), more, mode="append")
+    for _ in range(2):
+        drained(penguin)
+    more_ids = [100 + number for number in range(others)]
+    assert table.ids() == [0, 1, 2, 3, *more_ids]
+    table.file(9)
+    drained(penguin)
+    assert table.ids() == [0, 1, 2, 3, 9, *more_ids]
+    assert penguin.told(PlanSuperseded) == []
+
+
+def test_a_memory_that_is_wrong_in_a_way_nobody_knows_is_given_up(table, monkeypatch):
+    """HOLES W36: a plan that is overtaken at one and the same version is not made for ever."""
+    begin(table)
+    penguin = table.penguin().drain()
+    assert penguin.run._search is not None
+    known = penguin.run._search._known
+    assert known is not None
+    known.transactions["penguin/scan"] = 7
+    table.file(2)
+    drained(penguin)
+    assert table.ids() == [1, 2]
+
+    monkeypatch.setattr(Committer, "_is_overtaken", lambda *_given: True)
+    table.file(3)
+    with pytest.raises(CommitFailed, match="again and again"):
+        drained(penguin)
+
+
+def test_a_look_without_a_commit_reads_the_same(table):
+    """What `plan` shows is what a commit would do."""
+    begin(table, "365 days")
+    gone = aged(table, 2, 20)
+    add(table, gone)
+    remove(table, gone, days_ago=8)
+    checkpoint(table, clean=True, days_old=2)
+    shown = explain(table.settings(), table.store)
+    assert [(one.path, one.code) for one in shown.proposal.left_out] == [(gone, "file_too_old")]

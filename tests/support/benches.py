@@ -1,0 +1,52 @@
+"""A bench run to its end, the rows that its journal names, and a look at its hand-off."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from blizzard.handoff.publish import CommitInline
+from blizzard.journal import journal
+from lakebed.retry import Backoff
+from tests.support.builders import Bench
+
+
+def journal_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tries of the journal follow each other without waiting."""
+
+    class AtOnce(Backoff):
+        def wait(self, failures: int, random: object) -> float:
+            return 0.0
+
+    monkeypatch.setattr(journal, "Backoff", AtOnce)
+
+
+def ids(bench: Bench) -> list[Any]:
+    """Read the rows that the journal names."""
+    return sorted(
+        itertools.chain.from_iterable(
+            pq.read_table(bench.table / file.filename).column("id").to_pylist()
+            for entry in bench.entries()
+            for file in entry.files
+        )
+    )
+
+
+def noting(seen: list[Any], look: Callable[[], object]) -> CommitInline:
+    """Hand on by noting what an onlooker would see at that moment."""
+
+    def commit() -> int:
+        seen.append(look())
+        return 1
+
+    return CommitInline(commit)
+
+
+def drain(bench: Bench) -> list[bool]:
+    pipeline = bench.pipeline()
+    steps = [pipeline.step()]
+    while steps[-1]:
+        steps.append(pipeline.step())
+    return steps

@@ -1,0 +1,53 @@
+"""The dead letter queue of a bench: its objects, its lines, and a reader of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blizzard.handoff import dead_letters
+from blizzard.handoff.dead_letters import dead_letter_queue
+from blizzard.journal import journal
+from lakebed.retry import Backoff
+from lakebed.storage.store import Reader
+from tests.support.builders import Bench
+
+
+def try_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tries follow each other without waiting."""
+
+    class AtOnce(Backoff):
+        def wait(self, failures: int, random: object) -> float:
+            return 0.0
+
+    monkeypatch.setattr(journal, "Backoff", AtOnce)
+    monkeypatch.setattr(dead_letters, "Backoff", AtOnce)
+    monkeypatch.setattr("blizzard.worker.upload.BACKOFF", AtOnce())
+    monkeypatch.setattr("blizzard.worker.download.BACKOFF", AtOnce())
+
+
+def drain(bench: Bench) -> Bench:
+    pipeline = bench.pipeline()
+    while pipeline.step():
+        pass
+    return bench
+
+
+def objects(bench: Bench) -> list[Path]:
+    folder = bench.table / "_blizzard/default/dlq"
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def lines(bench: Bench) -> list[dict[str, Any]]:
+    """Read the lines of every object that an entry names, as another program would."""
+    return [
+        json.loads(line)
+        for entry in bench.entries()
+        for uri in entry.dlq
+        for line in Path(uri).read_text().splitlines()
+    ]
+
+
+def queue(bench: Bench) -> dead_letters.Queue:
+    return dead_letter_queue(bench.settings, lambda place: Reader(place.uri, place.options))

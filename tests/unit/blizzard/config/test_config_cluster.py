@@ -1,0 +1,73 @@
+"""What a configuration may say where executors are on other machines."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.blizzard_config import faults_of, minimal, settings_of, source
+
+
+def on_cluster(master: str = "spark://h:7077", **more: Any) -> dict[str, Any]:
+    return {"spark": {"master": master, **more}}
+
+
+@pytest.mark.parametrize("master", ["spark://h:7077", "spark://127.0.0.1:1", "yarn", "k8s://h"])
+def test_a_local_path_on_a_cluster_is_refused_by_name(tmp_path: Path, master: str) -> None:
+    """Executors would look on disks of their own, and write where nobody looks."""
+    faults = faults_of(tmp_path, minimal() | on_cluster(master))
+
+    assert [fault.partition(":")[0] for fault in faults] == ["source.path", "sink.path"]
+    assert all(f"executors of {master} would look on their own" in fault for fault in faults)
+    assert all("spark.shared_paths" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("path", ["/mnt/lake/in", "/mnt/lake", "file:///mnt/lake/in/*.ndjson"])
+def test_a_folder_that_all_machines_share_may_be_used_on_a_cluster(
+    tmp_path: Path, path: str
+) -> None:
+    document = minimal(source__path=path, sink__path="s3://b/table")
+    settings = settings_of(tmp_path, document | on_cluster(shared_paths=["/x", "/mnt/lake"]))
+
+    assert source(settings).uri in path
+
+
+@pytest.mark.parametrize("path", ["/mnt/lakeside", "/mnt", "/data/mnt/lake"])
+def test_a_folder_beside_the_shared_one_is_not_shared(tmp_path: Path, path: str) -> None:
+    document = minimal(source__path="s3://b/in", sink__table_uri=path)
+    del document["sink"]["path"]
+    (fault,) = faults_of(tmp_path, document | on_cluster(shared_paths=["/mnt/lake"]))
+
+    assert fault.startswith("sink.table_uri: is on this machine's disk")
+
+
+@pytest.mark.parametrize("master", ["local", "local[2,4]", "local-cluster[2,1,1024]"])
+def test_without_a_cluster_local_paths_are_what_they_are(tmp_path: Path, master: str) -> None:
+    assert settings_of(tmp_path, minimal() | on_cluster(master)).spark.master == master
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "refused"),
+    [
+        ("http://localhost:9000", True),
+        ("https://127.0.0.1", True),
+        ("http://[::1]:9000", True),
+        ("http://minio.lan:9000", False),
+        ("http://10.0.0.7:9000", False),
+        ("http://[::1", False),
+    ],
+)
+@pytest.mark.parametrize("section", ["source", "sink"])
+def test_a_store_at_the_drivers_loopback_is_refused_on_a_cluster(
+    tmp_path: Path, section: str, endpoint: str, refused: bool
+) -> None:
+    document = minimal(source__path="s3://b/in", sink__path="s3://b/table")
+    document[section]["storage_options"] = {"AWS_ENDPOINT": endpoint, "AWS_ALLOW_HTTP": True}
+    # A master on loopback has no executors but those of this machine.
+    assert settings_of(tmp_path, document | on_cluster("spark://localhost:7077"))
+    if not refused:
+        assert settings_of(tmp_path, document | on_cluster())
+        return
+    (fault,) = faults_of(tmp_path, document | on_cluster())
+    assert fault.startswith(f"{section}.storage_options.AWS_ENDPOINT: is this machine's loopback")
+    assert endpoint not in fault, "options are never shown"

@@ -1,0 +1,122 @@
+"""What a configuration may say of partitions, by declared columns and by time."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakebed.partition import Template
+from tests.support.blizzard_config import faults_of, minimal, settings_of, sink
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "timestamp", "binary", "json"])
+def test_a_partition_column_has_a_type_that_delta_can_partition_by(
+    tmp_path: Path, kind: str
+) -> None:
+    fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
+    document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
+
+    (fault,) = faults_of(tmp_path, document)
+
+    assert fault == (
+        f"sink.partition_by.prefix_template: d is declared as {kind}, which cannot be a partition "
+        "column; it must be string, date, int32, int64, boolean"
+    )
+
+
+@pytest.mark.parametrize("kind", ["string", "date", "int32", "int64", "boolean"])
+def test_a_declared_partition_column_is_accepted(tmp_path: Path, kind: str) -> None:
+    fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
+    document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
+
+    assert sink(settings_of(tmp_path, document)).template == Template.parse("d=%s")
+
+
+def test_a_data_file_must_be_left_a_column(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, minimal(sink__partition_by={"prefix_template": "id=%s"}))
+
+    assert fault.startswith("schema.fields: every field is a partition column")
+
+
+def test_a_partition_key_is_written_like_its_field(tmp_path: Path) -> None:
+    document = minimal(sink__partition_by={"prefix_template": "ID=%s"})
+
+    (fault,) = faults_of(tmp_path, document)
+
+    assert fault.startswith("sink.partition_by.prefix_template: ID is declared as id")
+
+
+FIELDS = [
+    {"name": "id", "type": "string"},
+    {"name": "event_time", "type": "timestamp"},
+    {"name": "day", "type": "date"},
+    {"name": "hour", "type": "int32"},
+    {"name": "flag", "type": "boolean"},
+    {"name": "region", "type": "string"},
+]
+
+
+def by_time(template: str, field: str = "event_time") -> dict[str, Any]:
+    by = {"prefix_template": template, "timestamp_field": field}
+    return minimal(sink__partition_by=by, schema__fields=FIELDS)
+
+
+def test_a_timestamp_field_must_be_declared_and_the_nearest_name_is_told(tmp_path: Path) -> None:
+    where = "sink.partition_by.timestamp_field: "
+
+    assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "eventtime")) == [
+        f"{where}eventtime is not a declared field; did you mean event_time?"
+    ]
+    assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "xyz")) == [
+        f"{where}xyz is not a declared field; declared are id, event_time, day, hour, flag, region"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "kind"), [("id", "string"), ("hour", "int32"), ("flag", "boolean")]
+)
+def test_a_timestamp_field_tells_time(tmp_path: Path, field: str, kind: str) -> None:
+    (fault,) = faults_of(tmp_path, by_time("date=%Y-%m-%d", field))
+
+    assert fault == (
+        f"sink.partition_by.timestamp_field: {field} is declared as {kind}; "
+        "it must be timestamp or date"
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "field", "fault"),
+    [
+        ("d=%Y-%b", "event_time", "d has %b, which timestamp_field cannot give; known are %s"),
+        ("d=%", "event_time", "d has %, which"),
+        ("r=%s-%Y", "event_time", "r has %s, which"),
+        ("v=1", "event_time", "v has neither %s nor a time code, which"),
+        ("h=%H", "day", "h asks for a time of day, and day is a date"),
+        ("day=%Y-%m", "event_time", "day is declared as date, which cannot hold %Y-%m; declare"),
+        ("flag=%H", "event_time", "flag is declared as boolean, which cannot hold %H; declare"),
+        ("hour=%m-%d", "event_time", "hour is declared as int32, which cannot hold %m-%d"),
+        ("hour=%Y%m%d%H", "event_time", "hour is declared as int32, which cannot hold %Y%m%d%H"),
+    ],
+)
+def test_a_template_that_rows_cannot_give_is_refused(
+    tmp_path: Path, template: str, field: str, fault: str
+) -> None:
+    (found,) = faults_of(tmp_path, by_time(template, field))
+
+    assert found.startswith(f"sink.partition_by.prefix_template: {fault}")
+
+
+@pytest.mark.parametrize(
+    ("template", "field"),
+    [
+        ("date=%Y-%m-%d/hour=%H/region=%s/tenant=%s", "event_time"),
+        ("year=%Y/month=%m/day=%Y-%m-%d", "day"),
+        ("week=%G-W%V/nth=%j", "day"),
+        ("hour=%Y%m%d", "event_time"),
+        ("region=%s/flag=%s", "event_time"),
+    ],
+)
+def test_a_template_that_rows_give_is_accepted(tmp_path: Path, template: str, field: str) -> None:
+    settings = sink(settings_of(tmp_path, by_time(template, field)))
+
+    assert (settings.template, settings.timestamp_field) == (Template.parse(template), field)

@@ -1,0 +1,212 @@
+"""Where the dead letter queue is, and how it is read back, by a program and by the command."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from blizzard.cli.app import app
+from blizzard.handoff import dead_letters
+from blizzard.model.files import Location
+from lakebed.documents.entry import Stage
+from lakebed.errors import LakeError
+from lakebed.layout import journal_entry
+from lakebed.storage.options import StorageOptions
+from tests.support.builders import (
+    NOON,
+    Bench,
+    failure,
+    ndjson,
+    pipeline_settings,
+    put,
+    record,
+    rows,
+)
+from tests.support.dead_letters import drain, lines, objects, queue, try_at_once
+
+GOOD = ndjson(rows(3))
+BAD = b'{"id": "one"}\n'
+HOUR = 3600
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    try_at_once(monkeypatch)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, source: Path) -> Bench:
+    return Bench(pipeline_settings(source, tmp_path / "table"))
+
+
+# ------------------------------------------------------------------------------ the place
+
+
+def at(uri: str, **options: str) -> Location:
+    return Location(uri=uri, options=StorageOptions(options))
+
+
+@pytest.mark.parametrize(
+    ("configured", "uri", "has_options"),
+    [
+        ("s3://other/dlq", "s3://other/dlq", True),
+        ("gs://other/dlq", "gs://other/dlq", False),
+        ("/var/dlq", "/var/dlq", False),
+    ],
+)
+def test_a_configured_queue_is_reached_as_the_sink_is_if_it_is_of_its_kind(
+    configured, uri, has_options
+):
+    """W17: the sink's credentials go to no store of another kind."""
+    sink = at("s3://bucket/table", AWS_SECRET_ACCESS_KEY="hunter2")
+    place = dead_letters.dlq_location("events", sink=sink, configured=configured)
+    assert (place.location.uri, place.folder) == (uri, "")
+    assert (place.location.options == sink.options) is has_options
+
+
+def test_a_path_and_a_file_uri_are_of_one_kind():
+    assert dead_letters.beside(at("file:///table", A="1"), "/dlq").options == StorageOptions(
+        {"A": "1"}
+    )
+
+
+def test_failures_go_to_the_configured_place_and_nowhere_else(bench, source, tmp_path):
+    put(source, "bad.ndjson", BAD)
+    settings = replace(bench.settings, dlq_path=str(tmp_path / "queue"))
+    drain(replace(bench, settings=settings))
+    assert objects(bench) == []
+    (written,) = (tmp_path / "queue").iterdir()
+    assert bench.entries()[-1].dlq == (str(written),)
+
+
+# ------------------------------------------------------------------------------ reading it back
+
+
+def test_the_newest_failures_come_first_also_from_an_earlier_place(bench, source, tmp_path):
+    """L22: the order is the journal's, whatever the clock did."""
+    put(source, "first.ndjson", BAD)
+    drain(bench)
+    put(source, "second.ndjson", BAD)
+    bench.hands.at -= HOUR
+    moved = replace(
+        bench, settings=replace(bench.settings, dlq_path=str(tmp_path / "queue")), run_id="run-2"
+    )
+    drain(moved)
+    assert [letter.path.rpartition("/")[2] for letter in queue(moved).letters] == [
+        "second.ndjson",
+        "first.ndjson",
+    ]
+
+
+def test_objects_that_were_cleared_away_are_named_and_no_error(bench, source):
+    put(source, "bad.ndjson", BAD)
+    drain(bench)
+    (written,) = objects(bench)
+    written.unlink()
+    assert queue(bench).gone == (str(written),)
+    written.parent.rmdir()
+    assert queue(bench) == dead_letters.Queue(pipeline="default", letters=(), gone=(str(written),))
+
+
+def test_a_table_that_does_not_exist_yet_has_no_failures(bench):
+    assert queue(bench).letters == ()
+
+
+def test_letters_are_read_as_they_were_written():
+    found = dead_letters.letters(
+        [record("ü/a b.ndjson", failure=failure(attempts=3)), record("fine.ndjson")],
+        pipeline="events",
+        batch=7,
+        source_uris={"default": "s3://bucket/in/"},
+        at=NOON,
+    )
+    (letter,) = found
+    assert (letter.path, letter.retry_count) == ("s3://bucket/in/ü/a b.ndjson", 2)
+    assert letter.stage is Stage.PARSE
+    assert dead_letters.decode(dead_letters.encode(found), "x") == found
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]\n", b'{"path": "a"}\n'])
+def test_an_object_that_is_no_queue_is_an_error_that_names_it(body):
+    with pytest.raises(LakeError, match=r"no dead letter queue.*dlq/x"):
+        dead_letters.decode(body, "dlq/x")
+
+
+# ------------------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def configured(tmp_path: Path, source: Path) -> Path:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(
+        f"source: {{path: {source}}}\n"
+        f"sink: {{path: {tmp_path}/table}}\n"
+        "schema: {fields: [{name: id, type: int64, nullable: false}, {name: name, type: string}]}\n"
+    )
+    return file
+
+
+def listed(file: Path, *arguments: str):
+    return CliRunner().invoke(app, ["dlq", "list", "-c", str(file), *arguments])
+
+
+def test_the_command_shows_a_table_of_eighty_columns(bench, source, configured, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    put(source, f"date=2024-01-01/{'long-name-' * 8}[x].ndjson", BAD)
+    put(source, "date=2024-01-02/b.ndjson.gz", b"no gzip")
+    drain(bench)
+    shown = listed(configured)
+    assert shown.exit_code == 0
+    header, *body = shown.stdout.splitlines()
+    assert header == f"pipeline default: 2 failures, the newest first, below {source}"
+    assert max(map(len, body)) <= 80
+    assert body[0].split() == ["path", "stage", "code", "line", "message", "retries"]
+    together = "".join(shown.stdout.split())
+    assert "[x].ndjson" in together
+    assert "wrong_type" in together
+    assert "decompress_failed" in together
+
+
+def test_the_command_gives_a_machine_the_lines_as_they_are(bench, source, configured):
+    put(source, "bad.ndjson", GOOD + BAD)
+    drain(bench)
+    shown = listed(configured, "--output", "json")
+    assert [json.loads(line) for line in shown.stdout.splitlines()] == lines(bench)
+
+
+def test_the_command_says_so_where_nothing_failed(configured, source):
+    shown = listed(configured)
+    assert (shown.exit_code, shown.stdout) == (0, "pipeline default: no failures\n")
+
+
+def test_the_command_warns_of_what_was_cleared_away(bench, source, configured):
+    put(source, "bad.ndjson", BAD)
+    drain(bench)
+    (written,) = objects(bench)
+    written.unlink()
+    shown = listed(configured)
+    assert shown.exit_code == 0
+    assert f"{written} is not there any more" in shown.stderr
+
+
+def test_the_command_fails_where_the_journal_cannot_be_read(bench, source, configured):
+    """D05."""
+    put(source, "bad.ndjson", BAD)
+    drain(bench)
+    (bench.table / journal_entry("default", 1)).write_bytes(b"{")
+    shown = listed(configured)
+    assert shown.exit_code == 1
+    assert "cannot be read" in shown.stderr
+
+
+def test_the_command_refuses_a_configuration_with_faults(tmp_path):
+    (tmp_path / "x.yaml").write_text("sourec: {}\n")
+    assert listed(tmp_path / "x.yaml").exit_code == 2

@@ -1,0 +1,129 @@
+"""What is derived and damaged is built again from the entries; a damaged entry stops the run."""
+
+from typing import Any
+
+import pytest
+
+from blizzard.journal import compaction, ingested
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import Before, read_history
+from lakebed import layout
+from lakebed.errors import DocumentUnreadable
+from tests.support.bucket import Bucket
+from tests.support.builders import Hands, identity
+from tests.support.recovery import from_entries, grow, opened, state
+
+GARBAGE = [b"", b"{", b"\0" * 64, b'{"sequence": 3}']
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Let a snapshot be due after ten entries or twenty names."""
+    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 10)
+    monkeypatch.setattr(compaction, "EVERY_NAMES", 20)
+
+
+def derived(store: Bucket) -> list[str]:
+    return [name for name in store.names if "snapshot" in name or "/known/" in name]
+
+
+@pytest.mark.parametrize("body", GARBAGE)
+def test_whatever_is_derived_and_damaged_is_built_again_from_the_entries(often, body):
+    """D05: the snapshot, the note, a segment, its index."""
+    store = Bucket()
+    grow(opened(store), 25)
+    truth = from_entries(store)
+    for name in derived(store):
+        kept = store.bodies[name]
+        store.bodies[name] = body
+        assert _known_after_all(store) == truth, name
+        store.bodies[name] = kept
+
+
+def test_whatever_is_derived_and_missing_is_built_again_from_the_entries(often):
+    """D05."""
+    store = Bucket()
+    grow(opened(store), 25)
+    truth = from_entries(store)
+    for name in derived(store):
+        kept = store.bodies.pop(name)
+        assert _known_after_all(store) == truth, name
+        store.bodies[name] = kept
+
+
+def test_a_single_wrong_byte_in_what_is_derived_is_noticed(often):
+    """D05."""
+    store = Bucket()
+    grow(opened(store), 25)
+    truth = from_entries(store)
+    for name in derived(store):
+        kept = store.bodies[name]
+        for place in range(0, len(kept), 97):
+            store.bodies[name] = kept[:place] + bytes([kept[place] ^ 1]) + kept[place + 1 :]
+            assert _known_after_all(store) == truth, (name, place)
+        store.bodies[name] = kept
+
+
+def _known_after_all(store: Bucket) -> dict[str, Any]:
+    """Give what a run knows: it reads the entries again when names turn out to be damaged."""
+    journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
+    try:
+        return state(journal._history, store)
+    except ingested.KnownBroken as broken:
+        journal.rebuild(str(broken))
+        assert journal.rebuilt
+        return state(journal._history, store)
+
+
+@pytest.mark.parametrize("body", GARBAGE)
+def test_a_damaged_entry_of_the_tail_stops_the_run_by_name(often, body):
+    """D05."""
+    store = Bucket()
+    grow(opened(store), 25)
+    path = layout.journal_entry("default", 23)
+    store.bodies[path] = body
+    with pytest.raises(DocumentUnreadable, match=f"{23:020d}"):
+        read_history(store, "default")
+
+
+def test_a_damaged_entry_is_named_when_everything_has_to_be_read(often):
+    """D05: a lost snapshot does not make anything start fresh."""
+    store = Bucket()
+    grow(opened(store), 25)
+    store.bodies[layout.journal_entry("default", 3)] = b"{"
+    assert read_history(store, "default").sequence == 25
+    store.bodies[layout.latest_snapshot("default")] = b"{"
+    with pytest.raises(DocumentUnreadable, match=f"{3:020d}"):
+        read_history(store, "default")
+
+
+def test_a_missing_entry_of_the_tail_is_a_gap(often):
+    """L21."""
+    store = Bucket()
+    grow(opened(store), 25)
+    store.delete(layout.journal_entry("default", 23))
+    with pytest.raises(DocumentUnreadable, match="entry 23 is missing"):
+        read_history(store, "default")
+
+
+def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries(often):
+    """L21: the snapshot is not believed, and nothing of what it alone knows is."""
+    store = Bucket()
+    grow(opened(store), 25)
+    for number in range(18, 26):
+        store.delete(layout.journal_entry("default", number))
+    history = read_history(store, "default")
+    assert (history.sequence, history.kept) == (17, None)
+    assert history.lookup(store, "default")("default:000019-0.ndjson") == Before()
+
+
+def test_a_snapshot_of_another_entry_is_not_believed(often):
+    """L21: the entry was replaced, with those after it."""
+    store = Bucket()
+    grow(opened(store), 20)
+    other = Bucket()
+    grow(opened(other, run="another"), 20, files=1)
+    for name in other.names:
+        if layout.entry_sequence(name) is not None:
+            store.bodies[name] = other.bodies[name]
+    assert state(read_history(store, "default"), store) == from_entries(other)

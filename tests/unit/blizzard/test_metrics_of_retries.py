@@ -1,0 +1,154 @@
+"""Uploads in flight, and retries of uploads, downloads and the driver's own writes, as counted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from blizzard.model.progress import Progress
+from blizzard.model.settings import UploadSettings
+from blizzard.pipeline import Pipeline
+from blizzard.worker.upload import Uploads
+from lakebed.errors import StoreUnavailable
+from lakebed.retry import Backoff
+from lakebed.storage.store import ObjectFacts, Reader, Store
+from tests.support.builders import closed_file, ndjson, no_options, put, rows
+from tests.support.runner import InProcessRunner
+from tests.support.watched import Watched, watching
+
+BAD = b'{"id": "one"}\n'
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def watched(tmp_path: Path, source: Path) -> Iterator[Watched]:
+    with watching(tmp_path, source) as found:
+        yield found
+
+
+class CountsParts(Store):
+    """Notes how many parts are said to be in flight whenever one is taken."""
+
+    def __init__(self, root: Path, progress: Progress) -> None:
+        super().__init__(str(root), no_options(), make_folder=True)
+        self.progress = progress
+        self.seen: list[int] = []
+        self.failures = 0
+
+    def upload(self, path: str, file: Path, **how) -> ObjectFacts:
+        def taken() -> None:
+            how["part_taken"]()
+            self.seen.append(self.progress.active_parts)
+
+        found = super().upload(path, file, **(how | {"part_taken": taken}))
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("no answer")
+        return found
+
+
+def test_parts_in_flight_are_bounded_and_end_with_their_upload(tmp_path):
+    progress = Progress()
+    store = CountsParts(tmp_path / "table", progress)
+    store.failures = 1
+    settings = UploadSettings(part_size=3, min_multipart_size=1, max_concurrent_parts=2)
+    body = b"0123456789"
+    with Uploads(store, settings, progress, pause=lambda _seconds: None) as uploads:
+        file = closed_file(tmp_path, body=body)
+        done = uploads.hand_in(file, partition_values={}, unit="0", source_file=None).result()
+        assert uploads.retries == 1
+    assert store.seen == [1, 2, 2, 2] * 2
+    assert (progress.active_parts, progress.active_uploads) == (0, 0)
+    assert (tmp_path / "table" / done.filename).read_bytes() == body
+
+
+def test_retries_of_uploads_are_counted(watched, source):
+    class Flaky(InProcessRunner):
+        def run(self, units, work):
+            return [
+                replace(each, effort=replace(each.effort, upload_retries=2))
+                for each in super().run(units, work)
+            ]
+
+    watched.bench = replace(watched.bench, runner=Flaky())
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert watched.value("blizzard_retries_total", stage="upload") == 2
+
+
+class BreaksOnce(Reader):
+    """A source whose first download breaks half-way."""
+
+    broken = False
+
+    def stream(self, path: str, **how):
+        for number, piece in enumerate(super().stream(path, **how)):
+            yield piece[: len(piece) // 2] if not self.broken else piece
+            if not self.broken and number == 0:
+                type(self).broken = True
+                raise StoreUnavailable("the connection was reset")
+
+
+def test_retries_of_downloads_are_counted(watched, source, monkeypatch):
+    monkeypatch.setattr("blizzard.worker.download.BACKOFF", Backoff(first_secs=0))
+    monkeypatch.setattr(BreaksOnce, "broken", False)
+    monkeypatch.setattr("blizzard.worker.stores.Reader", BreaksOnce)
+    put(source, "a.ndjson", ndjson(rows(3)))
+    watched.step()
+    assert watched.value("blizzard_records_total", outcome="ingested") == 3
+    assert watched.value("blizzard_retries_total", stage="download") == 1
+    assert watched.value("blizzard_retries_total", stage="upload") == 0
+
+
+@dataclass
+class Refuses:
+    """A sink that does not take some writes at first."""
+
+    match: str
+    times: int
+    waits: list[float] = field(default_factory=list)
+
+    def into(self, pipeline: Pipeline) -> Pipeline:
+        open_sink = pipeline.open_sink
+
+        def opened(location):
+            store = open_sink(location)
+            create = store.create
+
+            def refuse(path, body):
+                if self.match in path and self.times:
+                    self.times -= 1
+                    raise StoreUnavailable("slow down")
+                return create(path, body)
+
+            store.create = refuse  # type: ignore[method-assign]
+            return store
+
+        pipeline.open_sink = opened
+        pipeline.pause = self.waits.append
+        return pipeline
+
+
+@pytest.mark.parametrize(
+    ("stage", "match"), [("journal", "journal/00000000000000000001.json"), ("dlq", "/dlq/")]
+)
+def test_retries_of_the_drivers_writes_are_counted_at_once(watched, source, stage, match):
+    refuses = Refuses(match, times=2)
+    put(source, "bad.ndjson", BAD)
+    refuses.into(watched.pipeline()).step()
+    assert watched.value("blizzard_retries_total", stage=stage) == 2
+    assert len(refuses.waits) == 2
+
+
+def test_retries_count_even_if_the_batch_is_never_journaled(watched, source):
+    refuses = Refuses("journal/00000000000000000001.json", times=99)
+    put(source, "a.ndjson", ndjson(rows(3)))
+    with pytest.raises(StoreUnavailable):
+        refuses.into(watched.pipeline()).step()
+    assert watched.value("blizzard_retries_total", stage="journal") == len(refuses.waits) > 0

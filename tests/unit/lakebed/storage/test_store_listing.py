@@ -1,0 +1,162 @@
+"""Listings of a local folder are whole and in the order of stores, or an error."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import obstore
+import pytest
+from obstore.exceptions import GenericError
+
+from lakebed.errors import ObjectMissing, StoreDenied, StoreUnavailable
+from lakebed.storage.store import Reader, Store
+from tests.support.builders import no_options
+from tests.support.stores import local
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return local(tmp_path / "table")
+
+
+@pytest.fixture
+def root(store: Store) -> Path:
+    assert store.local_root is not None
+    return store.local_root
+
+
+# ------------------------------------------------------------------------------ listing
+
+
+def test_everything_below_a_prefix_is_listed_and_nothing_beside_it(store):
+    for path in ("a/1", "a/b/2", "ab/3", "c"):
+        store.create(path, b"x")
+    assert sorted(facts.path for facts in store.objects("a")) == ["a/1", "a/b/2"]
+    assert len(list(store.objects())) == 4
+
+
+def test_a_listing_can_begin_after_a_name(store):
+    for path in ("a/1", "a/2", "a/3"):
+        store.create(path, b"x")
+    assert sorted(facts.path for facts in store.objects("a", after="a/1")) == ["a/2", "a/3"]
+
+
+def test_a_root_that_is_not_there_is_an_error_and_not_empty(tmp_path):
+    """L10."""
+    with pytest.raises(ObjectMissing, match="nowhere"):
+        Reader(str(tmp_path / "nowhere"), no_options())
+
+
+def test_a_root_that_vanishes_later_is_an_error_and_not_empty(tmp_path):
+    """L10: an unmounted disk must not look like an empty one."""
+    reader = local(tmp_path / "mount")
+    (tmp_path / "mount").rmdir()
+    with pytest.raises(ObjectMissing, match="mount"):
+        list(reader.objects())
+
+
+def test_a_root_that_is_a_file_is_an_error_that_says_how_to_name_it(tmp_path):
+    """HOLES L10: the pattern means just this file."""
+    (tmp_path / "f.log").write_bytes(b"")
+    with pytest.raises(ObjectMissing, match="a file, not a folder") as refused:
+        Reader(str(tmp_path / "f.log"), no_options())
+    assert f"such as {tmp_path}/[f].log" in str(refused.value)
+
+
+@pytest.mark.parametrize("trouble", [GenericError("503 Slow Down"), FileNotFoundError("vanished")])
+def test_a_listing_that_breaks_off_is_an_error_and_never_short(store, monkeypatch, trouble):
+    """L10."""
+    store.create("a", b"x")
+    page = next(iter(obstore.list(store._store)))
+
+    def list_some(*_given: object, **_named: object) -> Any:
+        yield page
+        raise trouble
+
+    monkeypatch.setattr(obstore, "list", list_some)
+    with pytest.raises(StoreUnavailable) as caught:
+        list(store.objects())
+    assert caught.value.retryable
+
+
+# ------------------------------------------------------------------------------ in order
+
+
+ODD = ["a/x", "a/y", "a.b", "a-1", "b/c/d", "b/c.d", "z", "ü/ü", "a b", "a%2Fb", "q?", "x*[1]"]
+
+
+def test_a_local_disk_is_listed_in_the_order_in_which_stores_list(store):
+    for path in ODD:
+        store.create(path, b"x")
+    assert [facts.path for facts in store.in_order()] == sorted(ODD)
+    assert list(store.in_order()) == sorted(store.objects(), key=lambda facts: facts.path)
+
+
+@pytest.mark.parametrize("after", [*ODD, "a", "b/", "b/c", "b/c/\U0010ffff", "zz"])
+def test_a_listing_in_order_can_begin_after_any_name(store, after):
+    for path in ODD:
+        store.create(path, b"x")
+    expected = sorted(path for path in ODD if path > after)
+    assert [facts.path for facts in store.in_order(after=after)] == expected
+    below = [facts.path for facts in store.in_order("b", after=after)]
+    assert below == [path for path in expected if path.startswith("b/")]
+
+
+def test_what_the_library_is_still_writing_is_not_listed_and_neither_is_a_link_to_nowhere(
+    store, root
+):
+    store.create("a", b"x")
+    (root / "b#1").write_bytes(b"x")
+    (root / "c").symlink_to(root / "nowhere")
+    assert [facts.path for facts in store.in_order()] == ["a"]
+
+
+def test_a_named_pipe_is_not_waited_for(store, root):
+    """Whoever opens one waits for its writer, in a folder of files perhaps for ever."""
+    store.create("a", b"x")
+    os.mkfifo(root / "b")
+    (root / "c").symlink_to(root / "b")
+    found: list[str] = []
+    look = threading.Thread(
+        target=lambda: found.extend(facts.path for facts in store.in_order()), daemon=True
+    )
+    look.start()
+    look.join(60)
+    assert not look.is_alive()
+    assert found == ["a"]
+
+
+def test_a_folder_that_is_not_there_is_empty_and_a_root_that_is_gone_is_an_error(store, root):
+    """L10."""
+    assert list(store.in_order("nowhere")) == []
+    root.rmdir()
+    with pytest.raises(ObjectMissing):
+        list(store.in_order())
+
+
+def test_a_folder_that_vanishes_while_it_is_listed_fails_the_listing(store, root):
+    """L10."""
+    for path in ("a/1", "b/1"):
+        store.create(path, b"x")
+    listing = store.in_order()
+    next(listing)
+    (root / "b" / "1").unlink()
+    (root / "b").rmdir()
+    with pytest.raises(StoreUnavailable, match="vanished"):
+        list(listing)
+
+
+def test_a_folder_that_cannot_be_read_fails_the_listing(store, root, monkeypatch):
+    """L10."""
+    store.create("a/1", b"x")
+    real = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if str(path).endswith("a"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(StoreDenied):
+        list(store.in_order())

@@ -1,0 +1,95 @@
+"""Trouble of the library becomes an error of ours, without its secrets."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import obstore
+import pytest
+from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
+
+from lakebed.errors import StoreDenied, StoreFull, StoreUnavailable
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from tests.support.stores import local, remote
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return local(tmp_path / "table")
+
+
+TROUBLES = [
+    (GenericError("Unable to open: Permission denied (os error 13)"), StoreDenied),
+    (PermissionDeniedError("403"), StoreDenied),
+    (UnauthenticatedError("401"), StoreDenied),
+    (PermissionError(13, "Permission denied"), StoreDenied),
+    (GenericError("Unable to copy data to file: No space left (os error 28)"), StoreFull),
+    (OSError(28, "No space left on device"), StoreFull),
+    (GenericError("Unable to create file: Read-only file system (os error 30)"), StoreDenied),
+    (GenericError("503 Slow Down"), StoreUnavailable),
+    (OSError("connection reset"), StoreUnavailable),
+]
+WAYS: dict[str, tuple[str, Callable[[Store, Path], object]]] = {
+    "get": ("get", lambda store, _: store.get("x")),
+    "head": ("head", lambda store, _: remote(store).head("x")),
+    "fetch": ("get", lambda store, _: store.fetch("x")),
+    "stream": ("get", lambda store, _: list(remote(store).stream("x", size=1, etag="e"))),
+    "list": ("list", lambda store, _: list(store.objects())),
+    "folders": ("list_with_delimiter", lambda store, _: store.folders("x")),
+    "create": ("put", lambda store, _: store.create("x", b"1")),
+    "replace": ("put", lambda store, _: store.replace("x", b"1")),
+    "delete": ("delete", lambda store, _: store.delete("x")),
+    "move": ("rename", lambda store, _: store.move("x", "y", size=1)),
+    "upload": (
+        "put",
+        lambda store, file: store.upload("x", file, part_size=9, multipart=True, max_parts=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("trouble", "error"), TROUBLES)
+def test_the_librarys_trouble_becomes_ours_on_every_way(
+    store, tmp_path, monkeypatch, way, trouble, error
+):
+    """W16."""
+    call, use = WAYS[way]
+
+    def fail(*_given: object, **_named: object) -> Any:
+        raise trouble
+
+    monkeypatch.setattr(obstore, call, fail)
+    (tmp_path / "file").write_bytes(b"1")
+    with pytest.raises(error) as caught:
+        use(store, tmp_path / "file")
+    assert type(caught.value) is error
+    assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_secret_that_a_library_quotes_never_leaves_the_door(tmp_path, monkeypatch, way):
+    """W17."""
+    options = StorageOptions({"AWS_SECRET_ACCESS_KEY": "hunter2-very-secret", "token": "t0ken-xyz"})
+    store = Store(str(tmp_path), options)
+    call, use = WAYS[way]
+
+    def fail(*_given: object, **_named: object) -> Any:
+        raise GenericError(
+            "GET http://h/?sig=hunter2-very-secret&t=t0ken-xyz failed\nDebug: hunter2"
+        )
+
+    monkeypatch.setattr(obstore, call, fail)
+    (tmp_path / "file").write_bytes(b"1")
+    with pytest.raises(StoreUnavailable) as caught:
+        use(store, tmp_path / "file")
+    shown = f"{caught.value} {store!r} {options!r} {caught.value.facts}"
+    assert "hunter2" not in shown
+    assert "t0ken" not in shown
+    assert "failed" in shown
+
+
+def test_a_full_disk_can_be_tried_again_and_a_refusal_cannot():
+    """W16."""
+    assert StoreFull.retryable
+    assert not StoreDenied.retryable
