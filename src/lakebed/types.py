@@ -103,6 +103,10 @@ class UnknownFields(StrEnum):
     """Its line is a bad one."""
 
 
+KEEPING = frozenset({UnknownFields.RESCUE, UnknownFields.ADD})
+"""What keeps the values of fields that are not declared in the column for them."""
+
+
 class OnMismatch(StrEnum):
     """What becomes of a value that does not fit the type of its column."""
 

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blizzard.model import seen as seeing
+from blizzard.model.json_path import steps
 from blizzard.model.seen import NOTHING, columns_of
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look import look, parse
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, OnMismatch, UnknownFields
-from tests.support.together import plain, record_of, steps, without_nulls
+from tests.support.together import plain, record_of, without_nulls
 
 names = st.sampled_from(["a", "b", "c", "A", "d.e", "x y", ""])
 texts = st.one_of(
@@ -101,7 +102,7 @@ def column_path(path: str, columns: Sequence[Field]) -> Field | None:
     """Return the field that a path of the data names, if there is one."""
     fields = {one.name: one for one in columns}
     found: Field | None = None
-    for step in steps(path.replace("[]", "[0]")):
+    for step in steps(path):
         if isinstance(step, int):
             found = found.items if found else None
         elif found is not None and found.type is FieldType.MAP:

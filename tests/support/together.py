@@ -5,20 +5,19 @@ since 1970, and a number is the number, however it is written.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+from blizzard.model.json_path import steps
 from blizzard.model.seen import Text
 from blizzard.worker.ndjson.look import text_kind
 from blizzard.worker.ndjson.values import Number, day, timestamp
 from lakebed.schema import Field
 from lakebed.types import RESCUED, FieldType
 
-_STEP = re.compile(r"`((?:[^`]|``)*)`|\[([0-9]+)\]|([^.\[\]`]+)")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -55,17 +54,6 @@ def without_nulls(value: Any) -> Any:
         case list():
             return [without_nulls(inner) for inner in value]
     return value
-
-
-def steps(path: str) -> list[str | int]:
-    """Take a path apart: `user.tags[3]` is user, tags and 3."""
-    found: list[str | int] = []
-    for quoted, index, name in _STEP.findall(path):
-        if index:
-            found.append(int(index))
-        else:
-            found.append(name or quoted.replace("``", "`"))
-    return found
 
 
 def _typed(value: Any, field: Field) -> Any:

@@ -88,8 +88,10 @@ def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> Sour
     if left and not any(record.lines for record in read):
         return None
     dropped: Counter[str] = Counter()
+    rescued: Counter[str] = Counter()
     for record in read:
         dropped.update(record.dropped)
+        rescued.update(record.rescued)
     return replace(
         untouched(files[0]),
         lines=sum(record.lines for record in read),
@@ -98,6 +100,7 @@ def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> Sour
         complete=not left,
         unread=left,
         dropped=dict(dropped),
+        rescued=dict(rescued),
         unit=read[0].unit,
     )
 

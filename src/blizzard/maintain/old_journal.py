@@ -161,6 +161,7 @@ def inherited(record: SourceRecord) -> SourceRecord:
         rows=0,
         skipped=record.records_read,
         dropped={},
+        rescued={},
         unit=None,
     )
 

@@ -19,7 +19,7 @@ from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
-from lakebed.types import Codec, OnMismatch, UnknownFields
+from lakebed.types import KEEPING, Codec, OnMismatch, UnknownFields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +134,12 @@ class Work:
     """When the batch is to end before all of its files are read."""
     driver: Address | None = None
     """Where running units tell the driver how far they are."""
+
+    @property
+    def written(self) -> Schema:
+        """Return the columns that data files may have: all, and one for what none of them takes."""
+        keeps = self.unknown_fields in KEEPING or self.on_mismatch is OnMismatch.RESCUE
+        return self.file_schema.with_rescued() if keeps else self.file_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,7 @@ def settled(record: SourceRecord) -> SourceRecord:
         rows=0,
         skipped=record.records_read,
         dropped={},
+        rescued={},
         unit=None,
         retry=False,
     )

@@ -102,6 +102,7 @@ def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
         rows=0,
         complete=True,
         dropped={},
+        rescued={},
         unit=None,
         failure=failure,
     )

@@ -20,7 +20,7 @@ from blizzard.worker.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
 from lakebed.documents.parquet_footer import statistics
 from lakebed.partition import PartitionValues
-from lakebed.types import ParquetCodec
+from lakebed.types import RESCUED, ParquetCodec
 
 SAMPLE_ROWS = 10_000
 MOST_DISTINCT = 0.5
@@ -75,6 +75,7 @@ class RollingWriter:
         self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
         self._buffered_bytes = 0
         self._is_compact = False
+        self._rescues = False
         self._since = 0.0
         self._seconds = 0.0
 
@@ -133,6 +134,7 @@ class RollingWriter:
 
     def flush(self) -> Iterator[ClosedFile]:
         """Close the row group; give the file that it filled, if it did."""
+        yield from self._make_room()
         self._close_row_group()
         if file_is_full(self._state(), self._policy):
             yield self._roll()
@@ -140,6 +142,7 @@ class RollingWriter:
     def close(self) -> Iterator[ClosedFile]:
         """Close the file in hand, if there is one."""
         if self._buffered:
+            yield from self._make_room()
             self._close_row_group()
         if self._open:
             yield self._roll()
@@ -163,15 +166,35 @@ class RollingWriter:
             age=self._clock.seconds() - self._since,
         )
 
+    def _make_room(self) -> Iterator[ClosedFile]:
+        """Begin another file where rows bring a column that the one in hand does not have.
+
+        Only files that have something in `_rescued` have the column, so that a table of which
+        nothing is ever rescued never gets it.
+        """
+        if self._rescues or RESCUED not in self._schema.names:
+            return
+        if all(batch[RESCUED].null_count == batch.num_rows for batch in self._buffered):
+            return
+        self._rescues = True
+        if self._open:
+            yield self._roll()
+
+    def _columns(self) -> pa.Schema:
+        if self._rescues or RESCUED not in self._schema.names:
+            return self._schema
+        return self._schema.remove(self._schema.get_field_index(RESCUED))
+
     def _close_row_group(self) -> None:
         started = self._clock.seconds()
-        table = pa.Table.from_batches(self._buffered).cast(self._schema)
+        schema = self._columns()
+        table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
         if self._open is None:
             name = self._clock.fresh_id()
             file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
             writer = pq.ParquetWriter(
                 file,
-                self._schema,
+                schema,
                 compression=PARQUET_CODEC[self._policy.codec],
                 store_schema=False,
                 use_dictionary=self._repeating(table),

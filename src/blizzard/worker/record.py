@@ -22,6 +22,7 @@ class Tally:
     blank: int = 0
     rows: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
+    rescued: Counter[str] = field(default_factory=Counter)
 
     def add(self, decoded: Decoded) -> None:
         """Count the lines of a batch."""
@@ -29,6 +30,7 @@ class Tally:
         self.blank += decoded.blank
         self.rows += decoded.batch.num_rows
         self.dropped.update(decoded.dropped)
+        self.rescued.update(decoded.rescued)
 
 
 def record_of(
@@ -53,6 +55,7 @@ def record_of(
         complete=unread == (),
         unread=unread or (),
         dropped=dict(tally.dropped),
+        rescued=dict(tally.rescued),
         unit=unit,
     )
 

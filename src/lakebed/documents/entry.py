@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import DocumentUnreadable
+from lakebed.schema import Schema
 from lakebed.types import Handoff
 
 FORMAT = 1
@@ -87,6 +88,8 @@ class SourceRecord:
     first lines and no byte is known."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Fields the schema does not declare, with how many values of each were left out."""
+    rescued: Mapping[str, int] = field(default_factory=dict)
+    """Where values stood that no column takes, with how many of each are in `_rescued`."""
     unit: str | None = None
     failure: Failure | None = None
     redo: bool = False
@@ -165,6 +168,9 @@ class Entry:
     table_schema: dict[str, Any]
     """The table's schema as Delta writes it, partition columns included."""
     partition_columns: tuple[str, ...]
+    columns: Schema | None = None
+    """The columns as blizzard knows them, those that were found in the data included; None where
+    the configuration says them all."""
     sources: tuple[SourceRecord, ...] = ()
     files: tuple[FinishedFile, ...] = ()
     dlq: tuple[str, ...] = ()
@@ -224,6 +230,7 @@ class Entry:
             source_uris=self.source_uris if source_uris is None else source_uris,
             table_schema=self.table_schema,
             partition_columns=self.partition_columns,
+            columns=self.columns,
             sources=sources,
             deleted=deleted,
             redone=redone,

@@ -22,10 +22,7 @@ from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_to
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
 from lakebed.schema import Field, Schema
-from lakebed.types import FieldType, OnMismatch, UnknownFields
-
-KEPT = frozenset({UnknownFields.RESCUE, UnknownFields.ADD})
-"""What keeps the values of undeclared fields in the column for them."""
+from lakebed.types import KEEPING, FieldType, OnMismatch, UnknownFields
 
 
 class ExactPath:
@@ -40,7 +37,7 @@ class ExactPath:
         on_mismatch: OnMismatch = OnMismatch.FAIL,
     ) -> None:
         self._level = level_of(schema.fields)
-        self._rescues = unknown in KEPT or on_mismatch is OnMismatch.RESCUE
+        self._rescues = unknown in KEEPING or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if self._rescues else schema).arrow()
         self._unknown = unknown
         self._on_mismatch = on_mismatch

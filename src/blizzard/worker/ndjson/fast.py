@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from blizzard.worker.ndjson import scan
 from blizzard.worker.ndjson.columns import TAKES, Doubtful, Tokens, column
-from blizzard.worker.ndjson.exact import KEPT
 from blizzard.worker.ndjson.level import member_path
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.values import Refused
 from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import AS_WRITTEN, Schema
-from lakebed.types import OnMismatch, UnknownFields
+from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 MAX_LEARNED = 100
 """New names in one block; with more of them it is the names that cost time, in any path."""
@@ -50,7 +49,7 @@ class FastPath:
         if len({field.name for field in schema.fields}) < len(schema.fields):
             raise ValueError("two fields of one name would share one slot")
         self._fields = schema.fields
-        rescues = unknown in KEPT or on_mismatch is OnMismatch.RESCUE
+        rescues = unknown in KEEPING or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if rescues else schema).arrow()
         self._unknown = unknown
         self._max_line_bytes = max_line_bytes

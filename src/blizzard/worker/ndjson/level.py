@@ -4,14 +4,14 @@ A level is an object: the line itself, or the value of a struct. A field takes t
 name, or the one that its path leads to, through objects that need not be declared.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from blizzard.model.json_path import any_element, element_path, member_path
 from lakebed.schema import Field
 
-_PLAIN = re.compile(r"[^.\[\]`]+")
+__all__ = ["Level", "Place", "any_element", "element_path", "level_of", "member_path"]
 
 
 @dataclass(slots=True)
@@ -42,22 +42,3 @@ def level_of(fields: tuple[Field, ...]) -> Level:
             here = here.setdefault(name, Place()).inside
         here.setdefault(one.path[-1], Place()).columns.append(index)
     return Level(fields, places)
-
-
-def member_path(above: str, name: str) -> str:
-    """Return the path of a member: `user.id`; a name that would be misread stands in backticks."""
-    quoted = name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
-    return f"{above}.{quoted}" if above else quoted
-
-
-def element_path(above: str, index: int) -> str:
-    """Return the path of an element of a list: `user.tags[3]`, counted from 0."""
-    return f"{above}[{index}]"
-
-
-def any_element(path: str) -> str:
-    """Return a path without the numbers of elements, so that all of them are counted as one."""
-    return _INDEX.sub("[]", path)
-
-
-_INDEX = re.compile(r"\[[0-9]+\]")

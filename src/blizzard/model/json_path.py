@@ -1,0 +1,40 @@
+"""Where a value stands in a record: `user.tags[3]`. Pure.
+
+A name that would be misread stands in backticks, and a backtick in it is doubled.
+"""
+
+import re
+
+_PLAIN = re.compile(r"[^.\[\]`]+")
+_INDEX = re.compile(r"\[[0-9]+\]")
+_STEP = re.compile(r"`((?:[^`]|``)*)`|\[([0-9]*)\]|([^.\[\]`]+)")
+ANY = -1
+"""The step to an element of a list, whichever it is."""
+
+
+def member_path(above: str, name: str) -> str:
+    """Return the path of a member: `user.id`; a name that would be misread stands in backticks."""
+    quoted = name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
+    return f"{above}.{quoted}" if above else quoted
+
+
+def element_path(above: str, index: int) -> str:
+    """Return the path of an element of a list: `user.tags[3]`, counted from 0."""
+    return f"{above}[{index}]"
+
+
+def any_element(path: str) -> str:
+    """Return a path without the numbers of elements, so that all of them are counted as one."""
+    return _INDEX.sub("[]", path)
+
+
+def steps(path: str) -> list[str | int]:
+    """Take a path apart: `user.tags[3]` is user, tags and 3; `tags[]` is tags and any of them."""
+    found: list[str | int] = []
+    for match in _STEP.finditer(path):
+        quoted, index, name = match.groups()
+        if index is not None:
+            found.append(int(index) if index else ANY)
+        else:
+            found.append(quoted.replace("``", "`") if name is None else name)
+    return found
