@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 
-from blizzard.batch_events import Statistics
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
     DriverNotReached,
@@ -33,7 +33,8 @@ from blizzard.live import Running
 from blizzard.model.files import Location
 from blizzard.model.progress import Report
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.pipeline import Pipeline
+from blizzard.pipeline import DeltaLog, Pipeline
+from blizzard.tally import Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict
@@ -152,15 +153,15 @@ class Service:
             settings=settings,
             runner=runner,
             publisher=self._publisher(settings, emit),
-            log_knows_pipeline=asks_the_log(settings),
-            check_schema=checks_schema(settings, self.table_of),
+            log=DeltaLog(
+                knows_pipeline=asks_the_log(settings),
+                check_schema=checks_schema(settings, self.table_of),
+                retention=asks_retention(settings),
+            ),
             clock=self.clock,
             emit=emit,
-            once=self.once,
+            pace=self._pace(),
             run_id=run_id,
-            retention=lambda: inline.retention(
-                settings.sink.table_uri, settings.sink.storage_options
-            ),
             open_source=open_reader,
             open_sink=lambda location: Store(location.uri, location.options, make_folder=True),
             lease=Lease(
@@ -172,7 +173,6 @@ class Service:
                 wait=self.stop.wait,
             ),
             pause=self.stop.wait,
-            pace=self._pace(),
             total_concurrency=self.settings.total_concurrency,
             attempts=attempts,
         )
@@ -223,6 +223,12 @@ def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
     return lambda: inline.pipeline_known(
         settings.sink.table_uri, settings.sink.storage_options, settings.name
     )
+
+
+def asks_retention(settings: PipelineSettings) -> Callable[[], timedelta]:
+    """Return the question to the log how long the table keeps files that it does not name."""
+    sink = settings.sink
+    return lambda: inline.retention(sink.table_uri, sink.storage_options)
 
 
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
