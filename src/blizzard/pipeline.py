@@ -29,7 +29,7 @@ from blizzard.plan.trigger import Arrivals, should_start
 from blizzard.plan.work import work_of
 from blizzard.proposal import Batch, Proposal, View, propose
 from blizzard.reporter import Reporter
-from blizzard.tally import Statistics, Tally
+from blizzard.run_summary import RunSummary, Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
@@ -91,13 +91,13 @@ class Pipeline:
     _last: Batch = field(default_factory=lambda: Batch(handed_off=False))
     """The batch before the next one. Whether its entry was written may be in doubt, and that of an
     earlier run may not be handed off."""
-    _tally: Tally = field(init=False)
+    _summary: RunSummary = field(init=False)
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
     _report: Reporter = field(init=False)
 
     def __post_init__(self) -> None:
-        self._tally = Tally(once=self.pace.drain)
+        self._summary = RunSummary(once=self.pace.drain)
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._report = Reporter(self.settings, self.emit, self.clock)
         self._schedule = Schedule(
@@ -112,7 +112,7 @@ class Pipeline:
     @property
     def statistics(self) -> Statistics:
         """Return what this run has done so far."""
-        return self._tally.statistics
+        return self._summary.statistics
 
     @property
     def opened(self) -> bool:
@@ -141,7 +141,7 @@ class Pipeline:
         proposal = propose(self._view(journal))
         if proposal.is_empty:
             self._last = replace(self._last, left=0)
-            self._tally.count_failed(_unfinished(journal))
+            self._summary.count_failed(_unfinished(journal))
             self._report.nothing_new(proposal.findings)
             return False
         if proposal.waits:
@@ -150,7 +150,7 @@ class Pipeline:
             raise proposal.refusal
         self._report.started(journal.sequence + 1, proposal)
         self._schedule.look_ahead(
-            journal, frozenset(self._tally.tried), running=proposal.files, failed=proposal.failed
+            journal, frozenset(self._summary.tried), running=proposal.files, failed=proposal.failed
         )
         try:
             return self._run(journal, proposal)
@@ -168,13 +168,13 @@ class Pipeline:
             open_source=self.open_source,
             parallelism=self.runner.parallelism,
             clock=self.clock,
-            look=lambda: self._schedule.findings(journal, frozenset(self._tally.tried)),
+            look=lambda: self._schedule.findings(journal, frozenset(self._summary.tried)),
             rebuild=lambda why: self._rebuild(journal, why),
             found=lambda findings: self._found(journal, findings, began),
             is_time=self._is_time,
             check=lambda: self._check_start(journal),
             started_before=journal.started_before,
-            failed=frozenset(self._tally.failed),
+            failed=frozenset(self._summary.failed),
             unbounded=self._last.got_nowhere,
         )
 
@@ -318,7 +318,7 @@ class Pipeline:
             {record.key for record in entry.sources},
             part_way={record.source for record in entry.sources if not record.complete},
         )
-        self._tally.count(entry, _unfinished(journal))
+        self._summary.count(entry, _unfinished(journal))
         self._last = replace(batch, entry=entry, handed_off=False)
 
     def _publish(self) -> None:
@@ -347,8 +347,8 @@ class Pipeline:
     def _check_failures(self) -> None:
         """Stop the pipeline once too many files have failed; what succeeded is handed on."""
         limit = self.settings.max_failures
-        if limit is not None and len(self._tally.failed) >= limit:
-            count = plural(len(self._tally.failed), "source file")
+        if limit is not None and len(self._summary.failed) >= limit:
+            count = plural(len(self._summary.failed), "source file")
             raise TooManyFailures(
                 f"{count} failed so far and "
                 f"error_handling.max_failures is {limit}; what succeeded is journaled"

@@ -34,7 +34,7 @@ from blizzard.model.files import Location
 from blizzard.model.progress import Report
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.pipeline import DeltaLog, Pipeline
-from blizzard.tally import Statistics
+from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict

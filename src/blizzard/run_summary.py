@@ -32,7 +32,7 @@ class Statistics:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class RunSummary:
     """The statistics of a run, and the files that have failed in it."""
 
     once: bool
