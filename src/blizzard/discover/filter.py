@@ -74,6 +74,8 @@ class Finding:
     """Files that failed before and are not read now."""
     amiss: tuple[SkipSummary, ...] = ()
     """Names that cannot be read, as the last sweep counted them; a person should see to them."""
+    swept: bool = True
+    """Whether the whole source was listed."""
 
     @property
     def has_work(self) -> bool:
@@ -263,6 +265,7 @@ class FileFilter:
             gone=gone,
             resting=sum(key not in self._take and key not in ended for key in failed),
             amiss=tuple(one for one in not_taken if one.reason in AMISS) if swept else amiss,
+            swept=swept,
         )
 
     def _is_young(self, key: str, facts: ObjectFacts) -> bool:
