@@ -1,8 +1,7 @@
-"""What a pipeline tells of its batches, and what a run adds up to. Pure: facts in, events out."""
+"""What a pipeline tells of its batches. Pure: facts in, events out."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from blizzard import events
 from blizzard.discover.finding import Finding
@@ -13,30 +12,6 @@ from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.telemetry.events import Event
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What one run of a pipeline has done so far; only what is journaled counts."""
-
-    files_processed: int = 0
-    records_processed: int = 0
-    bytes_written: int = 0
-    parquet_files_written: int = 0
-    delta_commits: int = 0
-    checkpoints_saved: int = 0
-    files_failed: int = 0
-    files_still_failed: int = 0
-    """Files that have failed and are not in the table, those of earlier runs included."""
-
-    def count(self, entry: Entry) -> None:
-        """Add a journaled batch."""
-        done = [each for each in entry.sources if each.failure is None and not each.gone]
-        self.files_processed += sum(record.complete for record in done)
-        self.records_processed += sum(record.rows for record in done)
-        self.bytes_written += sum(file.size for file in entry.files)
-        self.parquet_files_written += len(entry.files)
-        self.checkpoints_saved += 1
 
 
 def listed(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[Event]:

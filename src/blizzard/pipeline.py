@@ -1,20 +1,15 @@
 """One pipeline at work: a batch from discovery to hand-off."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blizzard import batch_events, events
-from blizzard.batch_events import Statistics
 from blizzard.discover.finding import Finding
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.execute.attempts import Attempts
-from blizzard.execute.bisect import (
-    may_be_a_death,
-    new_failures,
-    run_units,
-)
+from blizzard.execute.bisect import may_be_a_death, run_units
 from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner
 from blizzard.handoff.commit_lag import check_commits
@@ -34,8 +29,9 @@ from blizzard.plan.trigger import Arrivals, should_start
 from blizzard.plan.work import work_of
 from blizzard.proposal import Batch, Proposal, View, propose
 from blizzard.reporter import Reporter
+from blizzard.run_summary import RunSummary, Statistics
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry
+from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, Whose
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
@@ -52,60 +48,76 @@ class TooManyFailures(LakeError):
 OpenStore = Callable[[Location], Store]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaLog:
+    """What a pipeline asks of its table's log, which it does not read itself."""
+
+    knows_pipeline: Callable[[], bool]
+    """Whether something of the pipeline was ever committed."""
+    check_schema: Callable[[], None] = lambda: None
+    """Raises where the table would hold every file with the declared fields."""
+    retention: Callable[[], timedelta] = lambda: timedelta.max
+    """Returns how long the table keeps files that its log does not name."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Pipeline:
-    """One pipeline at work. `step` runs one batch; the state is the journal's."""
+    """One pipeline at work. `step` runs one batch; the state is the journal's.
+
+    Here is what outlives a batch. What belongs to one is a `Batch`, which goes from stage to stage.
+    """
 
     settings: PipelineSettings
     runner: Runner
     publisher: Publisher
-    log_knows_pipeline: Callable[[], bool]
+    log: DeltaLog
     clock: Clock
     emit: Emit
-    once: bool
+    pace: Pace
+    """How often the sources are looked at, and whether to end when nothing is left."""
     run_id: str
     open_source: OpenReader
     open_sink: OpenStore
-    check_schema: Callable[[], None] = lambda: None
-    """Raises where the table would hold every file with the declared fields."""
-    retention: Callable[[], timedelta] = lambda: timedelta.max
-    """How long the table keeps files that its log does not name."""
     lease: Lease | None = None
     """This run's turn at the pipeline; None where nobody else can write it."""
     pause: Callable[[float], object] = time.sleep
     """Waits for a store to come back; a stop may end the wait."""
-    pace: Pace | None = None
-    """How often the sources are looked at; None for what `once` asks for."""
     total_concurrency: int | None = None
     """The most downloads, and uploads, at a time in all running tasks of all pipelines."""
     attempts: Attempts | None = None
     """What running units report; None where they cannot."""
-    statistics: Statistics = field(default_factory=Statistics)
-    _sink: Store | None = None
     _journal: Journal | None = None
-    _opened: bool = False
-    _tried: set[str] = field(default_factory=set)
-    _failed: set[str] = field(default_factory=set)
     _arrivals: Arrivals = field(default_factory=Arrivals)
-    _unpublished: bool = True
-    _fresh: Entry | None = None
-    _batch: Batch = field(default_factory=Batch)
-    """The batch begun last: whether its entry was written may be in doubt."""
+    _last: Batch = field(default_factory=lambda: Batch(handed_off=False))
+    """The batch before the next one. Whether its entry was written may be in doubt, and that of an
+    earlier run may not be handed off."""
+    _summary: RunSummary = field(init=False)
     _schedule: Schedule = field(init=False)
     _attempts: Attempts = field(init=False)
     _report: Reporter = field(init=False)
 
     def __post_init__(self) -> None:
+        self._summary = RunSummary(once=self.pace.drain)
         self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._report = Reporter(self.settings, self.emit, self.clock)
         self._schedule = Schedule(
             self.settings,
             self.open_source,
             clock=self.clock,
-            pace=self.pace or Pace(drain=self.once),
+            pace=self.pace,
             pause=self.pause,
             ahead=self.lease.ahead if self.lease is not None else timedelta,
         )
+
+    @property
+    def statistics(self) -> Statistics:
+        """Return what this run has done so far."""
+        return self._summary.statistics
+
+    @property
+    def opened(self) -> bool:
+        """Whether the journal is open: from then on the table knows this pipeline."""
+        return self._journal is not None and self._journal.is_open
 
     def until_next_look(self) -> float:
         """Return how many seconds to wait for the next step where this one found nothing to do."""
@@ -121,16 +133,15 @@ class Pipeline:
         if journal is None:
             return False  # A stop came while we watched another writer.
         if (earlier := journal.settle()) is not None:
-            self._tell_end(earlier, self._batch)
-            self._count(earlier)
+            self._journaled(journal, earlier, self._last)
         with self._schedule.journal_lock:
             journal.catch_up()
         self._publish()
         self._check_failures()
         proposal = propose(self._view(journal))
         if proposal.is_empty:
-            self._batch = replace(self._batch, left=0)
-            self._count_failed(journal)
+            self._last = replace(self._last, left=0)
+            self._summary.count_failed(_unfinished(journal))
             self._report.nothing_new(proposal.findings)
             return False
         if proposal.waits:
@@ -139,7 +150,7 @@ class Pipeline:
             raise proposal.refusal
         self._report.started(journal.sequence + 1, proposal)
         self._schedule.look_ahead(
-            journal, frozenset(self._tried), running=proposal.files, failed=proposal.failed
+            journal, frozenset(self._summary.tried), running=proposal.files, failed=proposal.failed
         )
         try:
             return self._run(journal, proposal)
@@ -157,14 +168,14 @@ class Pipeline:
             open_source=self.open_source,
             parallelism=self.runner.parallelism,
             clock=self.clock,
-            look=lambda: self._schedule.findings(journal, frozenset(self._tried)),
+            look=lambda: self._schedule.findings(journal, frozenset(self._summary.tried)),
             rebuild=lambda why: self._rebuild(journal, why),
             found=lambda findings: self._found(journal, findings, began),
             is_time=self._is_time,
             check=lambda: self._check_start(journal),
             started_before=journal.started_before,
-            failed=frozenset(self._failed),
-            unbounded=self._batch.got_nowhere,
+            failed=frozenset(self._summary.failed),
+            unbounded=self._last.got_nowhere,
         )
 
     def _run(self, journal: Journal, proposal: Proposal) -> bool:
@@ -182,7 +193,7 @@ class Pipeline:
             self._attempts.running(lambda: journal.note_start(proposal.note)),
         ):
             settled = run_units(proposal.units, work, self.runner, self.emit)
-        batch = self._batch = Batch(
+        batch = self._last = Batch(
             proposal=proposal,
             effort=settled.effort,
             left=left_over(proposal.units, settled),
@@ -211,18 +222,12 @@ class Pipeline:
         )
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
             entry = journal.append(sources, settled.files, dead_letters)
-        self._tell_end(entry, batch)
+        self._journaled(journal, entry, batch)
         if settled.handed_in and batch.left:
             self._report.handed_in(entry, batch)
-        self._count(entry)
         self._publish()
         self._check_failures()
         return True
-
-    @property
-    def opened(self) -> bool:
-        """Whether the journal is open: from then on the table knows this pipeline."""
-        return self._opened
 
     def _open_journal(self) -> Journal | None:
         """Open the journal at the first step, whatever state an earlier run left it in.
@@ -230,8 +235,9 @@ class Pipeline:
         Only one run may write it, so our turn comes first: what the one before us has written
         last is then there to be read. None if a stop came before it was our turn.
         """
-        if self._journal is None:
-            store = self._sink = self.open_sink(sink_location(self.settings))
+        journal = self._journal
+        if journal is None:
+            store = self.open_sink(sink_location(self.settings))
             require_handoff(store, self.settings.sink.handoff)
             if self.lease is not None and not self.lease.take(store):
                 return None
@@ -239,20 +245,18 @@ class Pipeline:
             history = read_history(store, self.settings.name, spill=snapshots.spill)
             if history.rebuilt is not None:
                 self._report.rebuilt(history.rebuilt)
-            identity = identity_of(self.settings, self.run_id)
-            self._journal = Journal(
+            journal = self._journal = Journal(
                 store,
-                identity,
+                identity_of(self.settings, self.run_id),
                 history,
                 self.clock,
                 pause=self._report.pausing(events.Retried.JOURNAL, self.pause),
                 guard=self._check_lease,
             )
-        if not self._opened:
-            self.check_schema()
-            self._journal.open_with(self.log_knows_pipeline)
-            self._opened = True
-        return self._journal
+        if not journal.is_open:
+            self.log.check_schema()
+            journal.open_with(self.log.knows_pipeline)
+        return journal
 
     def _found(self, journal: Journal, findings: Mapping[str, Finding], began: float) -> None:
         """Tell what a look at the sources has found, and keep the snapshot up."""
@@ -265,14 +269,13 @@ class Pipeline:
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""
         journal.check_protocol()
-        if self._sink is not None:
-            check_commits(
-                self._sink,
-                self.settings.name,
-                last=journal.last.sequence,
-                now=self.clock.now(),
-                retention=self.retention,
-            )
+        check_commits(
+            journal.store,
+            self.settings.name,
+            last=journal.last.sequence,
+            now=self.clock.now(),
+            retention=self.log.retention,
+        )
 
     def _write_snapshot(self, journal: Journal) -> None:
         """Write a snapshot when one is due. One that cannot be written fails nothing."""
@@ -294,7 +297,7 @@ class Pipeline:
             journal.rebuild(why)
 
     def _is_time(self, files: tuple[SourceFile, ...], more: bool) -> bool:
-        """Whether the waiting files make a batch now; with `once`, they always do.
+        """Whether the waiting files make a batch now; to drain the sources, they always do.
 
         So do those that a batch has left which was handed in: they have waited already.
         """
@@ -302,49 +305,38 @@ class Pipeline:
         waiting = self._arrivals.waiting(files, more=more, now=now)
         rolling, parallelism = self.settings.sink.rolling, self.runner.parallelism
         return (
-            self.once
-            or self._batch.left > 0
+            self.pace.drain
+            or self._last.left > 0
             or should_start(waiting, rolling, parallelism=parallelism, now=now)
         )
 
-    def _count(self, entry: Entry) -> None:
-        """Enter a journaled batch into the statistics; it has yet to be handed on."""
-        self._failed |= new_failures(entry.sources, forgiven=())
-        if self.once:
-            self._tried |= {record.key for record in entry.sources if record.failure is not None}
+    def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:
+        """Tell what came of a batch and count it; it has yet to be handed off."""
+        self._attempts.settle(batch.effort.attempts, batch_events.in_journal(entry, self.settings))
+        self._report.journaled(entry, batch)
         self._schedule.journaled(
             {record.key for record in entry.sources},
             part_way={record.source for record in entry.sources if not record.complete},
         )
-        self.statistics.count(entry)
-        self.statistics.files_failed = len(self._failed)
-        if self._journal is not None:
-            self._count_failed(self._journal)
-        self._unpublished = True
-        self._fresh = entry
-
-    def _count_failed(self, journal: Journal) -> None:
-        """Count the files that are not in the table, also those that failed in earlier runs."""
-        self.statistics.files_still_failed = sum(
-            known.record.failure is not None and not known.record.gone
-            for known in journal.unfinished.values()
-        )
+        self._summary.count(entry, _unfinished(journal))
+        self._last = replace(batch, entry=entry, handed_off=False)
 
     def _publish(self) -> None:
         """Hand on what is journaled and not yet handed on, be it by an earlier run or step."""
-        if self._sink is None or self._journal is None or not self._unpublished:
+        journal, batch = self._journal, self._last
+        if journal is None or batch.handed_off:
             return
-        last = self._journal.last
+        last = journal.last
         try:
             self._check_lease()
         except JournalConflict:
-            if last is self._fresh:
-                self._journal.withdraw(last)
+            if last is batch.entry:
+                journal.withdraw(last)
             raise
         with self._report.timed(events.Step.PUBLISH):
-            done = self.publisher.publish(self._sink, last, redo=last is not self._fresh)
+            done = self.publisher.publish(journal.store, last, redo=last is not batch.entry)
         self.statistics.delta_commits += done.delta_commits
-        self._unpublished = False
+        self._last = replace(batch, handed_off=True)
         self._report.handed_off(last, done.files)
 
     def _check_lease(self) -> None:
@@ -355,13 +347,13 @@ class Pipeline:
     def _check_failures(self) -> None:
         """Stop the pipeline once too many files have failed; what succeeded is handed on."""
         limit = self.settings.max_failures
-        if limit is not None and len(self._failed) >= limit:
-            count = plural(len(self._failed), "source file")
+        if limit is not None and len(self._summary.failed) >= limit:
+            count = plural(len(self._summary.failed), "source file")
             raise TooManyFailures(
                 f"{count} failed so far and "
                 f"error_handling.max_failures is {limit}; what succeeded is journaled"
             )
 
-    def _tell_end(self, entry: Entry, batch: Batch) -> None:
-        self._attempts.settle(batch.effort.attempts, batch_events.in_journal(entry, self.settings))
-        self._report.journaled(entry, batch)
+
+def _unfinished(journal: Journal) -> Iterator[SourceRecord]:
+    return (known.record for known in journal.unfinished.values())

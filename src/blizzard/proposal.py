@@ -17,7 +17,7 @@ from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.recognise import planned
 from lakebed.clock import Clock
-from lakebed.documents.entry import SourceRecord, Started
+from lakebed.documents.entry import Entry, SourceRecord, Started
 from lakebed.errors import LakeError, ProtocolConflict
 
 DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
@@ -94,7 +94,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One batch that has run: what was proposed, what its units took, and what they left."""
+    """One batch that has run: what was proposed, and what came of it."""
 
     proposal: Proposal = field(default_factory=Proposal)
     effort: Effort = field(default_factory=Effort)
@@ -102,6 +102,10 @@ class Batch:
     """Files that it had begun with and has left: the next batch waits for no trigger."""
     got_nowhere: bool = False
     """Whether its time was too short for anything: the next one may take as long as it wants."""
+    entry: Entry | None = None
+    """What the journal says of it; None where that is in doubt, or there was nothing to say."""
+    handed_off: bool = True
+    """Whether nothing of it has yet to be handed off."""
 
 
 def propose(view: View) -> Proposal:

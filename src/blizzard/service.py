@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from blizzard.batch_events import Statistics
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
     DriverNotReached,
@@ -34,7 +33,8 @@ from blizzard.live import Running
 from blizzard.model.files import Location
 from blizzard.model.progress import Report
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.pipeline import Pipeline
+from blizzard.pipeline import DeltaLog, Pipeline
+from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict
@@ -153,13 +153,15 @@ class Service:
             settings=settings,
             runner=runner,
             publisher=self._publisher(settings, emit),
-            log_knows_pipeline=asks_the_log(settings),
-            check_schema=checks_schema(settings, self.table_of),
+            log=DeltaLog(
+                knows_pipeline=asks_the_log(settings),
+                check_schema=checks_schema(settings, self.table_of),
+                retention=asks_retention(settings),
+            ),
             clock=self.clock,
             emit=emit,
-            once=self.once,
+            pace=self._pace(),
             run_id=run_id,
-            retention=asks_retention(settings),
             open_source=open_reader,
             open_sink=lambda location: Store(location.uri, location.options, make_folder=True),
             lease=Lease(
@@ -171,7 +173,6 @@ class Service:
                 wait=self.stop.wait,
             ),
             pause=self.stop.wait,
-            pace=self._pace(),
             total_concurrency=self.settings.total_concurrency,
             attempts=attempts,
         )
@@ -225,8 +226,9 @@ def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
 
 
 def asks_retention(settings: PipelineSettings) -> Callable[[], timedelta]:
-    """Return the question how long the table keeps files that its log does not name."""
-    return lambda: inline.retention(settings.sink.table_uri, settings.sink.storage_options)
+    """Return the question to the log how long the table keeps files that it does not name."""
+    sink = settings.sink
+    return lambda: inline.retention(sink.table_uri, sink.storage_options)
 
 
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:

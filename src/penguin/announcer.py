@@ -1,7 +1,7 @@
 """What is announced of a table: each thing once, not at every poll, and again when it changes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,7 +10,13 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.pending_meta import EntryName
 from lakebed.telemetry.events import Emit, code_of
 from penguin.backlog.look import TableView
-from penguin.events.backlog import BacklogSeen, EntryNotHandedOff, FilesLookedAt, MetasLeftAlone
+from penguin.events.backlog import (
+    BacklogSeen,
+    EntryNotHandedOff,
+    FilesLookedAt,
+    FilesUnnamed,
+    MetasLeftAlone,
+)
 from penguin.events.commits import FilesHeld
 from penguin.events.foreign_files import (
     FilesLeftOut,
@@ -24,6 +30,8 @@ from penguin.events.health import (
     PipelineMended,
     PipelineStopped,
 )
+from penguin.events.paths import FEW
+from penguin.held import HeldFile
 from penguin.model.backlog import Stopped, Waiting
 from penguin.model.commit import CommitPlan, HoldCode
 from penguin.model.foreign_file import LeftOut, PassedOver
@@ -41,14 +49,18 @@ class Announcer:
     """The pipelines that cannot go on now."""
     waiting: tuple[Waiting, ...] = ()
     """The entries that are not handed off now."""
+    held_files: tuple[HeldFile, ...] = ()
+    """The files that are set aside now."""
     _announced_strays: set[str] = field(default_factory=set)
     _announced_left_out: frozenset[LeftOut] = frozenset()
     _announced_passed_over: PassedOver = field(default_factory=PassedOver)
     _announced_bounds: bool = False
+    _announced_unnamed: bool = False
     _alarmed: bool = False
 
     def backlog(self, view: TableView) -> None:
         """Announce how much waits, and since when."""
+        self.held_files = view.held
         waiting = [ready.entry for backlog in view.backlogs for ready in backlog.entries]
         journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)
         self.emit(
@@ -97,6 +109,14 @@ class Announcer:
         if keys and view.declared and not self._announced_bounds:
             self._announced_bounds = True
             self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=view.searched))
+
+    def unnamed(self, view: TableView, find: Callable[[], Iterable[str]]) -> None:
+        """Announce files of blizzard's that no entry names, once: a dead attempt left them."""
+        if self._announced_unnamed or not view.others.ours or view.stopped:
+            return
+        self._announced_unnamed = True
+        if left := sorted(find()):
+            self.emit(FilesUnnamed(table=self.table, files=len(left), some=tuple(left[:FEW])))
 
     def looked(self, done: int, files: int) -> None:
         """Announce how far the look at the next commit's files is."""

@@ -8,11 +8,9 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from lakebed.clock import Clock
-from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import encode
 from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import LakeError
@@ -21,11 +19,11 @@ from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
 from penguin.delta.log_files import touched_since
 from penguin.delta.on_disk import OnDisk
+from penguin.delta.table import Log, Table
 from penguin.held import set_aside
 from penguin.model.backlog import Position, Waiting
 from penguin.model.commit import Add, CommitPlan
 from penguin.model.errors import CommitFailed, TableExists
-from penguin.model.table import TableFacts
 
 CONCURRENT_HEADS = 16
 MAX_ATTEMPTS = 8
@@ -35,60 +33,6 @@ BACKOFF = Backoff(first_secs=0.05, limit_secs=5.0)
 TOKEN_RANDOM_BITS = 16
 
 NOT_MOVED = "blizzard has not moved its files out of the outbox yet"
-
-Pairs = tuple[tuple[str, int], ...]
-
-
-class OpenTable(Protocol):
-    """What the committer needs of an opened table."""
-
-    @property
-    def facts(self) -> TableFacts:
-        """Return what the snapshot is."""
-
-    @property
-    def version(self) -> int:
-        """Return its version."""
-
-    def transaction(self, app_id: str) -> int | None:
-        """Return the version of an app transaction."""
-
-    def files(self) -> frozenset[str]:
-        """Name the files that are in the table, as they are in the store."""
-
-    def commit(
-        self,
-        adds: tuple[Add, ...],
-        transactions: Pairs,
-        metadata: object,
-        *,
-        next_version: bool = False,
-    ) -> None:
-        """Append files."""
-
-    def evolve(
-        self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
-    ) -> None:
-        """Give the table another schema."""
-
-    def take_out(
-        self,
-        files: tuple[FinishedFile, ...],
-        transactions: Pairs,
-        metadata: object,
-        at: datetime,
-    ) -> None:
-        """Remove files."""
-
-
-class TableLog(Protocol):
-    """What the committer needs of a table's log."""
-
-    def open(self) -> OpenTable | None:
-        """Open the latest version; None where there is no table."""
-
-    def create(self, table: TableFacts, metadata: object) -> None:
-        """Create the table, alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +128,7 @@ def _trouble(store: Reader, path: str, size: int, waits_in: str | None) -> str |
 class Committer:
     """Makes commits to one table."""
 
-    log: TableLog
+    log: Log
     store: Store
     clock: Clock
     pause: Callable[[float], object]
@@ -251,7 +195,7 @@ class Committer:
             # Somebody was first; theirs is the table, if the plan fits it.
             return
 
-    def _standing(self, plan: CommitPlan, table: OpenTable, token: str) -> Outcome | None:
+    def _standing(self, plan: CommitPlan, table: Table, token: str) -> Outcome | None:
         """Return what the log already decided; None while the plan can still be made."""
         marks = plan.marks()
         now = (
@@ -277,7 +221,7 @@ class Committer:
         before = ([part.before for part in plan.advances], [mark.before for mark in marks])
         return None if now == before and same_table else Superseded()
 
-    def _is_overtaken(self, plan: CommitPlan, table: OpenTable) -> bool:
+    def _is_overtaken(self, plan: CommitPlan, table: Table) -> bool:
         """Whether somebody has added or removed one of the files since the plan was made.
 
         Who does so without penguin leaves no transaction; and a file that was added and then
@@ -287,7 +231,7 @@ class Committer:
         touched = touched_since(self.store, oldest, table.version)
         return touched is None or not touched.isdisjoint(add.path for add in plan.adds)
 
-    def _version_of(self, token: str, plan: CommitPlan, table: OpenTable) -> int | None:
+    def _version_of(self, token: str, plan: CommitPlan, table: Table) -> int | None:
         """Find the version that carries our token among those since the plan was made."""
         oldest = -1 if plan.table.version is None else plan.table.version
         for version in range(table.version, oldest, -1):

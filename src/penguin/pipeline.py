@@ -7,22 +7,20 @@ from typing import assert_never
 
 from lakebed.clock import Clock
 from lakebed.documents.entry import encode
-from lakebed.documents.pending_meta import HeldMeta
 from lakebed.layout import log_version, protocol, receipt
 from lakebed.storage.create_only import probe
-from lakebed.storage.document_cache import Documents
 from lakebed.storage.store import Reader, Store, local_path
 from lakebed.telemetry.events import Emit
 from penguin.announcer import Announcer
-from penguin.backlog.look import TableView, look
-from penguin.backlog.pending_metas import Pending, delete_metas
+from penguin.backlog.look import LookCache, TableView, look
+from penguin.backlog.pending_metas import delete_metas
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
 from penguin.delta.log_cache import LogCache
 from penguin.delta.maintenance import Maintenance
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.snapshot import Snapshot
 from penguin.delta.table import Log
-from penguin.events.backlog import FilesUnnamed, TableWaiting
+from penguin.events.backlog import TableWaiting
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded
 from penguin.events.foreign_files import LateFilesCommitted
 from penguin.events.paths import FEW
@@ -84,20 +82,14 @@ class TableRun:
     open_log: Callable[[Store, LogCache], Log] = Log
     pause: Callable[[float], object] = time.sleep
     totals: Totals = field(default_factory=Totals)
-    held: tuple[HeldFile, ...] = ()
-    """The files that the last look found set aside."""
     _log_cache: LogCache = field(default_factory=LogCache)
-    _metas: Documents[Pending] = field(default_factory=Documents)
-    _held: Documents[HeldMeta] = field(default_factory=Documents)
-    _protocol: int | None = None
+    _look_cache: LookCache = field(default_factory=LookCache)
     _judged: tuple[object, frozenset[tuple[str, str]]] = (None, frozenset())
     """The table's shape, and the held files that were tried by it: their names, since when held."""
     _probed: bool = False
     _search: Search | None = None
     _conflicts: RepeatedConflicts = field(default_factory=RepeatedConflicts)
     _on_disk: OnDisk = field(default_factory=OnDisk)
-    _unnamed: bool = False
-    """Whether files of blizzard's that nobody names have been told of."""
     _announcer: Announcer = field(init=False)
     _maintenance: Maintenance = field(init=False)
 
@@ -121,6 +113,11 @@ class TableRun:
         """Return the entries that are not handed off yet."""
         return self._announcer.waiting
 
+    @property
+    def held(self) -> tuple[HeldFile, ...]:
+        """Return the files that the last look found set aside."""
+        return self._announcer.held_files
+
     def step(self) -> bool:
         """Make the next commit, if there is one, and return whether there was work.
 
@@ -135,20 +132,10 @@ class TableRun:
         search = self._search = self._search or Search(
             settings=self.settings, clock=self.clock, looked=self._announcer.looked
         )
-        view = look(
-            self.settings,
-            store,
-            log,
-            known=self._metas,
-            known_held=self._held,
-            known_protocol=self._protocol,
-            search=search,
-        )
-        self.held = view.held
-        self._protocol = view.protocol
+        view = look(self.settings, store, log, cache=self._look_cache, search=search)
         self._announcer.strays(view.strays)
         self._announcer.bounds(self.settings, view)
-        self._name_unnamed(store, view)
+        self._announcer.unnamed(view, lambda: unnamed(store, view.others.ours))
         self._announcer.backlog(view)
         if view.is_idle:
             self._announcer.left_out(view.others.left_out)
@@ -201,17 +188,6 @@ class TableRun:
 
     def _wait(self) -> None:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
-
-    def _name_unnamed(self, store: Store, view: TableView) -> None:
-        """Tell of files of blizzard's that no entry names, once: a dead attempt left them."""
-        if self._unnamed or not view.others.ours or view.stopped:
-            return
-        self._unnamed = True
-        left = sorted(unnamed(store, view.others.ours))
-        if left:
-            self.emit(
-                FilesUnnamed(table=self.settings.name, files=len(left), some=tuple(left[:FEW]))
-            )
 
     def _tidy(self, store: Store, view: TableView) -> None:
         """Make up for what a crash right after a commit left: receipts unwritten, metas in place.

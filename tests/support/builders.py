@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import LeaveToPenguin, Publisher
 from blizzard.journal.journal import Identity
@@ -30,7 +31,7 @@ from blizzard.model.settings import (
     SourceSettings,
     UploadSettings,
 )
-from blizzard.pipeline import Pipeline
+from blizzard.pipeline import DeltaLog, Pipeline
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, decode_entry
@@ -266,10 +267,10 @@ class Bench:
             settings=self.settings,
             runner=self.runner,
             publisher=self.publisher,
-            log_knows_pipeline=lambda: self.log_knows_pipeline,
+            log=DeltaLog(knows_pipeline=lambda: self.log_knows_pipeline),
             clock=self.hands.clock,
             emit=self.events.append,
-            once=self.once,
+            pace=Pace(drain=self.once),
             run_id=self.run_id,
             open_source=lambda place: Reader(place.uri, place.options),
             open_sink=lambda place: self.store(place.uri, place.options, make_folder=True),

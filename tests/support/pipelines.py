@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
-from blizzard.pipeline import OpenStore, Pipeline
+from blizzard.pipeline import DeltaLog, OpenStore, Pipeline
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
@@ -32,10 +33,10 @@ def pipeline_of(
         settings=settings,
         runner=runner,
         publisher=publisher or FollowEntry(is_committed),
-        log_knows_pipeline=log_knows_pipeline,
+        log=DeltaLog(knows_pipeline=log_knows_pipeline),
         clock=clock,
         emit=emit,
-        once=True,
+        pace=Pace(drain=True),
         run_id=run_id,
         open_source=open_source,
         open_sink=open_sink,

@@ -21,6 +21,7 @@ from blizzard.model.settings import (
 )
 from blizzard.model.source_glob import Pattern, split
 from lakebed.config.addresses import metrics_address
+from lakebed.config.checks import filter_fault
 from lakebed.config.faults import Fault, dotted
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
@@ -196,12 +197,8 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
         place(source.path)
     except ValueError as wrong:
         yield Fault((*path, "path"), str(wrong))
-    by = source.partition_filter
-    try:
-        if by is not None:
-            Window.parse(by.prefix_template, by.lookback)
-    except ValueError as wrong:
-        yield Fault((*path, "partition_filter", "prefix_template"), str(wrong))
+    if (fault := filter_fault(path, source)) is not None:
+        yield fault
         return
     if source.sweep_horizon is None:
         return

@@ -40,10 +40,9 @@ class BatchProgress(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkDone(Event):
-    """Running units have finished something more: source files read, data files uploaded."""
+class _Work:
+    """What units have finished; no event by itself."""
 
-    level: ClassVar[Level] = Level.TRACE
     pipeline: str
     rows: int = 0
     blank: int = 0
@@ -52,6 +51,13 @@ class WorkDone(Event):
     parquet_files: int = 0
     bytes_written: int = 0
     multipart_uploads: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDone(Event, _Work):
+    """Running units have finished something more: source files read, data files uploaded."""
+
+    level: ClassVar[Level] = Level.TRACE
     write_seconds: tuple[float, ...] = ()
 
     def sentence(self) -> str:
@@ -82,18 +88,10 @@ class WorkDone(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkDiscarded(Event):
+class WorkDiscarded(Event, _Work):
     """Work that was counted as done did not come into the journal."""
 
     level: ClassVar[Level] = Level.DEBUG
-    pipeline: str
-    rows: int = 0
-    blank: int = 0
-    source_files: int = 0
-    source_bytes: int = 0
-    parquet_files: int = 0
-    bytes_written: int = 0
-    multipart_uploads: int = 0
 
     def sentence(self) -> str:
         """Return how much."""

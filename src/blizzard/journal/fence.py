@@ -7,11 +7,35 @@ run have none. Both look back: an entry that does not follow the one before it i
 batch that goes after a clean-up names nothing that this has taken.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from lakebed import layout
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import FilesCollected, JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Store
+
+TRIES = 3
+
+Found = TypeVar("Found")
+
+
+def append_what_is_found(
+    store: Store, pipeline: str, look: Callable[[], tuple[Found, Entry | None]]
+) -> tuple[Found, Entry | None]:
+    """Append the operator's entry that a look calls for, if any; return what was found, and it.
+
+    Where a batch was first, what was found may not hold any more: look again.
+    """
+    for _try in range(TRIES):
+        found, entry = look()
+        if entry is None or append_beside(store, entry):
+            return found, entry
+    raise JournalConflict(
+        "batches are journaled faster than this can be written down; nothing was done, try again",
+        path=store.describe(layout.journal_folder(pipeline)),
+    )
 
 
 def append_beside(store: Store, entry: Entry) -> bool:

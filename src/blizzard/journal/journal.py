@@ -83,6 +83,13 @@ class Journal:
         self._unseen: Mapping[str, str] = {}
         """Sources that are new to the journal, until the other pipelines were asked of them."""
         self._snapshots = SnapshotWriter(store=store, pipeline=identity.pipeline, clock=clock)
+        self.is_open = False
+        """Whether it can be appended to: from then on the table knows the pipeline."""
+
+    @property
+    def store(self) -> Store:
+        """Return the table directory that it is in."""
+        return self._store
 
     @property
     def id(self) -> str:
@@ -192,6 +199,7 @@ class Journal:
             self._give_way()
             raise
         self._unseen = {}
+        self.is_open = True
 
     def _admit(self, log_knows_pipeline: Callable[[], bool]) -> None:
         admit(

@@ -19,18 +19,16 @@ from enum import StrEnum
 from uuid import UUID
 
 from blizzard.journal.checks import refuse_half_begun
-from blizzard.journal.fence import append_beside
+from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.snapshot import Snapshot, SnapshotBroken, read_latest
 from blizzard.maintain.references import Books, last_part, mark_of, named_by_metas, read_books
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
-from lakebed.errors import JournalConflict
 from lakebed.listing import sort
 from lakebed.storage.store import ObjectFacts, Reader, Store
 
 CONCURRENT = 16
-TRIES = 3
 WRITING = timedelta(hours=1)
 """A file that nobody has written to for so long has no writer, whatever age is asked for."""
 
@@ -135,22 +133,19 @@ def collect(
     store: Store, pipeline: str, log_names: LogNames, *, clock: Clock, older_than: timedelta
 ) -> Collected:
     """Write down what is garbage, then delete it; after a crash, the next one finishes that."""
-    for _try in range(TRIES):
+
+    def look_again() -> tuple[Found, Entry | None]:
         found = look(store, pipeline, log_names, now=clock.now(), older_than=older_than)
-        free = found.promised + found.leftovers
         if not found.garbage or found.last is None:
-            return Collected(pieces=_deleted(store, free), entry=None)
-        entry = _entry(found.last, found.digest, found.garbage, clock)
+            return found, None
         refuse_half_begun(store, pipeline, sequence=found.last.sequence, awaits=found.awaits)
-        if append_beside(store, entry):
-            gone = _deleted(store, free + found.garbage)
-            return Collected(pieces=gone, entry=entry.sequence)
-        # A batch was first, and it may have named what we took for garbage: look again.
-    raise JournalConflict(
-        "batches are journaled faster than the garbage can be written down; nothing was deleted, "
-        "try again",
-        path=store.describe(layout.journal_folder(pipeline)),
-    )
+        return found, _entry(found.last, found.digest, found.garbage, clock)
+
+    found, entry = append_what_is_found(store, pipeline, look_again)
+    free = found.promised + found.leftovers
+    if entry is None:
+        return Collected(pieces=_deleted(store, free), entry=None)
+    return Collected(pieces=_deleted(store, free + found.garbage), entry=entry.sequence)
 
 
 def born(facts: ObjectFacts) -> datetime:

@@ -8,6 +8,7 @@ from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.journal import Identity
 from blizzard.journal.state import learn_sources
 from blizzard.maintain.references import entries_in
+from blizzard.model.part_way import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.documents.pending_meta import decode_meta
@@ -153,17 +154,7 @@ def inherited(record: SourceRecord) -> SourceRecord:
 
     So that the books of the new one balance, it counts none of them.
     """
-    return replace(
-        record,
-        lines=0,
-        blank=0,
-        quarantined=0,
-        rows=0,
-        skipped=record.records_read,
-        dropped={},
-        rescued={},
-        unit=None,
-    )
+    return replace(settled(record), retry=record.retry)
 
 
 def opening_of(store: Reader, pipeline: str) -> Entry | None:

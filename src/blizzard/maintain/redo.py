@@ -12,20 +12,18 @@ from dataclasses import dataclass, field
 
 from blizzard.handoff.held_rows import GONE, HELD, Fates, notes
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
-from blizzard.journal.fence import append_beside
+from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import History, read_history
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.errors import JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
 MISSING = "file_missing"
 LOST = "output_lost"
 GIVEN_UP = "output_given_up"
-TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,18 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
     last, written = _written(store, pipeline, history, wanted)
     marks = fates([name for unit in written for name in unit.names])
     chosen = [unit for unit in written if unit.is_meant(marks)]
-    units = (_unit(store, pipeline, history, unit, marks, lost=bool(missing)) for unit in chosen)
+    lost = bool(missing)
+    units = tuple(
+        Unit(
+            entry=unit.entry,
+            files=unit.names,
+            rows=unit.rows,
+            sources=unit.sources,
+            why_not=_why_not(store, pipeline, history, unit, marks, lost=lost),
+            lost=lost,
+        )
+        for unit in chosen
+    )
     known = {name for unit in chosen for name in unit.names}
     others = [meta for meta in missing if layout.file_name(meta.filename) not in known]
     return Found(units=(*units, *_of_other_journals(others)), last=last, digest=history.digest)
@@ -105,20 +114,20 @@ def redo(
     store: Store, pipeline: str, fates: Fates, *, clock: Clock, wanted: Wanted | None = None
 ) -> tuple[Found, int | None]:
     """Append the entry that lets the sources be read again; give what it says, and its number."""
-    for _try in range(TRIES):
+
+    def look_again() -> tuple[Found, Entry | None]:
         found = look(store, pipeline, fates, wanted)
         if not found.ready or found.last is None:
             return found, None
-        entry = _redo_entry(found.last, found.digest, found.ready, clock)
-        if append_beside(store, entry):
-            for name in entry.redone:
-                # A note that stays behind counts for nothing: the entry names the file.
-                store.delete(layout.discarded_meta(name))
-            return found, entry.sequence
-    raise JournalConflict(
-        "batches are journaled faster than this can be written down; nothing was done, try again",
-        path=store.describe(layout.journal_folder(pipeline)),
-    )
+        return found, _redo_entry(found.last, found.digest, found.ready, clock)
+
+    found, entry = append_what_is_found(store, pipeline, look_again)
+    if entry is None:
+        return found, None
+    for name in entry.redone:
+        # A note that stays behind counts for nothing: the entry names the file.
+        store.delete(layout.discarded_meta(name))
+    return found, entry.sequence
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,25 +197,6 @@ def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
                     if record.unit == unit and record.failure is None
                 ),
             )
-
-
-def _unit(
-    store: Reader,
-    pipeline: str,
-    history: History,
-    written: _Written,
-    marks: Mapping[str, int | None],
-    *,
-    lost: bool,
-) -> Unit:
-    return Unit(
-        entry=written.entry,
-        files=written.names,
-        rows=written.rows,
-        sources=written.sources,
-        why_not=_why_not(store, pipeline, history, written, marks, lost=lost),
-        lost=lost,
-    )
 
 
 def _of_other_journals(metas: list[HeldMeta]) -> Iterator[Unit]:

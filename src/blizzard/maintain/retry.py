@@ -10,17 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
-from blizzard.journal.fence import append_beside
+from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import read_history
 from blizzard.model.part_way import is_part_way, lacks_its_object, with_same_lines
-from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord
-from lakebed.errors import JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
-
-TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,20 +118,18 @@ def retry(
     present: Present | None = None,
 ) -> tuple[Failed, int | None]:
     """Append the entry that makes the files due; return what it names, and its number."""
-    for _try in range(TRIES):
+
+    def look_again() -> tuple[Failed, Entry | None]:
         found = look(store, pipeline, wanted, present)
         if not found.records or found.last is None:
             return found, None
-        entry = found.last.successor(
+        return found, found.last.successor(
             "retry",
             previous=found.digest,
             run=str(clock.fresh_id()),
             created=clock.now().isoformat(),
             sources=tuple(replace(record, retry=True) for record in found.records),
         )
-        if append_beside(store, entry):
-            return found, entry.sequence
-    raise JournalConflict(
-        "batches are journaled faster than this can be written down; nothing was done, try again",
-        path=store.describe(layout.journal_folder(pipeline)),
-    )
+
+    found, entry = append_what_is_found(store, pipeline, look_again)
+    return found, None if entry is None else entry.sequence

@@ -1,7 +1,10 @@
 """What a running unit reports to the driver, and what the driver answers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from operator import add, sub
+from typing import Any, TypeVar
 
 
 class Instruction(StrEnum):
@@ -29,20 +32,10 @@ class Progress:
     active_parts: int = 0
 
     def __add__(self, other: "Progress") -> "Progress":
-        return Progress(
-            **{
-                each.name: getattr(self, each.name) + getattr(other, each.name)
-                for each in fields(self)
-            }
-        )
+        return Progress(**_by_name(add, self, other))
 
     def __sub__(self, other: "Progress") -> "Progress":
-        return Progress(
-            **{
-                each.name: getattr(self, each.name) - getattr(other, each.name)
-                for each in fields(self)
-            }
-        )
+        return Progress(**_by_name(sub, self, other))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,12 +55,7 @@ class Done:
     """How long each uploaded data file took to be encoded and written."""
 
     def __add__(self, other: "Done") -> "Done":
-        return Done(
-            **{
-                each.name: getattr(self, each.name) + getattr(other, each.name)
-                for each in fields(self)
-            }
-        )
+        return Done(**_by_name(add, self, other))
 
     def since(self, before: "Done") -> "Done":
         """Return what was done since an earlier report of the same attempt."""
@@ -104,3 +92,13 @@ class Address:
     host: str
     port: int
     token: bytes = field(repr=False)
+
+
+Amounts = TypeVar("Amounts", Progress, Done)
+
+
+def _by_name(how: Callable[[Any, Any], Any], one: Amounts, other: Amounts) -> dict[str, Any]:
+    """Return the fields of two amounts, each put together with its like."""
+    return {
+        each.name: how(getattr(one, each.name), getattr(other, each.name)) for each in fields(one)
+    }

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from lakebed.config.addresses import address_faults
 from lakebed.config.faults import Fault, dotted
 from lakebed.config.field_checks import check_fields
-from lakebed.config.models import Document, KeyPath, Pipeline, Sink, same_place
+from lakebed.config.models import Discovering, Document, KeyPath, Pipeline, Sink, same_place
+from lakebed.listing.lookback import Window
 
 
 def check_sections(document: Document) -> Iterator[Fault]:
@@ -38,6 +39,18 @@ def check_sections(document: Document) -> Iterator[Fault]:
             elif table.partition_by.timestamp_field not in {None, *times[place]}:
                 key = ("partition_by", "timestamp_field")
                 yield _disagreement((*here, *key), (*path, *key))
+
+
+def filter_fault(path: KeyPath, section: Discovering) -> Fault | None:
+    """Return what is wrong with a filter of folders, whose template has to say a time."""
+    given = section.partition_filter
+    if given is None:
+        return None
+    try:
+        Window.parse(given.prefix_template, given.lookback)
+    except ValueError as wrong:
+        return Fault((*path, "partition_filter", "prefix_template"), str(wrong))
+    return None
 
 
 def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:

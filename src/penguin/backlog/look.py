@@ -10,7 +10,6 @@ from lakebed.storage.store import Reader
 from lakebed.types import DiscoverBy, Handoff
 from penguin.backlog.journals import TablePipelines, read_journals, read_pipelines
 from penguin.backlog.pending_metas import (
-    Metas,
     Pending,
     asked_for,
     handed_off,
@@ -34,13 +33,10 @@ class TableView:
     """What one look at a table directory shows."""
 
     handoff: Handoff
-    protocol: int | None = None
-    """The number of the document that says how files are handed off."""
     table: Snapshot | None = None
     backlogs: tuple[Backlog, ...] = ()
     stopped: tuple[Stopped, ...] = ()
     waiting: tuple[Waiting, ...] = ()
-    metas: Metas = field(default_factory=dict)
     settled: tuple[str, ...] = ()
     """Metas whose entries are committed."""
     strays: Mapping[str, str] = field(default_factory=dict)
@@ -101,14 +97,22 @@ class TableView:
                 yield at
 
 
+@dataclass(slots=True, kw_only=True)
+class LookCache:
+    """What one look leaves to the next: documents that are read once, as long as they stay."""
+
+    metas: Documents[Pending] = field(default_factory=Documents)
+    held: Documents[HeldMeta] = field(default_factory=Documents)
+    protocol: int | None = None
+    """The number of the document that says how files are handed off."""
+
+
 def look(
     settings: TableSettings,
     store: Reader,
     log: LogReader,
     *,
-    known: Documents[Pending] | None = None,
-    known_held: Documents[HeldMeta] | None = None,
-    known_protocol: int | None = None,
+    cache: LookCache | None = None,
     search: Search | None = None,
 ) -> TableView:
     """Read receipts, then the folders and the metas, then the log, then the journals.
@@ -116,7 +120,8 @@ def look(
     Metas are read where they are heard, and at the first look: an earlier hand-off may have left
     some whose entries are committed.
     """
-    pipelines = read_pipelines(store, settings.discovery, known_protocol=known_protocol)
+    cache = cache or LookCache()
+    pipelines = read_pipelines(store, settings.discovery, known_protocol=cache.protocol)
     if search is not None and _is_scanned(pipelines, settings):
         search.scan(store, log)
         if not pipelines.declared:
@@ -124,20 +129,19 @@ def look(
             pipelines = read_pipelines(store, settings.discovery)
             if not _is_scanned(pipelines, settings):
                 search.drop()
+    cache.protocol = pipelines.protocol
     staged = pipelines.handoff is Handoff.STAGING
     hears_others = search is not None and (staged or _is_scanned(pipelines, settings))
-    pending: Documents[Pending] = Documents() if known is None else known
-    metas = read_metas(store, pending) if staged or hears_others or not pending.asked else {}
+    reads_metas = staged or hears_others or not cache.metas.asked
+    metas = read_metas(store, cache.metas) if reads_metas else {}
     if not pipelines.receipts and not pipelines.stopped and not hears_others:
         return TableView(
             handoff=pipelines.handoff,
-            protocol=pipelines.protocol,
-            metas=metas,
             strays=strays(metas, (), (), hears_others=False),
             declared=pipelines.declared,
             searched=False,
         )
-    held_metas = read_held(store, known_held)
+    held_metas = read_held(store, cache.held)
     table = log.open()
     transactions: Transactions = (lambda _app_id: None) if table is None else table.transaction
     waiting = read_journals(store, pipelines, transactions, max_files=settings.max_files_per_commit)
@@ -146,11 +150,9 @@ def look(
     metas = {path: meta for path, meta in metas.items() if path not in gone}
     view = TableView(
         handoff=pipelines.handoff,
-        protocol=pipelines.protocol,
         table=table,
         backlogs=waiting.backlogs,
         stopped=waiting.stopped,
-        metas=metas,
         settled=done,
         strays=strays(metas, waiting.backlogs, waiting.stopped, hears_others=hears_others),
         held_files=sort_out(held_metas, transactions),

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from lakebed.config.addresses import metrics_address
+from lakebed.config.checks import filter_fault
 from lakebed.config.faults import Fault
 from lakebed.config.loader import load_document
 from lakebed.config.models import Document, Table, same_place, storage_options, template_keys
@@ -82,13 +83,9 @@ def _check(written: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
 
 def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
     """See that a template says a time wherever a lookback is counted by it."""
-    given = table.partition_filter
-    if given is not None:
-        try:
-            Window.parse(given.prefix_template, given.lookback)
-        except ValueError as wrong:
-            yield Fault((*place, "partition_filter", "prefix_template"), str(wrong))
-            return
+    if (fault := filter_fault(place, table)) is not None:
+        yield fault
+        return
     if table.sweep_horizon is None:
         return
     template = _template_with_time(table)

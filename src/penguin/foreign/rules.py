@@ -223,13 +223,9 @@ def is_settled(path: str, known: LogContents) -> bool:
 
 
 def name_taken(one: Candidate, by: str) -> LeftOut:
-    """Say that a file's UUID is that of another file: a UUID is committed once."""
-    return LeftOut(
-        path=one.path,
-        code=TAKEN,
-        reason=f"its UUID is that of {by}, and a UUID is committed once; give it another name",
-        asked_by=one.asked_by,
-        modified=one.modified,
+    """Leave out a file whose UUID is that of another file: a UUID is committed once."""
+    return _taken(
+        one, f"its UUID is that of {by}, and a UUID is committed once; give it another name"
     )
 
 
@@ -262,13 +258,13 @@ def _reach(known: LogContents) -> str:
 
 
 def same_file(one: Candidate, name: str) -> LeftOut:
-    """Say that a file has another name in the table, by a link."""
+    """Leave out a file that has another name in the table, by a link."""
+    return _taken(one, f"it is {name} under another name, by a link, and a file is committed once")
+
+
+def _taken(one: Candidate, reason: str) -> LeftOut:
     return LeftOut(
-        path=one.path,
-        code=TAKEN,
-        reason=f"it is {name} under another name, by a link, and a file is committed once",
-        asked_by=one.asked_by,
-        modified=one.modified,
+        path=one.path, code=TAKEN, reason=reason, asked_by=one.asked_by, modified=one.modified
     )
 
 

@@ -7,10 +7,8 @@ it again changes nothing.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lakebed.clock import Clock
 from lakebed.errors import LakeError, Whose
 from lakebed.layout import held_meta
-from lakebed.storage.store import Store
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.pending_metas import delete_metas
 from penguin.backlog.redo_conflicts import (
@@ -20,14 +18,14 @@ from penguin.backlog.redo_conflicts import (
     given_up,
     why_not_taken_out,
 )
-from penguin.committer import Committer, Superseded
-from penguin.delta.table import Log, Table
+from penguin.committer import Superseded
+from penguin.delta.table import Table
 from penguin.delta.unused import is_unused
 from penguin.held import HeldFile, HeldFiles, keep_in_mind, read_held, releasable, sort_out
 from penguin.model.commit import CommitPlan, HeldState
 from penguin.model.errors import CommitFailed
-from penguin.model.settings import TableSettings
 from penguin.model.table import Changes
+from penguin.operate.table_operation import TableOperation
 from penguin.plan.draft import draft_commit
 
 LOOKS = 5
@@ -57,14 +55,8 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFileOperations:
+class HeldFileOperations(TableOperation):
     """Carries out orders on one table."""
-
-    settings: TableSettings
-    store: Store
-    clock: Clock
-    pause: Callable[[float], object]
-    open_log: Callable[[Store], Log] = field(default=Log)
 
     def held(self) -> frozenset[str]:
         """Name the files that are held now."""
@@ -167,9 +159,7 @@ class HeldFileOperations:
         before: Callable[[CommitPlan, tuple[HeldFile, ...]], None] = lambda _plan, _held: None,
     ) -> tuple[CommitPlan | None, int | None, tuple[HeldFile, ...]]:
         """Plan and commit; give the plan, the version that has it, and what was held before."""
-        committer = Committer(
-            log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
-        )
+        committer = self.committer()
         for _ in range(LOOKS):
             metas = read_held(self.store)
             table = self.open_log(self.store).open()

@@ -5,22 +5,20 @@ takes out what was committed after some version. In both cases the rows can be c
 be left out for good; which of them is wanted nobody but the operator can say.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest_number, encode
 from lakebed.documents.pending_meta import EntryName, entry_named_by
 from lakebed.errors import JournalLost, LakeError, Whose
 from lakebed.layout import HELD_TRANSACTIONS, file_name, held_meta, held_transaction
 from lakebed.layout import receipt as receipt_path
-from lakebed.storage.store import Store
 from lakebed.types import Evolution
 from penguin.backlog.journals import read_pipelines
-from penguin.committer import Committer, Superseded, missing_files
+from penguin.committer import Superseded, missing_files
 from penguin.delta.log_files import read_log
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Table
 from penguin.held import read_entry, read_held, set_aside
 from penguin.model.backlog import Position, ReadyEntry
 from penguin.model.commit import (
@@ -34,9 +32,9 @@ from penguin.model.commit import (
     held_mark,
 )
 from penguin.model.errors import CommitFailed, JournalBroken, SchemaRefused
-from penguin.model.settings import TableSettings
 from penguin.model.table import Changes, Evolves, Fits, Refused
 from penguin.operate.survival import Survival, look_into
+from penguin.operate.table_operation import TableOperation
 from penguin.plan import evolution
 from penguin.plan.draft import new_table
 
@@ -71,14 +69,8 @@ class RolledBackPipeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class Replay(TableOperation):
     """Settles what the log of one table has lost."""
-
-    settings: TableSettings
-    store: Store
-    clock: Clock
-    pause: Callable[[float], object]
-    open_log: Callable[[Store], Log] = field(default=Log)
 
     def rolled_back(self) -> tuple[RolledBackPipeline, ...]:
         """Return the pipelines whose receipt is ahead of the log; one that is torn is an error."""
@@ -212,7 +204,7 @@ class Replay:
             moved=() if table is None or kept is None else self._marks(table, last, kept),
             note=note,
         )
-        outcome = self._committer().carry_out(plan)
+        outcome = self.committer().carry_out(plan)
         if isinstance(outcome, Superseded):
             raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
         return outcome.version
@@ -283,15 +275,10 @@ class Replay:
                 f"{len(gone)} of {len(adds)} files cannot be put back, {path} among them: {why}",
                 table=self.store.uri,
             )
-        outcome = self._committer().carry_out(plan)
+        outcome = self.committer().carry_out(plan)
         if isinstance(outcome, Superseded):
             raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
         return outcome.version
-
-    def _committer(self) -> Committer:
-        return Committer(
-            log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
-        )
 
     def _entry(self, pipeline: str, journal: str, sequence: int) -> ReadyEntry:
         ready = read_entry(self.store, EntryName(pipeline, journal, sequence))

@@ -2,9 +2,10 @@
 
 import pytest
 
+from blizzard.discover.schedule import Pace
 from blizzard.handoff.publish import publisher_of
 from blizzard.model.settings import PipelineSettings, SinkSettings
-from blizzard.pipeline import Pipeline
+from blizzard.pipeline import DeltaLog, Pipeline
 from lakebed.clock import Clock
 from lakebed.errors import ObjectMissing
 from lakebed.layout import PENDING, file_id, log_version
@@ -53,10 +54,10 @@ def ingest(folder, uri, given, handoff=Handoff.JOURNAL):
         ),
         runner=InProcessRunner(),
         publisher=publisher_of(handoff, lambda _entry: False),
-        log_knows_pipeline=lambda: False,
+        log=DeltaLog(knows_pipeline=lambda: False),
         clock=Clock(),
         emit=lambda _event: None,
-        once=True,
+        pace=Pace(drain=True),
         run_id="run",
         open_source=lambda place: Reader(place.uri, place.options),
         open_sink=lambda place: Store(place.uri, place.options),

@@ -92,7 +92,7 @@ def test_a_plan_is_refused_where_the_run_takes_no_new_work(tmp_path, bench):
     assert plan(bench).refusal is None
     bench.hands.at += 30 * 86_400
     pipeline = bench.again().pipeline()
-    pipeline.retention = lambda: timedelta(days=7)
+    pipeline.log = replace(pipeline.log, retention=lambda: timedelta(days=7))
     with pytest.raises(CommitsBehind) as refused:
         pipeline.step()
     planned = plan(bench, retention=timedelta(days=7))

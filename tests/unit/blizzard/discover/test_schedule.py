@@ -52,7 +52,7 @@ class Sources:
     def pipeline(self, pace: Pace | None = None) -> Pipeline:
         made = self.bench.pipeline()
         made = replace(
-            made, open_source=self.open, pace=pace, pause=lambda _secs: None, runner=made.runner
+            made, open_source=self.open, pace=pace or made.pace, pause=lambda _secs: None
         )
         BEGUN.append(made)
         return made

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_pipeline_reads_nothing_new_until_penguin_has_caught_up(tmp_path):
     bench = Bench(settings=pipeline_settings(source, tmp_path / "table"))
     (source / "a.ndjson").write_bytes(ndjson(rows(1)))
     pipeline = bench.pipeline()
-    pipeline.retention = lambda: 2 * DAY
+    pipeline.log = replace(pipeline.log, retention=lambda: 2 * DAY)
     assert pipeline.step()
     bench.hands.at += 1.5 * DAY.total_seconds()
     (source / "b.ndjson").write_bytes(ndjson(rows(1)))

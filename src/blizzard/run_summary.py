@@ -1,0 +1,59 @@
+"""What one run of a pipeline adds up to, batch after batch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from blizzard.execute.bisect import new_failures
+from lakebed.documents.entry import Entry, SourceRecord
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What one run of a pipeline has done so far; only what is journaled counts."""
+
+    files_processed: int = 0
+    records_processed: int = 0
+    bytes_written: int = 0
+    parquet_files_written: int = 0
+    delta_commits: int = 0
+    checkpoints_saved: int = 0
+    files_failed: int = 0
+    files_still_failed: int = 0
+    """Files that have failed and are not in the table, those of earlier runs included."""
+
+    def count(self, entry: Entry) -> None:
+        """Add a journaled batch."""
+        done = [each for each in entry.sources if each.failure is None and not each.gone]
+        self.files_processed += sum(record.complete for record in done)
+        self.records_processed += sum(record.rows for record in done)
+        self.bytes_written += sum(file.size for file in entry.files)
+        self.parquet_files_written += len(entry.files)
+        self.checkpoints_saved += 1
+
+
+@dataclass(slots=True, kw_only=True)
+class RunSummary:
+    """The statistics of a run, and the files that have failed in it."""
+
+    once: bool
+    """Whether the run ends when nothing is left: it tries a file that has failed only once."""
+    statistics: Statistics = field(default_factory=Statistics)
+    failed: set[str] = field(default_factory=set)
+    """The files that count against `max_failures`."""
+    tried: set[str] = field(default_factory=set)
+    """The files that this run does not try again."""
+
+    def count(self, entry: Entry, unfinished: Iterable[SourceRecord]) -> None:
+        """Add a journaled batch, after which these files are unfinished."""
+        self.failed |= new_failures(entry.sources, forgiven=())
+        if self.once:
+            self.tried |= {record.key for record in entry.sources if record.failure is not None}
+        self.statistics.count(entry)
+        self.statistics.files_failed = len(self.failed)
+        self.count_failed(unfinished)
+
+    def count_failed(self, unfinished: Iterable[SourceRecord]) -> None:
+        """Count the files that are not in the table, also those that failed in earlier runs."""
+        self.statistics.files_still_failed = sum(
+            record.failure is not None and not record.gone for record in unfinished
+        )

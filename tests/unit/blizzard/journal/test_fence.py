@@ -1,0 +1,60 @@
+"""An operator's entry beside a run that journals batches of its own."""
+
+import pytest
+
+from blizzard.journal.fence import TRIES, append_what_is_found
+from blizzard.journal.journal import Journal
+from blizzard.journal.state import read_history
+from lakebed.documents.entry import digest, encode
+from lakebed.errors import JournalConflict
+from lakebed.storage.store import Store
+from tests.support.builders import Hands, entries, identity, no_options, record
+
+
+class Operator:
+    """Looks at a journal, to which batches are appended before the operator's entry is there."""
+
+    def __init__(self, root, batches):
+        self.store = Store(str(root), no_options())
+        history = read_history(self.store, "default")
+        self.journal = Journal(self.store, identity(), history, Hands().clock)
+        self.journal.open_with(lambda: False)
+        self.last = self.journal.append((record("a"),), ())
+        self.batches = batches
+        self.looks = 0
+
+    def look(self):
+        self.looks += 1
+        entry = self.last.successor(
+            "redo", previous=digest(encode(self.last)), run="r", created=self.last.created
+        )
+        if self.batches:
+            self.batches -= 1
+            self.last = self.journal.append((record(f"b{self.looks}"),), ())
+        return self.looks, entry
+
+    def append(self):
+        return append_what_is_found(self.store, "default", self.look)
+
+
+def test_where_a_batch_was_first_the_operator_looks_again(tmp_path):
+    operator = Operator(tmp_path, batches=TRIES - 1)
+    looks, entry = operator.append()
+    assert (looks, entry.sequence) == (TRIES, TRIES + 1)
+    assert [each.kind for each in entries(tmp_path)] == ["open", *["batch"] * TRIES, "redo"]
+
+
+def test_batches_that_come_too_fast_end_in_an_error_and_nothing_is_written(tmp_path):
+    operator = Operator(tmp_path, batches=TRIES)
+    with pytest.raises(JournalConflict, match="nothing was done, try again"):
+        operator.append()
+    assert [each.kind for each in entries(tmp_path)] == ["open", *["batch"] * (TRIES + 1)]
+
+
+def test_a_look_that_calls_for_nothing_writes_nothing(tmp_path):
+    operator = Operator(tmp_path, batches=0)
+    assert append_what_is_found(operator.store, "default", lambda: ("found", None)) == (
+        "found",
+        None,
+    )
+    assert [each.kind for each in entries(tmp_path)] == ["open", "batch"]
