@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.model.files import IngestedFile
+from lakebed.listing.incremental import Range, sweep_is_due
 from lakebed.listing.sort import end_of
+from lakebed.listing.watermark import place
 
 MOST_NAMES = 5000
 """Names above its mark that a folder may have; beyond that, a quick look would be no quick one."""
@@ -21,15 +23,6 @@ MOST_RANGES = 200
 """Ranges of one quick look; beyond that, a sweep is made instead."""
 PAGE = 1000
 """Names that one request lists."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """One listing: the names below a prefix that sort after one, and not after another."""
-
-    prefix: str
-    after: str
-    until: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +72,12 @@ class ListingCursor:
         A source of n pages is swept every n polls, which is one request a poll on average. So a
         small source is always listed whole.
         """
-        if self.swept_at is None or self.incomplete or not self.folders:
-            return True
-        age = now - self.swept_at
-        # A clock that was set back must not put the sweep off.
-        return age < 0 or age >= min(interval, (self.pages - 1) * poll_interval)
+        every = min(interval, (self.pages - 1) * poll_interval)
+        return self.incomplete or not self.folders or sweep_is_due(self.swept_at, now, every=every)
 
     def seen(self, path: str) -> Seen | None:
         """Return what is remembered of a name that is done."""
-        folder = self.folders.get(folder_of(path))
+        folder = self.folders.get(place(path)[0])
         return folder.names.get(path) if folder is not None else None
 
     def ranges(self) -> list[Range]:
@@ -178,7 +168,7 @@ class CursorBuilder:
         )
 
     def _enter(self, path: str) -> Folder:
-        name = folder_of(path)
+        name = place(path)[0]
         if not self.sweep:
             return self._resume(name)
         self._leave(path)
@@ -218,7 +208,7 @@ class CursorBuilder:
             self._folders[last[0]] = last[1]
         if name == "":
             return
-        above = name.rpartition("/")[0]
+        above = place(name)[0]
         if not self._open or self._open[-1][0] != above:
             self._open.append((above, Folder()))
         self._last[above] = max(last, self._last.get(above, last), key=_order)
@@ -235,11 +225,6 @@ class CursorBuilder:
         folder.waiting = False
 
 
-def folder_of(path: str) -> str:
-    """Name the folder that a file is right in; the root has no name."""
-    return path.rpartition("/")[0]
-
-
 def _is_below(path: str, folder: str) -> bool:
     return not folder or path.startswith(f"{folder}/")
 
@@ -248,7 +233,7 @@ def _above(folder: str) -> Iterator[str]:
     """Name a folder and every one above it, up to the root."""
     while folder:
         yield folder
-        folder = folder.rpartition("/")[0]
+        folder = place(folder)[0]
     yield ""
 
 

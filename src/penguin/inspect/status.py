@@ -113,7 +113,7 @@ def _others(shown: Explanation, store: Reader | None) -> OthersStatus:
         pending_files=len(fitting) + shown.view.others.more,
         pending_late=sum(candidate.late for candidate in fitting),
         left_out=shown.left_out,
-        watermarks=shown.view.others.marks,
+        watermarks=shown.view.others.watermarks,
         passed_over=(
             shown.view.others.passed_over
             if shown.ignored_for is None or store is None
