@@ -1,6 +1,6 @@
 """One look after the other at a source: list, compare with the journal, decide, remember where.
 
-A listing that breaks off fails the whole look: nothing is taken, and no mark moves.
+A listing that breaks off fails the whole look: nothing is taken, and no position moves.
 """
 
 from collections.abc import Iterator, Mapping
@@ -163,7 +163,7 @@ class SourceLister:
     def _due(
         self, unfinished: Mapping[str, UnfinishedFile], tried: frozenset[str], now: datetime
     ) -> list[str]:
-        """Name the files that may be tried again by now; no mark waits for them."""
+        """Name the files that may be tried again by now; no range waits for them."""
         return sorted(
             known.record.path
             for key, known in unfinished.items()
