@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.model.files import IngestedFile
-from lakebed.listing.incremental import Range, sweep_is_due
+from lakebed.listing.incremental import Range, folder_and_name, sweep_is_due
 from lakebed.listing.sort import end_of
-from lakebed.listing.watermark import place
 
 MOST_NAMES = 5000
 """Names that a quick look may list of a folder; beyond that, it would be no quick one."""
@@ -78,7 +77,7 @@ class ListingCursor:
 
     def seen(self, path: str) -> Seen | None:
         """Return what is remembered of a name that is done."""
-        folder = self.folders.get(place(path)[0])
+        folder = self.folders.get(folder_and_name(path)[0])
         return folder.names.get(path) if folder is not None else None
 
     def ranges(self) -> list[Range]:
@@ -169,7 +168,7 @@ class CursorBuilder:
         )
 
     def _enter(self, path: str) -> Folder:
-        name = place(path)[0]
+        name = folder_and_name(path)[0]
         if not self.sweep:
             return self._resume(name)
         self._leave(path)
@@ -209,7 +208,7 @@ class CursorBuilder:
             self._folders[last[0]] = last[1]
         if name == "":
             return
-        above = place(name)[0]
+        above = folder_and_name(name)[0]
         if not self._open or self._open[-1][0] != above:
             self._open.append((above, Folder()))
         self._last[above] = max(last, self._last.get(above, last), key=_order)
@@ -234,7 +233,7 @@ def _above(folder: str) -> Iterator[str]:
     """Name a folder and every one above it, up to the root."""
     while folder:
         yield folder
-        folder = place(folder)[0]
+        folder = folder_and_name(folder)[0]
     yield ""
 
 

@@ -27,7 +27,7 @@ class Range:
 
     def covers(self, path: str) -> bool:
         """Whether a path that was listed for this range counts."""
-        return not self.direct or path.rpartition("/")[0] == self.prefix
+        return not self.direct or folder_and_name(path)[0] == self.prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,12 @@ class ListingPlan:
     wanted: Wanted = lambda _path: True
     skip_after: int | None = None
     """After so many unwanted names the listing goes on behind their folder; None for never."""
+
+
+def folder_and_name(path: str) -> tuple[str, str]:
+    """Return the folder that a file is right in, and its name there; the root has no name."""
+    folder, _, name = path.rpartition("/")
+    return folder, name
 
 
 def sweep_is_due(swept_at: float | None, now: float, *, every: float) -> bool:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from lakebed.layout import timed_id
-from lakebed.listing.incremental import ListingPlan, Range, Wanted
+from lakebed.listing.incremental import ListingPlan, Range, Wanted, folder_and_name
 
 Watermarks = Mapping[str, str]
 """For each folder (the table's root is the empty name) the highest name that is settled."""
@@ -27,12 +27,6 @@ class Windows:
 
     late: timedelta
     quiet: timedelta
-
-
-def place(path: str) -> tuple[str, str]:
-    """Part a path into its folder and its name."""
-    folder, _, name = path.rpartition("/")
-    return folder, name
 
 
 def named_at(path: str) -> int | None:
@@ -53,7 +47,7 @@ def look_from(watermark: str | None, late: timedelta) -> str | None:
 
 def is_late(path: str, watermarks: Watermarks) -> bool:
     """Whether a bare watermark would have lost a file: its folder's one is past it already."""
-    folder, name = place(path)
+    folder, name = folder_and_name(path)
     return folder in watermarks and name <= watermarks[folder]
 
 
@@ -111,11 +105,11 @@ def advance(
     latest = now.timestamp() * 1000
     bounds: dict[str, str] = {}
     for path in unsettled:
-        folder, name = place(path)
+        folder, name = folder_and_name(path)
         bounds[folder] = min(name, bounds.get(folder, name))
     raised = dict(watermarks)
     for path in settled:
-        folder, name = place(path)
+        folder, name = folder_and_name(path)
         at = named_at(path)
         if at is None or at > latest or (folder in bounds and name >= bounds[folder]):
             continue

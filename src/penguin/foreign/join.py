@@ -10,7 +10,7 @@ from typing import assert_never
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath, why_unreadable
-from lakebed.listing.watermark import place
+from lakebed.listing.incremental import folder_and_name
 from lakebed.partition import Template, check_value
 from lakebed.schema import Field
 from penguin.foreign.file_schema import as_the_table_sees_it
@@ -229,6 +229,6 @@ NO_PIPELINE = ""
 def _highest(paths: Iterable[TablePath]) -> dict[str, str]:
     highest: dict[str, str] = {}
     for path in paths:
-        folder, name = place(path)
+        folder, name = folder_and_name(path)
         highest[folder] = max(name, highest.get(folder, name))
     return highest

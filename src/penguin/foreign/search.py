@@ -14,8 +14,8 @@ from lakebed.clock import Clock
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.glob import matcher
-from lakebed.listing.incremental import sweep_is_due
-from lakebed.listing.watermark import Windows, advance, is_late, place
+from lakebed.listing.incremental import folder_and_name, sweep_is_due
+from lakebed.listing.watermark import Windows, advance, is_late
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import known_by_links, linked_folders, without_links
@@ -235,7 +235,7 @@ class Search:
         links = linked_folders(store, known.paths) if plain else {}
         for one in found.new:
             real = self._real_name(store, one)
-            folder, name = place(real)
+            folder, name = folder_and_name(real)
             told = (f"{link}/{name}" for link in links.get(folder, ()))
             known_as = next((other for other in told if other in known.paths), None)
             if known_as is not None or real != one.path:
