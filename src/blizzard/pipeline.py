@@ -16,7 +16,7 @@ from blizzard.handoff.commit_lag import check_commits
 from blizzard.handoff.dead_letters import record_failures
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.ingested import KnownBroken
+from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.journal import Journal, identity_of
 from blizzard.journal.lease import Lease
 from blizzard.journal.protocol import require_handoff
@@ -288,7 +288,7 @@ class Pipeline:
                 journal.write_snapshot()
         except (LakeError, OSError) as error:  # Names are spooled to the local disk.
             self._report.snapshot_failed(error)
-            if isinstance(error, KnownBroken):
+            if isinstance(error, SegmentBroken):
                 self._rebuild(journal, str(error))
 
     def _rebuild(self, journal: Journal, why: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from blizzard.discover.finding import Finding
 from blizzard.execute.bisect import Portion, given_up, portion
 from blizzard.handoff.commit_lag import CommitsBehind
-from blizzard.journal.ingested import KnownBroken
+from blizzard.journal.ingested import SegmentBroken
 from blizzard.model.bounds import Bounds
 from blizzard.model.files import Effort, SourceFile, WorkUnit
 from blizzard.model.locations import OpenReader
@@ -112,7 +112,7 @@ def propose(view: View) -> Proposal:
     """Return what the next batch is to do. Damaged names are built again, and not believed."""
     try:
         findings = view.look()
-    except KnownBroken as broken:
+    except SegmentBroken as broken:
         view.rebuild(str(broken))
         findings = view.look()
     view.found(findings)

@@ -197,15 +197,15 @@ class Committer:
 
     def _standing(self, plan: CommitPlan, table: Table, token: str) -> Outcome | None:
         """Return what the log already decided; None while the plan can still be made."""
-        marks = plan.marks()
+        updates = plan.transaction_updates()
         now = (
             [
                 Position.read(part.before.pipeline, part.before.journal, table.transaction)
                 for part in plan.advances
             ],
-            [table.transaction(mark.app_id) for mark in marks],
+            [table.transaction(update.app_id) for update in updates],
         )
-        done = ([part.after for part in plan.advances], [mark.after for mark in marks])
+        done = ([part.after for part in plan.advances], [update.after for update in updates])
         if now == done:
             ours = self._version_of(token, plan, table)
             if ours is not None:
@@ -218,7 +218,7 @@ class Committer:
         if plan.goes_by_paths and self._is_overtaken(plan, table):
             return Superseded()
         same_table = table.facts.shape() in (plan.table.shape(), plan.after.shape())
-        before = ([part.before for part in plan.advances], [mark.before for mark in marks])
+        before = ([part.before for part in plan.advances], [update.before for update in updates])
         return None if now == before and same_table else Superseded()
 
     def _is_overtaken(self, plan: CommitPlan, table: Table) -> bool:

@@ -344,7 +344,7 @@ def test_transactions_that_spark_has_dropped_double_no_row(tmp_path: Path) -> No
     store = Store(settings.table_uri, settings.storage_options)
     order = Replay(settings=settings, store=store, clock=Clock(), pause=lambda _seconds: None)
     (rolled_back,) = order.rolled_back()
-    assert rolled_back.survival.up_to == rolled_back.receipt.sequence
+    assert rolled_back.evidence.up_to == rolled_back.receipt.sequence
     order.replay_lost(rolled_back)
     lake.ingest("2024-01-03")
     lake.check()

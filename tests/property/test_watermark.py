@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.clock import uuid7
-from lakebed.listing.watermark import advance, is_hot, is_late, look_from, named_at, newest, place
+from lakebed.listing.incremental import folder_and_name
+from lakebed.listing.watermark import advance, is_hot, is_late, look_from, named_at, newest
 
 START = 1_700_000_000_000
 NOW = datetime.fromtimestamp(START / 1000 + 10, UTC)
@@ -33,7 +34,7 @@ def test_a_mark_never_passes_an_unsettled_file_or_the_present_and_never_falls(
     for folder, mark in marks.items():
         assert after[folder] >= mark
     for path in unsettled:
-        folder, name = place(path)
+        folder, name = folder_and_name(path)
         if after.get(folder) != marks.get(folder):
             assert after[folder] < name
     for mark in after.values():

@@ -93,6 +93,18 @@ class Bucket(Store):
         inside = (name.split("/") for name in self.names if name.startswith(f"{prefix}/"))
         return sorted({"/".join(parts[: depth + 1]) for parts in inside if len(parts) > depth + 1})
 
+    def level(self, prefix: str) -> tuple[list[str], list[ObjectFacts]]:
+        self.requests["list"] += 1
+        above = f"{prefix}/" if prefix else ""
+        inside = [name for name in self.names if name.startswith(above)]
+        folders = {
+            above + name.removeprefix(above).split("/")[0]
+            for name in inside
+            if "/" in name.removeprefix(above)
+        }
+        files = [name for name in inside if "/" not in name.removeprefix(above)]
+        return sorted(folders), [self.facts(name) for name in files]
+
     def create(self, path: str, body: bytes) -> Created | AlreadyThere:
         if path in self.bodies:
             return AlreadyThere()

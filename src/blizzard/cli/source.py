@@ -8,7 +8,7 @@ import typer
 
 from blizzard.cli.new_journal import tell_event, tell_watching
 from blizzard.cli.output import One, load, open_reader, the_one
-from blizzard.journal.ingested import KnownBroken
+from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import History, read_history, rebuild
@@ -110,7 +110,7 @@ def _asked(store: Reader, pipeline: str, ask: Ask) -> Compared | None:
     history = read_history(store, pipeline)
     try:
         return ask(history)
-    except KnownBroken as broken:
+    except SegmentBroken as broken:
         return ask(rebuild(store, pipeline, receipt=history.receipt, why=str(broken)))
 
 

@@ -5,18 +5,19 @@ in each folder where something arrived within the late window, the names from th
 arrivals on; and behind the last folder, where new folders appear. What a quick look does not list
 the next sweep does, so nothing here decides whether a file is new: the journal does.
 
-The mark of a folder is the name up to which a quick look need not list it. It never passes a file
-that is listed and not done, nor one that arrived within the late window.
+A folder's `start_after` is the name up to which a quick look need not list it. It never passes a
+file that is listed and not done, nor one that arrived within the late window.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.model.files import IngestedFile
+from lakebed.listing.incremental import Range, folder_and_name, sweep_is_due
 from lakebed.listing.sort import end_of
 
 MOST_NAMES = 5000
-"""Names above its mark that a folder may have; beyond that, a quick look would be no quick one."""
+"""Names that a quick look may list of a folder; beyond that, it would be no quick one."""
 MOST_RANGES = 200
 """Ranges of one quick look; beyond that, a sweep is made instead."""
 PAGE = 1000
@@ -24,17 +25,8 @@ PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """One listing: the names below a prefix that sort after one, and not after another."""
-
-    prefix: str
-    after: str
-    until: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A name above its folder's mark that is done."""
+    """A name after its folder's `start_after` that is done."""
 
     name: IngestedFile
     arrived: float
@@ -44,15 +36,16 @@ class Seen:
 class Folder:
     """The files right in one folder, as far as quick looks need to know them."""
 
-    mark: str = ""
+    start_after: str = ""
+    """The name after which a quick look lists the folder."""
     names: dict[str, Seen] = field(default_factory=dict)
-    """Names above the mark that are done."""
+    """Names after that one that are done."""
     top: str = ""
     """The highest name that is done: a bare watermark would stand here."""
     reach: str = ""
     """The highest name that was listed."""
     waiting: bool = False
-    """Whether a name above the mark is listed and not done."""
+    """Whether a name after that one is listed and not done."""
     fresh: list[str] = field(default_factory=list)
     """New names since the last one that is done: if another done one follows, they are late."""
 
@@ -79,15 +72,12 @@ class ListingCursor:
         A source of n pages is swept every n polls, which is one request a poll on average. So a
         small source is always listed whole.
         """
-        if self.swept_at is None or self.incomplete or not self.folders:
-            return True
-        age = now - self.swept_at
-        # A clock that was set back must not put the sweep off.
-        return age < 0 or age >= min(interval, (self.pages - 1) * poll_interval)
+        every = min(interval, (self.pages - 1) * poll_interval)
+        return self.incomplete or not self.folders or sweep_is_due(self.swept_at, now, every=every)
 
     def seen(self, path: str) -> Seen | None:
         """Return what is remembered of a name that is done."""
-        folder = self.folders.get(folder_of(path))
+        folder = self.folders.get(folder_and_name(path)[0])
         return folder.names.get(path) if folder is not None else None
 
     def ranges(self) -> list[Range]:
@@ -107,7 +97,7 @@ class ListingCursor:
                 if last[above] != name:
                     break
                 widest = above
-            found.append(Range(prefix=widest, after=folder.mark))
+            found.append(Range(prefix=widest, after=folder.start_after))
         return _without_overlap(found)
 
 
@@ -140,7 +130,7 @@ class CursorBuilder:
         folder.top = max(folder.top, path)
         folder.reach = max(folder.reach, path)
         if arrived <= self.late_after and not folder.is_live:
-            folder.mark = path
+            folder.start_after = path
             return
         folder.names[path] = Seen(name=name, arrived=arrived)
         if len(folder.names) > MOST_NAMES:
@@ -178,7 +168,7 @@ class CursorBuilder:
         )
 
     def _enter(self, path: str) -> Folder:
-        name = folder_of(path)
+        name = folder_and_name(path)[0]
         if not self.sweep:
             return self._resume(name)
         self._leave(path)
@@ -187,13 +177,13 @@ class CursorBuilder:
         return self._open[-1][1]
 
     def _resume(self, name: str) -> Folder:
-        """Go on with a folder from its mark: what was remembered above it is taken in again."""
+        """Go on with a folder from where it was left: what was remembered is taken in again."""
         if name not in self._folders:
             before = self.before.folders.get(name)
             self._folders[name] = (
                 Folder()
                 if before is None
-                else Folder(mark=before.mark, top=before.top, reach=before.reach)
+                else Folder(start_after=before.start_after, top=before.top, reach=before.reach)
             )
         return self._folders[name]
 
@@ -218,7 +208,7 @@ class CursorBuilder:
             self._folders[last[0]] = last[1]
         if name == "":
             return
-        above = name.rpartition("/")[0]
+        above = folder_and_name(name)[0]
         if not self._open or self._open[-1][0] != above:
             self._open.append((above, Folder()))
         self._last[above] = max(last, self._last.get(above, last), key=_order)
@@ -227,17 +217,12 @@ class CursorBuilder:
         # listed quickly, or the listing would go through that folder again.
         self._pass(self._open[-1][1], end_of(name))
 
-    def _pass(self, folder: Folder, mark: str) -> None:
-        """Let a mark go past names that are done; files that wait below it need a sweep."""
+    def _pass(self, folder: Folder, name: str) -> None:
+        """List a folder after a name from now on; files that wait before it need a sweep."""
         self._incomplete = self._incomplete or folder.waiting
-        folder.mark = mark
+        folder.start_after = name
         folder.names = {}
         folder.waiting = False
-
-
-def folder_of(path: str) -> str:
-    """Name the folder that a file is right in; the root has no name."""
-    return path.rpartition("/")[0]
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -248,7 +233,7 @@ def _above(folder: str) -> Iterator[str]:
     """Name a folder and every one above it, up to the root."""
     while folder:
         yield folder
-        folder = folder.rpartition("/")[0]
+        folder = folder_and_name(folder)[0]
     yield ""
 
 

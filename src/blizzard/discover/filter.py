@@ -105,7 +105,7 @@ class FileFilter:
             or (same_object(known.record, facts) and not self._may_be_tried(known))
         ):
             self._rest(key, facts, known)
-            return Decision.DONE  # No mark waits for it: it is looked at by itself when it is due.
+            return Decision.DONE  # No range waits for it: it is looked at by itself when it is due.
         return self._enter(key, facts, known, is_other=is_other)
 
     def _may_be_tried(self, known: UnfinishedFile) -> bool:

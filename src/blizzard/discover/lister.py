@@ -1,6 +1,6 @@
 """One look after the other at a source: list, compare with the journal, decide, remember where.
 
-A listing that breaks off fails the whole look: nothing is taken, and no mark moves.
+A listing that breaks off fails the whole look: nothing is taken, and no position moves.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from blizzard.discover.cursor import MOST_RANGES, CursorBuilder, ListingCursor, Range
+from blizzard.discover.cursor import MOST_RANGES, CursorBuilder, ListingCursor
 from blizzard.discover.filter import Decision, FileFilter, is_same
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_below, why_not_ours
@@ -21,13 +21,12 @@ from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.documents.entry import SourceRecord, Stage
-from lakebed.errors import (
-    ListingUnordered,
-)
+from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.lookback import Window
-from lakebed.listing.sort import Guide, Oddity, end_of
+from lakebed.listing.sort import Guide, Oddity
 from lakebed.partition import Template, table_schema
 from lakebed.schema import Field
+from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import ObjectFacts, Reader
 
 MOST_HEADS = 100
@@ -62,7 +61,7 @@ class SourceLister:
     _cursor: ListingCursor = field(default_factory=ListingCursor)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _amiss: tuple[SkipSummary, ...] = ()
-    _hold_all: bool = False
+    _lister: IncrementalLister = field(default_factory=IncrementalLister)
     _began: datetime | None = None
     """When this one first looked: before a batch is journaled, nothing else says since when."""
 
@@ -81,6 +80,23 @@ class SourceLister:
 
         `ahead` is by how much our clock is known to be ahead of a store's.
         """
+        return self._lister.attempt(
+            lambda: self._look(
+                store, lookup, unfinished=unfinished, since=since, tried=tried, now=now, ahead=ahead
+            )
+        )
+
+    def _look(
+        self,
+        store: Reader,
+        lookup: JournalLookup,
+        *,
+        unfinished: Mapping[str, UnfinishedFile],
+        since: datetime | None,
+        tried: frozenset[str],
+        now: datetime,
+        ahead: timedelta,
+    ) -> Finding:
         began = min(at for at in (since, self._began, now) if at is not None)
         due = self._due(unfinished, tried, now)
         sweep = (
@@ -119,27 +135,10 @@ class SourceLister:
             now=now,
             sought=self._sought(unfinished, now) if sweep else set(),
         )
-        try:
-            if sweep:
-                look.over(self._sweep(store, now, look))
-            else:
-                for each in ranges:
-                    look.over(self._listed(store, each, look))
-                look.one_by_one(due)
-        except ListingUnordered:
-            if self._hold_all:
-                raise
-            # Then all names are held and sorted: slower and larger, and as exact.
-            self._hold_all = True
-            return self.look(
-                store,
-                lookup,
-                unfinished=unfinished,
-                since=since,
-                tried=tried,
-                now=now,
-                ahead=ahead,
-            )
+        plan = self._sweep(now) if sweep else ListingPlan(ranges=lambda _root: ranges)
+        look.over(self._lister.files(store, plan, look.guide(), left_out=look.beyond_horizon))
+        if not sweep:
+            look.one_by_one(due)
         finding = look.finding(self._amiss)
         self._cursor = look.cursor_builder.end(now.timestamp())
         self._young = look.file_filter.young
@@ -155,7 +154,7 @@ class SourceLister:
     def _due(
         self, unfinished: Mapping[str, UnfinishedFile], tried: frozenset[str], now: datetime
     ) -> list[str]:
-        """Name the files that may be tried again by now; no mark waits for them."""
+        """Name the files that may be tried again by now; no range waits for them."""
         return sorted(
             known.record.path
             for key, known in unfinished.items()
@@ -176,43 +175,19 @@ class SourceLister:
             and (horizon is None or horizon.holds(path, now))
         }
 
-    def _sweep(self, store: Reader, now: datetime, look: "_Scan") -> Iterator[ObjectFacts]:
-        """List everything that the pattern can mean and the horizon holds."""
+    def _sweep(self, now: datetime) -> ListingPlan:
+        """Return the listing of everything that the pattern can mean and the horizon holds."""
         pattern, horizon = self.source.pattern, self.source.horizon
-        after = pattern.after if pattern else ""
-        while True:
-            behind = None
-            skipped = 0
-            for facts in self._in_order(store, "", after, look):
-                if pattern and not facts.path.startswith(pattern.start):
-                    return
-                if horizon is None or horizon.holds(facts.path, now):
-                    yield facts
-                    continue
-                look.file_filter.leave(Reason.BEYOND_HORIZON, facts)
-                skipped += 1
-                if skipped % SKIPPED == 0 and not self._hold_all:
-                    old = _old_folder(facts.path, horizon, now)
-                    if old is not None:
-                        behind = end_of(old)
-                        break
-            if behind is None:
-                return
-            after = behind
-
-    def _listed(self, store: Reader, each: Range, look: "_Scan") -> Iterator[ObjectFacts]:
-        for facts in self._in_order(store, each.prefix, each.after, look):
-            if each.until is not None and facts.path > each.until:
-                return
-            yield facts
-
-    def _in_order(
-        self, store: Reader, prefix: str, after: str, look: "_Scan"
-    ) -> Iterator[ObjectFacts]:
-        if self._hold_all:
-            found = store.objects(prefix, after=after or None)
-            return iter(sorted(found, key=lambda facts: facts.path))
-        return store.in_order(prefix, after=after, guide=look.guide())
+        whole = Range(
+            prefix="",
+            after="" if pattern is None else pattern.after,
+            until=None if pattern is None else pattern.until,
+        )
+        return ListingPlan(
+            ranges=lambda _root: [whole],
+            wanted=lambda path: horizon is None or horizon.holds(path, now),
+            skip_after=SKIPPED,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -236,6 +211,10 @@ class _Scan:
             self.sought.discard(facts.path)
             if self.file_filter.is_ours(facts):
                 self._consider(facts)
+
+    def beyond_horizon(self, facts: ObjectFacts) -> None:
+        """Count a listed file that is too old for a sweep to look at."""
+        self.file_filter.leave(Reason.BEYOND_HORIZON, facts)
 
     def one_by_one(self, due: list[str]) -> None:
         """Look at files that no range need list; one that is gone stays as it was left."""
@@ -326,18 +305,6 @@ def gone(record: SourceRecord) -> SourceRecord:
     What was read of it before is in the books already, so it counts no lines.
     """
     return replace(settled(record), gone=True)
-
-
-def _old_folder(path: str, horizon: Window, now: datetime) -> str | None:
-    """Return the widest folder of a path that is too old as a whole.
-
-    There is none where the file's own name tells its time: newer ones may be beside it.
-    """
-    folders = path.split("/")[:-1]
-    for depth in range(1, len(folders) + 1):
-        if not horizon.holds("/".join(folders[:depth]), now):
-            return "/".join(folders[:depth])
-    return None
 
 
 def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window | None:

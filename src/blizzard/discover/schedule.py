@@ -103,7 +103,7 @@ class Schedule:
         self._pace = pace
         self._pause = pause
         self._ahead_of_store = ahead
-        self._lookouts = {each.source.name: each for each in source_listers(settings)}
+        self._listers = {each.source.name: each for each in source_listers(settings)}
         self._seen: dict[str, _Seen] = {}
         self._ahead: _LookAhead | None = None
         self._part_way: set[str] = set()
@@ -239,7 +239,7 @@ class Schedule:
     ) -> dict[str, _Looked]:
         looked = {}
         for source in sources:
-            lister = copy(self._lookouts[source.name])
+            lister = copy(self._listers[source.name])
             finding = lister.look(
                 self._open_source(source_location(source)),
                 open_lookup(),
@@ -256,7 +256,7 @@ class Schedule:
         for source in self._settings.sources:
             if source.name in looks:
                 looked = looks[source.name]
-                self._lookouts[source.name] = looked.lister
+                self._listers[source.name] = looked.lister
                 self._seen[source.name] = _Seen(
                     finding=looked.finding, at=at, holds=self._pace.between(source)
                 )

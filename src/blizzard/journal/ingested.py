@@ -4,7 +4,7 @@ A segment is derived data: the entries of the journal say the same. It is cut in
 digest each, and its index says where they are, so that a few names cost a few blocks and all names
 cost one pass. Newer segments win over older ones. They are merged like the rungs of a ladder, each
 at least twice as large as all newer ones together, so there are few and each name is written
-seldom. One that is missing or damaged is a KnownBroken, and everything is built again.
+seldom. One that is missing or damaged is a SegmentBroken, and everything is built again.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ CACHED = 8
 """Decoded blocks that are kept between two looks."""
 
 
-class KnownBroken(LakeError):
+class SegmentBroken(LakeError):
     """A segment of known names is missing or damaged; it is built again from the entries."""
 
     code = "known_names_broken"
@@ -111,11 +111,11 @@ def open_segment(store: Reader, pipeline: str, ref: SegmentRef) -> Segment:
     path = layout.known_index(pipeline, ref.id)
     body = store.get(path)
     if body is None or hashlib.sha256(body).hexdigest() != ref.digest:
-        raise KnownBroken("the index of known names is missing or damaged", path=path)
+        raise SegmentBroken("the index of known names is missing or damaged", path=path)
     try:
         blocks = _BLOCKS.validate_json(body)
     except ValidationError as invalid:
-        raise KnownBroken("the index of known names cannot be read", path=path) from invalid
+        raise SegmentBroken("the index of known names cannot be read", path=path) from invalid
     return Segment(id=ref.id, names=ref.names, blocks=blocks, digest=ref.digest)
 
 
@@ -222,11 +222,11 @@ def _read_blocks(
     start, end = blocks[0].start, blocks[-1].start + blocks[-1].length
     body = store.get_range(path, start=start, length=end - start)
     if body is None:
-        raise KnownBroken("a segment of known names is missing", path=path)
+        raise SegmentBroken("a segment of known names is missing", path=path)
     found = [body[block.start - start :][: block.length] for block in blocks]
     for block, part in zip(blocks, found, strict=True):
         if hashlib.sha256(part).hexdigest() != block.digest:
-            raise KnownBroken("a segment of known names is damaged", path=path)
+            raise SegmentBroken("a segment of known names is damaged", path=path)
     return found
 
 

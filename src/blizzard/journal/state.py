@@ -10,7 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from blizzard.journal import snapshot
-from blizzard.journal.ingested import Blocks, Cursor, KnownBroken, Segment, needs_mark, open_segment
+from blizzard.journal.ingested import (
+    Blocks,
+    Cursor,
+    Segment,
+    SegmentBroken,
+    needs_mark,
+    open_segment,
+)
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest
@@ -236,7 +243,7 @@ def read_history(store: Reader, pipeline: str, *, spill: Spill | None = None) ->
     receipt = JournalReader(store, pipeline).receipt()
     try:
         history = _from_snapshot(store, pipeline)
-    except (snapshot.SnapshotBroken, KnownBroken) as broken:
+    except (snapshot.SnapshotBroken, SegmentBroken) as broken:
         return rebuild(store, pipeline, receipt=receipt, why=str(broken), spill=spill)
     history.receipt = receipt
     _read_on(store, pipeline, history, spill)

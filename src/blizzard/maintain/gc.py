@@ -21,7 +21,13 @@ from uuid import UUID
 from blizzard.journal.checks import refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.snapshot import Snapshot, SnapshotBroken, read_latest
-from blizzard.maintain.references import Books, last_part, mark_of, named_by_metas, read_books
+from blizzard.maintain.references import (
+    References,
+    last_part,
+    mark_of,
+    named_by_metas,
+    read_references,
+)
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -86,25 +92,25 @@ def look(
     read, is named.
     """
     listed = list(store.objects())
-    books = read_books(store, pipeline)
+    references = read_references(store, pipeline)
     leftovers, too_young = _leftovers(store, pipeline, listed, now=now, older_than=older_than)
-    if books.last is None:
+    if references.last is None:
         return Found(leftovers=leftovers, young=too_young)
-    named = books.named | named_by_metas(store, listed) | log_names()
+    named = references.named | named_by_metas(store, listed) | log_names()
     garbage: list[Piece] = []
     promised: list[Piece] = []
     young: list[Piece] = list(too_young)
     left_alone = 0
     for facts in listed:
-        kind = _kind(facts, pipeline, books.last.sequence)
+        kind = _kind(facts, pipeline, references.last.sequence)
         if kind is None or _is_named(facts.path, kind, pipeline, named):
             continue
         piece = Piece(path=facts.path, size=facts.size, kind=kind)
-        if facts.path in books.deleted:
+        if facts.path in references.deleted:
             promised.append(piece)
-        elif kind in (Kind.DATA, Kind.OUTBOX) and not _is_ours(store, facts, pipeline, books):
+        elif kind in (Kind.DATA, Kind.OUTBOX) and not _is_ours(store, facts, pipeline, references):
             left_alone += kind is Kind.DATA
-        elif not _is_done(facts, kind, books.last) and now - born(facts) < older_than:
+        elif not _is_done(facts, kind, references.last) and now - born(facts) < older_than:
             young.append(piece)
         else:
             garbage.append(piece)
@@ -114,9 +120,9 @@ def look(
         young=tuple(young),
         leftovers=leftovers,
         left_alone=left_alone,
-        last=books.last,
-        digest=books.digest,
-        awaits=books.awaits,
+        last=references.last,
+        digest=references.digest,
+        awaits=references.awaits,
     )
 
 
@@ -230,13 +236,13 @@ def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bo
             return False
 
 
-def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, books: Books) -> bool:
+def _is_ours(store: Reader, facts: ObjectFacts, pipeline: str, references: References) -> bool:
     """Whether a file carries the mark of this pipeline and of a journal that is here.
 
     What another journal of this pipeline named is not known if that journal is lost.
     """
     mark = mark_of(store, facts)
-    return mark is not None and mark[0] == pipeline and mark[1] in books.journals
+    return mark is not None and mark[0] == pipeline and mark[1] in references.journals
 
 
 def _entry(last: Entry, last_digest: str | None, pieces: tuple[Piece, ...], clock: Clock) -> Entry:

@@ -23,7 +23,7 @@ FRAME = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class References:
     """What all journals of a table say: which files are named, which are given up."""
 
     named: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class Books:
     """The last entry that a journal with inherited knowledge needs before it may go on."""
 
 
-def read_books(store: Reader, pipeline: str) -> Books:
+def read_references(store: Reader, pipeline: str) -> References:
     """Read every entry of every journal of a table, also of those that were replaced."""
     named: set[str] = set()
     deleted: set[str] = set()
@@ -76,7 +76,7 @@ def read_books(store: Reader, pipeline: str) -> Books:
             "so which files are named is not known",
             path=store.describe(layout.journal_folder(pipeline)),
         )
-    return Books(
+    return References(
         named=frozenset(named),
         deleted=frozenset(deleted),
         journals=frozenset(journals),

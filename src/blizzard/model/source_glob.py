@@ -40,6 +40,11 @@ class Pattern:
         return f"{start[:-1]}{chr(ord(start[-1]) - 1)}{LAST}" if start else ""
 
     @property
+    def until(self) -> str | None:
+        """Return a name that all matching names come before; None where there is no such name."""
+        return f"{self.start}{LAST}" if self.start else None
+
+    @property
     def names_suffix(self) -> bool:
         """Whether it says how the names end, as `*.log` does."""
         return "." in WILD.split(self.text.rpartition("/")[2].replace("]", "*"))[-1]

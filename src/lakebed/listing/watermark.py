@@ -1,28 +1,32 @@
-"""What is new in a folder, and how a mark may advance. Pure.
+"""What is new in a folder, and how its watermark may advance. Pure.
 
 Names are given when a file is opened, uploads finish out of order, and data comes late for old
-folders. So a mark is only a hint of where new names will be: each folder has its own, it never
+folders. So a watermark is only a hint of where new names will be: each folder has its own, it never
 passes a file that is seen and not settled, a name from the future never moves it, and every look
 begins a late window below it.
 
-UUIDv7 names carry their time. The names of a folder sort by it, and the late window below a mark
-is a range of names.
+UUIDv7 names carry their time. The names of a folder sort by it, and the late window below a
+watermark is a range of names.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from lakebed.layout import timed_id
+from lakebed.listing.incremental import ListingPlan, Range, Wanted, folder_and_name
 
-Marks = Mapping[str, str]
+Watermarks = Mapping[str, str]
 """For each folder (the table's root is the empty name) the highest name that is settled."""
 
 
-def place(path: str) -> tuple[str, str]:
-    """Part a path into its folder and its name."""
-    folder, _, name = path.rpartition("/")
-    return folder, name
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """How far below its watermark a folder is listed again, and when it counts as quiet."""
+
+    late: timedelta
+    quiet: timedelta
 
 
 def named_at(path: str) -> int | None:
@@ -31,9 +35,9 @@ def named_at(path: str) -> int | None:
     return None if found is None else UUID(found).int >> 80
 
 
-def look_from(mark: str | None, late: timedelta) -> str | None:
+def look_from(watermark: str | None, late: timedelta) -> str | None:
     """Name the place in a folder after which to list; None to list it from its start."""
-    at = None if mark is None else named_at(mark)
+    at = None if watermark is None else named_at(watermark)
     if at is None:
         return None
     start = at - round(late / timedelta(milliseconds=1))
@@ -41,38 +45,71 @@ def look_from(mark: str | None, late: timedelta) -> str | None:
     return None if start <= 0 else f"{UUID(int=start << 80)}"
 
 
-def is_late(path: str, marks: Marks) -> bool:
-    """Whether a bare watermark would have lost a file: its folder's mark is past it already."""
-    folder, name = place(path)
-    return folder in marks and name <= marks[folder]
+def is_late(path: str, watermarks: Watermarks) -> bool:
+    """Whether a bare watermark would have lost a file: its folder's one is past it already."""
+    folder, name = folder_and_name(path)
+    return folder in watermarks and name <= watermarks[folder]
 
 
-def newest(marks: Marks) -> int:
-    """Return the time of the newest mark of all, in milliseconds since the epoch."""
-    return max((at for mark in marks.values() if (at := named_at(mark)) is not None), default=0)
+def newest(watermarks: Watermarks) -> int:
+    """Return the time of the newest watermark of all, in milliseconds since the epoch."""
+    return max(
+        (at for name in watermarks.values() if (at := named_at(name)) is not None), default=0
+    )
 
 
-def is_hot(mark: str | None, newest_mark: int, within: timedelta) -> bool:
+def is_hot(watermark: str | None, newest_of_all: int, within: timedelta) -> bool:
     """Whether a folder has got files lately, compared with the others; no clock is asked."""
-    at = None if mark is None else named_at(mark)
-    return at is None or newest_mark - at <= within / timedelta(milliseconds=1)
+    at = None if watermark is None else named_at(watermark)
+    return at is None or newest_of_all - at <= within / timedelta(milliseconds=1)
+
+
+def plan_above(
+    watermarks: Watermarks, windows: Windows, *, wanted: Wanted, root_until: str | None
+) -> ListingPlan:
+    """Return the listing of what may be new, between two sweeps.
+
+    That is each folder that has got files lately, from a late window below its watermark on, and
+    every folder that is not known yet; folders that were quiet are left to the next sweep. Where
+    all files are right in the root, names after `root_until` are left to it as well.
+    """
+    latest = newest(watermarks)
+
+    def ranges(folder: str) -> list[Range]:
+        watermark = watermarks.get(folder)
+        if not is_hot(watermark, latest, windows.quiet):
+            return []
+        if watermark is None:
+            return [Range(prefix=folder)]
+        start = look_from(watermark, windows.late) or ""
+        return [
+            Range(
+                prefix=folder,
+                after=f"{folder}/{start}" if folder and start else start,
+                until=None if folder else root_until,
+                direct=True,
+            )
+        ]
+
+    depth = max((folder.count("/") + 1 for folder in watermarks if folder), default=0)
+    return ListingPlan(ranges=ranges, depth=depth, wanted=wanted)
 
 
 def advance(
-    marks: Marks, settled: Iterable[str], unsettled: Iterable[str], now: datetime
+    watermarks: Watermarks, settled: Iterable[str], unsettled: Iterable[str], now: datetime
 ) -> dict[str, str]:
-    """Raise each folder's mark to its highest settled name, and past nothing that is unsettled.
+    """Raise each folder's watermark to its highest settled name, past nothing that is unsettled.
 
-    A mark never falls. A name that carries no time, or one that lies in the future, moves none.
+    A watermark never falls. A name that carries no time, or that lies in the future, moves none.
     """
     latest = now.timestamp() * 1000
     bounds: dict[str, str] = {}
     for path in unsettled:
-        folder, name = place(path)
+        folder, name = folder_and_name(path)
         bounds[folder] = min(name, bounds.get(folder, name))
-    raised = dict(marks)
+    raised = dict(watermarks)
     for path in settled:
-        folder, name = place(path)
+        folder, name = folder_and_name(path)
         at = named_at(path)
         if at is None or at > latest or (folder in bounds and name >= bounds[folder]):
             continue

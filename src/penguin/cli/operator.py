@@ -203,14 +203,14 @@ def _replayed(rolled_back: "RolledBackPipeline", *, sure: bool, rows_missing: bo
     if (lost := _lost(rolled_back)) is not None:
         what = "are committed again by the next poll" if sure else "would be committed again"
         said.append(f"{lost} {what}")
-        if rolled_back.survival.doubtful is not None and not (sure or rows_missing):
+        if rolled_back.evidence.doubtful is not None and not (sure or rows_missing):
             said.append(_in_doubt(rolled_back))
     return said
 
 
 def _kept(rolled_back: "RolledBackPipeline", *, sure: bool) -> list[str]:
     """Return which entries the log knows the files of, and that nothing is added for them."""
-    last = rolled_back.survival.up_to
+    last = rolled_back.evidence.up_to
     if last is None:
         return []
     what = "is written down again" if sure else "would be written down again"
@@ -234,7 +234,7 @@ def _lost(rolled_back: "RolledBackPipeline") -> str | None:
 
 
 def _in_doubt(rolled_back: "RolledBackPipeline") -> str:
-    first, last = rolled_back.survival.doubtful or (0, 0)
+    first, last = rolled_back.evidence.doubtful or (0, 0)
     return (
         f"pipeline {rolled_back.position.pipeline}: of entries {first} to {last} the log cannot "
         "tell whether their rows are in the table; look for them, and say --rows-missing if they "

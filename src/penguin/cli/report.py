@@ -14,7 +14,7 @@ from lakebed.console import add, columns, console, duration, print_lines, say
 if TYPE_CHECKING:
     from penguin.delta.versions import Commit
     from penguin.held import HeldFile
-    from penguin.inspect.status import OthersStatus, TableStatus
+    from penguin.inspect.status import ForeignFilesStatus, TableStatus
     from penguin.model.retention import Danger
 
 Row = dict[str, Any]
@@ -82,7 +82,7 @@ def statuses(rows: list[Row], output: Output) -> None:
         _say_why(to, row["table"], stopped)
 
 
-def _others(found: "OthersStatus | None") -> Row:
+def _others(found: "ForeignFilesStatus | None") -> Row:
     """Put what is known of other programs' files into plain values."""
     return {
         "pending_files": found.pending_files if found else 0,

@@ -18,7 +18,7 @@ from lakebed.types import Handoff
 from penguin.delta.log_files import NOTHING, read_log
 from penguin.delta.snapshot import LogReader
 from penguin.foreign.footer import read_footer
-from penguin.foreign.rules import is_reserved, may_hold_data
+from penguin.foreign.rules import is_reserved, may_be_entered, may_hold_data
 from penguin.model.errors import FileUnfit
 from penguin.model.foreign_file import PassedOver
 
@@ -82,17 +82,13 @@ class _Bounded:
         """Names that cannot be used, as they can be shown."""
 
     def __iter__(self) -> Iterator[ObjectFacts]:
-        listed = objects(self._store, odd=self._tell, enters=_holds_data, into_links=False)
+        listed = objects(self._store, odd=self._tell, enters=may_be_entered, into_links=False)
         yield from islice(listed, MOST_LISTED)
         self.complete = next(listed, None) is None
 
     def _tell(self, name: str, _oddity: Oddity) -> None:
         if may_hold_data(name):
             self.odd.add(name)
-
-
-def _holds_data(folder: str) -> bool:
-    return not is_reserved(folder)
 
 
 def _is_ours(store: Reader, facts: ObjectFacts) -> bool:

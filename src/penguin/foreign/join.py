@@ -10,7 +10,7 @@ from typing import assert_never
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import TablePath, why_unreadable
-from lakebed.listing.watermark import place
+from lakebed.listing.incremental import folder_and_name
 from lakebed.partition import Template, check_value
 from lakebed.schema import Field
 from penguin.foreign.file_schema import as_the_table_sees_it
@@ -171,7 +171,7 @@ class _Draft:
             paths=tuple(one.found.path for one in self.taken),
             scan=scan,
             late=tuple(one.found.path for one in self.taken if one.found.late),
-            marks=_highest(one.found.path for one in self.taken),
+            watermarks=_highest(one.found.path for one in self.taken),
         )
         adds = tuple(self.adds.values())
         if before is None:
@@ -227,8 +227,8 @@ NO_PIPELINE = ""
 
 
 def _highest(paths: Iterable[TablePath]) -> dict[str, str]:
-    marks: dict[str, str] = {}
+    highest: dict[str, str] = {}
     for path in paths:
-        folder, name = place(path)
-        marks[folder] = max(name, marks.get(folder, name))
-    return marks
+        folder, name = folder_and_name(path)
+        highest[folder] = max(name, highest.get(folder, name))
+    return highest

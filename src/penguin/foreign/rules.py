@@ -336,6 +336,11 @@ def _times(window: Window | None, folders: Iterable[str]) -> Iterator[tuple[int,
             yield at
 
 
+def may_be_entered(folder: str) -> bool:
+    """Whether a folder may hold data files, as far as its name says."""
+    return not is_reserved(folder)
+
+
 def is_reserved(path: str) -> bool:
     """Whether a path lies in a folder, or has a name, that holds no data."""
     return any(map(is_hidden, path.split("/")))

@@ -1,8 +1,8 @@
 """The search for files that other programs wrote: list, hold against the log, read footers.
 
 One search goes on over many steps. What it remembers makes the next step cheaper and nothing else:
-the log as far as it was read, a mark for each folder, what footers said. A new search starts with
-a sweep and comes to the same.
+the log as far as it was read, a watermark for each folder, what footers said. A new search starts
+with a sweep and comes to the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,29 +12,27 @@ from datetime import datetime, timedelta
 
 from lakebed.clock import Clock
 from lakebed.documents.pending_meta import Meta
-from lakebed.layout import TablePath, file_id, is_parquet, timed_id
+from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.glob import matcher
-from lakebed.listing.sort import Oddity
-from lakebed.listing.watermark import advance, is_late, place
+from lakebed.listing.incremental import folder_and_name, sweep_is_due
+from lakebed.listing.watermark import Windows, advance, is_late
+from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import known_by_links, linked_folders, without_links
 from penguin.delta.log_files import NOTHING, LogContents, read_back, read_log
 from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.inspect import BlizzardFile, Verdict, candidate, leave_out, look_at, verdict_on
-from penguin.foreign.listing import Windows, poll, sweep
+from penguin.foreign.listing import everything, list_files, what_may_be_new
 from penguin.foreign.rules import (
     DENIED,
     MISSING,
     Horizon,
     SortedCandidates,
-    is_reserved,
     is_settled,
-    may_hold_data,
     name_taken,
     same_file,
     sort_out,
     too_old,
-    unusable,
 )
 from penguin.model.foreign_file import Candidate, ForeignFile, LeftOut, PassedOver
 from penguin.model.settings import TableSettings
@@ -75,7 +73,7 @@ class ForeignFiles:
     """How many commits of such files the log has; None before the first."""
     fresh: frozenset[str] = frozenset()
     """Files whose footers were read in this very look."""
-    marks: Mapping[str, str] = field(default_factory=dict)
+    watermarks: Mapping[str, str] = field(default_factory=dict)
     listing: Listing | None = None
     """None where nothing was listed."""
     passed_over: PassedOver = field(default_factory=PassedOver)
@@ -95,7 +93,8 @@ class Search:
     clock: Clock
     looked: Callable[[int, int], None] = lambda _done, _files: None
     """Is told how many of how many files have been looked into."""
-    marks: dict[str, str] = field(default_factory=dict)
+    watermarks: dict[str, str] = field(default_factory=dict)
+    _lister: IncrementalLister = field(default_factory=IncrementalLister)
     _known: LogContents | None = None
     _swept: datetime | None = None
     _listing: Listing | None = None
@@ -119,8 +118,8 @@ class Search:
     def scan(self, store: Reader, log: LogReader) -> None:
         """List what may be new, unless an earlier look has left enough for the next commit.
 
-        After files were offered the log is asked first what became of them: that raises the marks,
-        and the next listing starts from there.
+        After files were offered the log is asked first what became of them: that raises the
+        watermarks, and the next listing starts from there.
         """
         self._listing = None
         offered, self._offered = self._offered, False
@@ -133,31 +132,20 @@ class Search:
         def wanted(path: str) -> bool:
             return horizon.shows(path, now, sweeping=sweeping)
 
-        odd: dict[str, LeftOut] = {}
-
-        def tell(name: str, oddity: Oddity) -> None:
-            if may_hold_data(name):
-                odd[name] = unusable(name, oddity)
-
-        listed = (
-            sweep(store, wanted, tell, depth=horizon.depth)
+        plan = (
+            everything(wanted, depth=horizon.depth)
             if sweeping
-            else poll(store, wanted, tell, self.marks, self._windows())
+            else what_may_be_new(store, wanted, self.watermarks, self._windows())
         )
-        is_data = self._is_data()
-        seen: dict[str, Candidate] = {}
-        passed: set[str] = set()
-        for facts in listed:
-            if is_reserved(facts.path) or not wanted(facts.path):
-                continue
-            if is_data(facts.path):
-                seen[facts.path] = candidate(facts, late=is_late(facts.path, self.marks))
-            elif is_parquet(facts.path):
-                passed.add(facts.path)
-        self._pool = seen if sweeping else self._pool | seen
-        self._passed = passed if sweeping else self._passed | passed
-        self._odd = odd if sweeping else self._odd | odd
-        self._listing = Listing(sweep=sweeping, files=len(seen))
+        listed = list_files(self._lister, store, plan, is_data=self._is_data())
+        files = {
+            path: candidate(facts, late=is_late(path, self.watermarks))
+            for path, facts in listed.files.items()
+        }
+        self._pool = files if sweeping else self._pool | files
+        self._passed = listed.passed_over if sweeping else self._passed | listed.passed_over
+        self._odd = listed.unusable if sweeping else self._odd | listed.unusable
+        self._listing = Listing(sweep=sweeping, files=len(files))
         if sweeping:
             self._swept = now
 
@@ -217,7 +205,7 @@ class Search:
             ours=tuple(one.path for one in found.new if self._is_ours(one)),
             scan=known.scan,
             fresh=frozenset(self._fresh),
-            marks=dict(self.marks),
+            watermarks=dict(self.watermarks),
             listing=self._listing,
             passed_over=PassedOver.of(self._passed, NOT_TAKEN),
         )
@@ -247,7 +235,7 @@ class Search:
         links = linked_folders(store, known.paths) if plain else {}
         for one in found.new:
             real = self._real_name(store, one)
-            folder, name = place(real)
+            folder, name = folder_and_name(real)
             told = (f"{link}/{name}" for link in links.get(folder, ()))
             known_as = next((other for other in told if other in known.paths), None)
             if known_as is not None or real != one.path:
@@ -268,7 +256,7 @@ class Search:
 
         The next look sweeps, as that of a new process does.
         """
-        self._swept, self.marks = None, {}
+        self._swept, self.watermarks = None, {}
 
     def refuse(self, refused: Iterable[LeftOut], table: TableFacts | None) -> None:
         """Remember files that the table cannot hold as it is: they must not block others."""
@@ -327,10 +315,12 @@ class Search:
         return self._is_read(one) and isinstance(self._verdicts[one.path][1], BlizzardFile)
 
     def _go_on(self, found: SortedCandidates) -> None:
-        """Raise the marks over what is settled, and forget it."""
+        """Raise the watermarks over what is settled, and forget it."""
         gone = {one.path for one in found.settled}
         waiting = self._pool.keys() - gone
-        self.marks = advance(self.marks, gone & self._pool.keys(), waiting, self.clock.now())
+        self.watermarks = advance(
+            self.watermarks, gone & self._pool.keys(), waiting, self.clock.now()
+        )
         self._pool = {path: one for path, one in self._pool.items() if path not in gone}
         self._real = {path: told for path, told in self._real.items() if path not in gone}
         left = {one.path for one in (*found.new, *found.forgotten)}
@@ -339,10 +329,11 @@ class Search:
 
     def _sweep_is_due(self, now: datetime) -> bool:
         """Sweep first, then in intervals, when the clock went back, or where names tell no time."""
-        if self._swept is None or not self.marks or self.settings.file_pattern is not None:
-            return True
+        swept_at = None if self._swept is None else self._swept.timestamp()
         return (
-            not timedelta() <= now - self._swept < timedelta(seconds=self.settings.sweep_interval)
+            not self.watermarks
+            or self.settings.file_pattern is not None
+            or sweep_is_due(swept_at, now.timestamp(), every=self.settings.sweep_interval)
         )
 
     def _windows(self) -> Windows:

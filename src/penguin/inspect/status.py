@@ -20,7 +20,7 @@ from penguin.model.settings import TableSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Halt:
+class StoppedStatus:
     """An entry that keeps its pipeline from going on, or a pipeline whose journal does."""
 
     pipeline: str
@@ -47,11 +47,11 @@ class PipelineStatus:
     pending_rows: int | None = None
     lag_secs: float | None = None
     """The age of the oldest entry that is journaled and not committed; 0 where none is."""
-    stopped: Halt | None = None
+    stopped: StoppedStatus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OthersStatus:
+class ForeignFilesStatus:
     """The files of other programs."""
 
     pending_files: int = 0
@@ -76,7 +76,7 @@ class TableStatus:
     """The files that are set aside."""
     discarded: tuple[HeldFile, ...] = ()
     """The files that were given up, and whose sources were not read again."""
-    others: OthersStatus = field(default_factory=OthersStatus)
+    others: ForeignFilesStatus = field(default_factory=ForeignFilesStatus)
     danger: Danger | None = None
     """Files have waited for so long that a VACUUM comes near."""
 
@@ -105,15 +105,15 @@ def table_status(
     )
 
 
-def _others(shown: Explanation, store: Reader | None) -> OthersStatus:
+def _others(shown: Explanation, store: Reader | None) -> ForeignFilesStatus:
     waiting = shown.view.others.files
     refused = {file.path for file in shown.proposal.left_out}
     fitting = [file.found for file in waiting if file.found.path not in refused]
-    return OthersStatus(
+    return ForeignFilesStatus(
         pending_files=len(fitting) + shown.view.others.more,
         pending_late=sum(candidate.late for candidate in fitting),
         left_out=shown.left_out,
-        watermarks=shown.view.others.marks,
+        watermarks=shown.view.others.watermarks,
         passed_over=(
             shown.view.others.passed_over
             if shown.ignored_for is None or store is None
@@ -146,21 +146,21 @@ def _pipelines(shown: Explanation, now: datetime) -> Iterator[PipelineStatus]:
             pending_files=len(files),
             pending_rows=sum(file.record_count for file in files),
             lag_secs=_age(backlog.entries[0].entry.created, now) if backlog.entries else 0.0,
-            stopped=_halt(stopped.pop(backlog.pipeline, None), backlog),
+            stopped=_stopped(stopped.pop(backlog.pipeline, None), backlog),
         )
     for one in stopped.values():
         # What of it is committed is not certain, or it would not be stopped without a backlog.
         yield PipelineStatus(
-            pipeline=one.pipeline, committed_entry=None, stopped=_halt(one, backlog=None)
+            pipeline=one.pipeline, committed_entry=None, stopped=_stopped(one, backlog=None)
         )
 
 
-def _halt(stopped: Stopped | None, backlog: Backlog | None) -> Halt | None:
+def _stopped(stopped: Stopped | None, backlog: Backlog | None) -> StoppedStatus | None:
     if stopped is None:
         return None
     entries = backlog.entries if backlog else ()
     at = next((one.entry for one in entries if one.entry.sequence == stopped.sequence), None)
-    return Halt(
+    return StoppedStatus(
         pipeline=stopped.pipeline,
         entry=stopped.sequence,
         code=code_of(stopped.error),

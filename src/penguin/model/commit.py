@@ -1,4 +1,4 @@
-"""One commit, decided: files that it adds, files that it holds, marks that it moves."""
+"""One commit, decided: files that it adds, files that it holds, transactions that it moves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from penguin.model.table import Changes, TableFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class TransactionUpdate:
     """One app transaction that a commit moves, from what the plan found to what it becomes."""
 
     app_id: str
@@ -35,9 +35,9 @@ class HeldState(IntEnum):
     """Discarded, or replaced by files that were written anew."""
 
 
-def held_mark(name: str, before: HeldState | None, after: HeldState) -> Mark:
+def held_update(name: str, before: HeldState | None, after: HeldState) -> TransactionUpdate:
     """Return what becomes of a file that is set aside, or was."""
-    return Mark(
+    return TransactionUpdate(
         app_id=held_transaction(name),
         before=None if before is None else before.value,
         after=after.value,
@@ -69,9 +69,9 @@ class Hold:
         """Name the file among all that are held."""
         return file_name(self.file.filename)
 
-    def mark(self) -> Mark:
-        """Return the mark of the commit that leaves it out."""
-        return held_mark(self.name, None, HeldState.HELD)
+    def transaction(self) -> TransactionUpdate:
+        """Return the transaction of the commit that leaves it out."""
+        return held_update(self.name, None, HeldState.HELD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +135,14 @@ class ForeignAdds:
     """How many such commits the log has. Each counts on: of two penguins one looks again."""
     late: tuple[TablePath, ...] = ()
     """Those that a bare watermark would have lost."""
-    marks: Mapping[str, str] = field(default_factory=dict)
+    watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest name of each folder."""
 
-    def mark(self) -> Mark:
-        """Return the mark that counts such commits."""
-        return Mark(app_id=SCAN_TRANSACTION, before=self.scan, after=(self.scan or 0) + 1)
+    def transaction(self) -> TransactionUpdate:
+        """Return the transaction that counts such commits."""
+        return TransactionUpdate(
+            app_id=SCAN_TRANSACTION, before=self.scan, after=(self.scan or 0) + 1
+        )
 
     def app_ids(self) -> tuple[str, ...]:
         """Return the transactions that say of each file that it was committed."""
@@ -151,8 +153,8 @@ class ForeignAdds:
         return {
             "files": len(self.paths),
             "late": len(self.late),
-            "scan": self.mark().after,
-            "marks": dict(self.marks),
+            "scan": self.transaction().after,
+            "marks": dict(self.watermarks),
         }
 
 
@@ -175,7 +177,7 @@ class CommitPlan:
     """The names of files that are given up for good, each with what the log says of it so far."""
     removes: tuple[FinishedFile, ...] = ()
     """Files that are taken out of the table again."""
-    moved: tuple[Mark, ...] = ()
+    moved: tuple[TransactionUpdate, ...] = ()
     """What else the commit moves."""
     note: Mapping[str, object] = field(default_factory=dict)
     """What else is said in the commit."""
@@ -197,14 +199,14 @@ class CommitPlan:
         """
         return self.others is not None or bool(self.moved)
 
-    def marks(self) -> tuple[Mark, ...]:
+    def transaction_updates(self) -> tuple[TransactionUpdate, ...]:
         """Return what the commit moves besides pipelines: files that are, or were, set aside."""
         return (
             *self.moved,
-            *(() if self.others is None else (self.others.mark(),)),
-            *(hold.mark() for hold in self.holds),
-            *(held_mark(name, HeldState.HELD, HeldState.RELEASED) for name in self.released),
-            *(held_mark(name, before, HeldState.GONE) for name, before in self.discarded.items()),
+            *(() if self.others is None else (self.others.transaction(),)),
+            *(hold.transaction() for hold in self.holds),
+            *(held_update(name, HeldState.HELD, HeldState.RELEASED) for name in self.released),
+            *(held_update(name, before, HeldState.GONE) for name, before in self.discarded.items()),
         )
 
     @property
@@ -216,7 +218,7 @@ class CommitPlan:
         """Return the app transactions that make the commit count once."""
         return (
             *(pair for advance in self.advances for pair in advance.after.transactions()),
-            *((mark.app_id, mark.after) for mark in self.marks()),
+            *((update.app_id, update.after) for update in self.transaction_updates()),
             *((app_id, 1) for app_id in (self.others.app_ids() if self.others else ())),
         )
 

@@ -32,7 +32,7 @@ class TableSettings:
     partition_filter: Window | None = None
     """Which folders a first look reaches back to."""
     late_window: float = 3600.0
-    """How many seconds of names below a folder's mark are listed at every poll."""
+    """How many seconds of names below a folder's watermark are listed at every poll."""
     sweep_interval: float = 3600.0
     """Seconds between two full comparisons."""
     sweep_horizon: Window | None = None

@@ -28,12 +28,12 @@ from penguin.model.commit import (
     HeldState,
     Hold,
     HoldCode,
-    Mark,
-    held_mark,
+    TransactionUpdate,
+    held_update,
 )
 from penguin.model.errors import CommitFailed, JournalBroken, SchemaRefused
 from penguin.model.table import Changes, Evolves, Fits, Refused
-from penguin.operate.survival import Survival, look_into
+from penguin.operate.commit_evidence import CommitEvidence, find_evidence
 from penguin.operate.table_operation import TableOperation
 from penguin.plan import evolution
 from penguin.plan.draft import new_table
@@ -54,7 +54,7 @@ class RolledBackPipeline:
     """Where the log says it stands."""
     receipt: Receipt
     """What was committed last."""
-    survival: Survival = field(default_factory=Survival)
+    evidence: CommitEvidence = field(default_factory=CommitEvidence)
     """What of the entries in between the log has all the same."""
 
     @property
@@ -65,7 +65,7 @@ class RolledBackPipeline:
     @property
     def first_lost(self) -> int:
         """Return the first of the entries whose files are gone from the log, too."""
-        return max(self.first, (self.survival.up_to or 0) + 1)
+        return max(self.first, (self.evidence.up_to or 0) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,22 +86,24 @@ class Replay(TableOperation):
                 pipeline, receipt.journal, _no_log if table is None else table.transaction
             )
             if receipt.sequence > (position.sequence or 0):
-                found_of = self._survival(position, receipt, table)
+                found_of = self._evidence(position, receipt, table)
                 behind.append(
-                    RolledBackPipeline(position=position, receipt=receipt, survival=found_of)
+                    RolledBackPipeline(position=position, receipt=receipt, evidence=found_of)
                 )
         return tuple(behind)
 
-    def _survival(self, position: Position, receipt: Receipt, table: Table | None) -> Survival:
+    def _evidence(
+        self, position: Position, receipt: Receipt, table: Table | None
+    ) -> CommitEvidence:
         if table is None:
-            return Survival()
+            return CommitEvidence()
         names = (
             EntryName(position.pipeline, receipt.journal, sequence)
             for sequence in range((position.sequence or 0) + 1, receipt.sequence + 1)
         )
         entries = (read_entry(self.store, name) for name in names)
         there = tuple(ready for ready in entries if ready is not None)
-        return look_into(self.store, table, there)
+        return find_evidence(self.store, table, there)
 
     def replay_lost(self, rolled_back: RolledBackPipeline, *, rows_missing: bool = False) -> None:
         """Let the entries that the log has lost be committed again: the next poll does.
@@ -109,7 +111,7 @@ class Replay(TableOperation):
         Of those whose files the log still knows the transactions are written anew, and no row is
         added. Where the log cannot tell, `rows_missing` says that somebody has looked.
         """
-        position, doubtful = rolled_back.position, rolled_back.survival.doubtful
+        position, doubtful = rolled_back.position, rolled_back.evidence.doubtful
         if doubtful is not None and not rows_missing:
             raise RowsUncertain(
                 f"the log has no versions left that would tell whether the files of entries "
@@ -118,8 +120,8 @@ class Replay(TableOperation):
                 "forget` to go on without",
                 pipeline=position.pipeline,
             )
-        if rolled_back.survival.up_to is not None:
-            self._settle(rolled_back, rolled_back.survival.up_to)
+        if rolled_back.evidence.up_to is not None:
+            self._settle(rolled_back, rolled_back.evidence.up_to)
             return
         # With entry 0 the receipt still says that this journal is wanted, and no earlier one.
         committed = self._entry(position.pipeline, position.journal, position.sequence or 0)
@@ -183,10 +185,10 @@ class Replay(TableOperation):
     def _settle(self, rolled_back: RolledBackPipeline, sequence: int) -> int:
         """Write into the log that entries up to one are settled, add nothing; give the version.
 
-        What is held of entries that the log remembers stays held: its marks are lost with the
-        transactions, and a note without a mark would be taken for one that means nothing.
+        What is held of entries that the log remembers stays held: its transactions are lost
+        with theirs, and a note without one would be taken for one that means nothing.
         """
-        position, kept = rolled_back.position, rolled_back.survival.up_to
+        position, kept = rolled_back.position, rolled_back.evidence.up_to
         last = self._entry(position.pipeline, rolled_back.receipt.journal, sequence)
         table = self.open_log(self.store).open()
         facts = new_table(last.entry, self.settings) if table is None else table.facts
@@ -201,7 +203,7 @@ class Replay(TableOperation):
             changes=Changes(),
             adds=(),
             advances=(Advance(before=position, entries=(last,)),),
-            moved=() if table is None or kept is None else self._marks(table, last, kept),
+            moved=() if table is None or kept is None else self._held_updates(table, last, kept),
             note=note,
         )
         outcome = self.committer().carry_out(plan)
@@ -209,8 +211,10 @@ class Replay(TableOperation):
             raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
         return outcome.version
 
-    def _marks(self, table: Table, last: ReadyEntry, kept: int) -> tuple[Mark, ...]:
-        """Return the marks that files held of a journal's entries should have, and have not."""
+    def _held_updates(
+        self, table: Table, last: ReadyEntry, kept: int
+    ) -> tuple[TransactionUpdate, ...]:
+        """Return the transactions that files held of a journal's entries lack."""
         known = read_log(self.store, table)
         position = last.position()
         names = [
@@ -222,7 +226,7 @@ class Replay(TableOperation):
             and meta.filename not in known.paths
         ]
         return tuple(
-            held_mark(name, None, HeldState.HELD)
+            held_update(name, None, HeldState.HELD)
             for name in names
             if table.transaction(held_transaction(name)) is None
         )
@@ -265,7 +269,11 @@ class Replay(TableOperation):
             after=after,
             changes=changes,
             adds=adds,
-            moved=(Mark(app_id=restore.app_id, before=before, after=restore.commits[-1][0]),),
+            moved=(
+                TransactionUpdate(
+                    app_id=restore.app_id, before=before, after=restore.commits[-1][0]
+                ),
+            ),
             note={"replayed": {"restore": restore.restored_by}},
         )
         gone = missing_files(self.store, plan).gone

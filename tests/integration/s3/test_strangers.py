@@ -86,6 +86,24 @@ def test_a_part_of_an_object_that_was_replaced_is_refused_by_its_etag(s3, bucket
         opened.part("x", 4, 10, etag=facts.etag)
 
 
+def test_markers_of_folders_are_neither_files_nor_left_out(s3, bucket):
+    """W47: such as a bucket's console makes them; they sort among the names of other folders."""
+    uri, given = f"s3://{bucket}/table", StorageOptions(options(s3))
+    opened = store(s3, uri)
+    for number, folder in enumerate(("date=2024-01-01", "date=2024-01-01-a")):
+        opened.create(f"{folder}/{name_at(Clock().seconds())}", parquet(number))
+    for marker in ("", "date=2024-01-01/", "date=2024-01-01-a/", "date=2024-01-02/"):
+        url = f"{s3}/{bucket}/table/{marker}"
+        urllib.request.urlopen(urllib.request.Request(url, b"", method="PUT")).close()
+    events: list[Event] = []
+    settings = TableSettings(name="t", table_uri=uri, storage_options=given)
+    run = TableRun(settings=settings, emit=events.append, clock=Clock(), open_store=lambda: opened)
+    while run.step():
+        pass
+    assert look(uri, rows=1, options=given).rows == 2
+    assert not [one for one in events if isinstance(one, FilesLeftOut)]
+
+
 ODD = {
     "/q.parquet": "/",
     "a\tb.parquet": r"a\x09b.parquet",

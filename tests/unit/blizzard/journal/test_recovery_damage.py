@@ -69,7 +69,7 @@ def _known_after_all(store: Bucket) -> dict[str, Any]:
     journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
     try:
         return state(journal._history, store)
-    except ingested.KnownBroken as broken:
+    except ingested.SegmentBroken as broken:
         journal.rebuild(str(broken))
         assert journal.rebuilt
         return state(journal._history, store)

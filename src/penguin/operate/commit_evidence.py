@@ -21,8 +21,8 @@ from penguin.model.backlog import ReadyEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survival:
-    """How much of some entries a log has not lost."""
+class CommitEvidence:
+    """What a log still shows of entries whose transactions it has lost."""
 
     up_to: int | None = None
     """The last entry of which the log names a file; None where it names none."""
@@ -30,12 +30,12 @@ class Survival:
     """The first and the last entry after that of which the log may have forgotten the files."""
 
 
-def survival(
+def evidence_of(
     entries: Iterable[ReadyEntry],
     knows: Callable[[FinishedFile], bool],
     would_know: Callable[[FinishedFile], bool],
-) -> Survival:
-    """Return what of entries has survived: by the files that a log knows, or would know. Pure."""
+) -> CommitEvidence:
+    """Return which entries were committed, by the files that a log knows, or would know. Pure."""
     up_to: int | None = None
     doubtful: list[int] = []
     for ready in entries:
@@ -44,16 +44,20 @@ def survival(
             up_to, doubtful = sequence, []
         elif not all(map(would_know, ready.entry.files)):
             doubtful.append(sequence)
-    return Survival(up_to=up_to, doubtful=(min(doubtful), max(doubtful)) if doubtful else None)
+    return CommitEvidence(
+        up_to=up_to, doubtful=(min(doubtful), max(doubtful)) if doubtful else None
+    )
 
 
-def look_into(store: Reader, table: Snapshot, entries: tuple[ReadyEntry, ...]) -> Survival:
-    """Hold entries against all that a log can still tell of their files."""
+def find_evidence(
+    store: Reader, table: Snapshot, entries: tuple[ReadyEntry, ...]
+) -> CommitEvidence:
+    """Compare entries with all that a log can still tell of their files."""
     known = read_log(store, table)
     named = [written_at(file) for ready in entries for file in ready.entry.files]
     if named:
         read_back(store, known, min(named))
-    return survival(
+    return evidence_of(
         entries,
         lambda file: _knows(known, file),
         lambda file: known.told_since is None or written_at(file) >= known.told_since,

@@ -1,0 +1,113 @@
+"""The incremental lister: carries out what a plan says is to be listed. Thin.
+
+Sources of blizzard and table directories that penguin scans are listed by it. A listing that breaks
+off is an error: it is never taken for a short one, and whoever asked keeps the positions it had.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lakebed.errors import ListingUnordered
+from lakebed.listing.incremental import ListingPlan, Range, widest_unwanted
+from lakebed.listing.sort import Guide, end_of
+from lakebed.storage.store import ObjectFacts, Reader
+from lakebed.storage.tolerant import level
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class IncrementalLister:
+    """Lists one place; all that it remembers is whether the store lists names in their order."""
+
+    sorts: bool = False
+    """Whether the names of a range are held and sorted: slower and larger, and as exact."""
+
+    def attempt(self, look: Callable[[], Result]) -> Result:
+        """Return what a look finds; one that meets a store without order is made once more."""
+        try:
+            return look()
+        except ListingUnordered:
+            if self.sorts:
+                raise
+            self.sorts = True
+            return look()
+
+    def files(
+        self,
+        store: Reader,
+        plan: ListingPlan,
+        guide: Guide,
+        *,
+        left_out: Callable[[ObjectFacts], None] = lambda _facts: None,
+    ) -> Iterator[ObjectFacts]:
+        """Yield the wanted files of a plan, those of each range in the order of their names.
+
+        Unwanted files that are listed all the same are given to `left_out`.
+        """
+        for folder, files in _levels(store, plan, guide):
+            if files is None:
+                for each in plan.ranges(folder):
+                    yield from self._range(store, each, plan, guide, left_out)
+                continue
+            for facts in files:
+                if plan.wanted(facts.path):
+                    yield facts
+                else:
+                    left_out(facts)
+
+    def _range(
+        self,
+        store: Reader,
+        each: Range,
+        plan: ListingPlan,
+        guide: Guide,
+        left_out: Callable[[ObjectFacts], None],
+    ) -> Iterator[ObjectFacts]:
+        after: str | None = each.after
+        while after is not None:
+            listing, after = self._in_order(store, each.prefix, after, guide), None
+            unwanted = 0
+            for facts in listing:
+                if each.until is not None and facts.path > each.until:
+                    return
+                if plan.wanted(facts.path):
+                    if each.covers(facts.path):
+                        yield facts
+                    continue
+                left_out(facts)
+                unwanted += 1
+                if self._may_skip(plan, unwanted):
+                    folder = widest_unwanted(facts.path, plan.wanted)
+                    if folder is not None:
+                        after = end_of(folder)
+                        break
+
+    def _may_skip(self, plan: ListingPlan, unwanted: int) -> bool:
+        # To begin again behind a folder saves nothing where each listing is held as a whole.
+        return plan.skip_after is not None and unwanted % plan.skip_after == 0 and not self.sorts
+
+    def _in_order(
+        self, store: Reader, prefix: str, after: str, guide: Guide
+    ) -> Iterator[ObjectFacts]:
+        if self.sorts:
+            found = store.objects(prefix, after=after or None)
+            return iter(sorted(found, key=lambda facts: facts.path))
+        return store.in_order(prefix, after=after, guide=guide)
+
+
+def _levels(
+    store: Reader, plan: ListingPlan, guide: Guide
+) -> Iterator[tuple[str, list[ObjectFacts] | None]]:
+    """Walk the folders: those of the depth are given alone, what lies above them with its files."""
+    above = [""]
+    for _ in range(plan.depth):
+        below: list[str] = []
+        for prefix in above:
+            folders, files = level(store, prefix, odd=guide.passes)
+            yield prefix, files
+            names = (folder.rstrip("/") for folder in folders)
+            below += (name for name in names if guide.enters(name) and plan.wanted(name))
+        above = below
+    yield from ((folder, None) for folder in above)
