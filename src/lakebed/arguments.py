@@ -34,11 +34,11 @@ Folders = Annotated[
     list[Path] | None,
     typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
 ]
-Shape = Annotated[Output, typer.Option(help="Shape of the result on standard output.")]
+Shape = Annotated[Output, typer.Option(help="Format of the result on standard output.")]
 Least = Annotated[
-    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Least level to log.")
+    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Lowest level to log.")
 ]
-LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log lines.")]
+LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Format of log lines.")]
 
 
 class ForwardingGroup(TyperGroup):
@@ -122,7 +122,7 @@ def run_program(app: typer.Typer, name: str) -> None:
     except _OutputLost as trouble:
         # Whatever is left to print has nowhere to go; the interpreter would try it once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
-        sys.stderr.write(f"error: standard output cannot be written: {trouble.strerror}\n")
+        sys.stderr.write(f"error: cannot write to standard output: {trouble.strerror}\n")
         raise SystemExit(FAILED) from None
 
 

@@ -24,11 +24,11 @@ class Clock:
     randomness: Callable[[int], bytes] = field(default=os.urandom)
 
     def now(self) -> datetime:
-        """Tell the time, in UTC."""
+        """Return the time, in UTC."""
         return datetime.fromtimestamp(self.seconds(), UTC)
 
     def milliseconds(self) -> int:
-        """Tell the time as Delta writes it."""
+        """Return the time as Delta writes it."""
         return int(self.seconds() * 1000)
 
     def fresh_id(self) -> UUID:

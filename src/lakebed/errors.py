@@ -184,8 +184,8 @@ class MachineTrouble(LakeError):
 
 _FULL = "no space is left on the machine's own disk; free some, or point TMPDIR to a larger one"
 _OUT_OF_MEMORY = (
-    "there was not enough memory; give the process more, or let it do less at a time: fewer cores "
-    "in spark.master, a smaller row_group_size_bytes"
+    "there was not enough memory; give the process more, or have it do less at once: fewer "
+    "cores in spark.master, a smaller row_group_size_bytes"
 )
 _WAYS_OUT: Mapping[int, tuple[type[LakeError], str]] = {
     errno.ENOSPC: (StoreFull, _FULL),
@@ -195,7 +195,10 @@ _WAYS_OUT: Mapping[int, tuple[type[LakeError], str]] = {
         "too many open files; raise the limit (ulimit -n)",
     ),
     errno.ENFILE: (MachineTrouble, "the whole machine has too many open files; raise fs.file-max"),
-    errno.EIO: (MachineTrouble, "the machine's own disk gave an I/O error; see the kernel's log"),
+    errno.EIO: (
+        MachineTrouble,
+        "the machine's own disk reported an I/O error; see the kernel's log",
+    ),
     errno.EROFS: (MachineTrouble, "the file system is read-only; remount it, or set TMPDIR"),
     errno.ENOMEM: (MachineTrouble, _OUT_OF_MEMORY),
 }

@@ -12,7 +12,8 @@ def check_sections(document: Document) -> Iterator[Fault]:
     if document.has_single_form and document.pipelines:
         yield Fault(
             ("pipelines",),
-            "stands beside a pipeline at the top of the document; move that one below pipelines",
+            "cannot be combined with a pipeline at the top level of the document; move that one "
+            "under pipelines",
             near=(),
         )
     yield from (Fault(path, message) for path, message in address_faults(document))
@@ -42,7 +43,9 @@ def check_sections(document: Document) -> Iterator[Fault]:
 def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
     if pipeline.source is not None and pipeline.sources:
         yield Fault(
-            (*path, "source"), "stands beside sources; give it a name and move it there", near=()
+            (*path, "source"),
+            "cannot be combined with sources; give it a name and move it there",
+            near=(),
         )
     if pipeline.source is None and not pipeline.sources:
         yield Fault((*path, "source"), "is required", near=((*path, "source"), (*path, "sources")))
@@ -53,7 +56,7 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
         near = ((*path, "sink", "path"), (*path, "sink", "table_uri"))
         yield Fault((*path, "sink", "path"), "is required", near=near)
     elif sink.path and sink.table_uri and same_place(sink.path) != same_place(sink.table_uri):
-        yield Fault((*path, "sink", "path"), "means the same as table_uri, and they differ")
+        yield Fault((*path, "sink", "path"), "means the same as table_uri, but the two differ")
     yield from _check_names(path, [item.name for item in schema.fields_] if schema else [])
 
 
@@ -72,9 +75,9 @@ def _given_twice(given: list[str]) -> str:
     if len(set(given)) == 1:
         return f"the name {given[0]} is given twice"
     return (
-        f"{' and '.join(dict.fromkeys(given))} differ only in case, and Delta takes them for one "
-        "column; declare the one to keep (values of the other are left out and counted), and "
-        "rename one in the data to keep both"
+        f"{' and '.join(dict.fromkeys(given))} differ only in case, and Delta column names are "
+        "case-insensitive; declare the one to keep (values of the other are left out and "
+        "counted), and rename one in the data to keep both"
     )
 
 
@@ -89,7 +92,9 @@ def _check_shared_table(
 
 def _disagreement(path: KeyPath, other: KeyPath) -> Fault:
     return Fault(
-        path, f"is not the same as {dotted(other)}, and both mean one table", near=(path, other)
+        path,
+        f"differs from {dotted(other)}, although both are for the same table",
+        near=(path, other),
     )
 
 

@@ -88,4 +88,8 @@ def _nearest(path: KeyPath) -> str:
             if isinstance(kind, type) and issubclass(kind, Section)
         )
     close = difflib.get_close_matches(str(path[-1]), section.attributes(), n=1)
-    return f"did you mean {close[0]}?" if close else f"known are {', '.join(section.attributes())}"
+    return (
+        f"did you mean {close[0]}?"
+        if close
+        else f"known keys are {', '.join(section.attributes())}"
+    )

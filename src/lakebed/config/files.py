@@ -31,7 +31,7 @@ def _mapping(loader: _YamlLoader, node: yaml.MappingNode) -> dict[str, Any]:
             raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
         if key.value in first:
             raise yaml.MarkedYAMLError(
-                problem=f"the key {key.value} is given twice, first in line {first[key.value]}",
+                problem=f"the key {key.value} is given twice, first on line {first[key.value]}",
                 problem_mark=key.start_mark,
             )
         first[key.value] = key.start_mark.line + 1
@@ -54,12 +54,14 @@ def read_all(files: Sequence[Path], folders: Sequence[Path]) -> dict[str, dict[s
     """
     faults: list[str] = []
     if not files and not folders:
-        faults.append("no configuration is given: name a file with -c or a folder with -C")
+        faults.append("no configuration given: pass a file with -c or a folder with -C")
     wanted = list(files)
     for folder in folders:
         names = [path for path in folder.glob("[!.]*") if path.suffix in (".yaml", ".yml")]
         if not names:
-            what = "holds no *.yaml or *.yml file" if folder.is_dir() else "there is no such folder"
+            what = (
+                "contains no *.yaml or *.yml file" if folder.is_dir() else "there is no such folder"
+            )
             faults.append(f"{folder}: {what}")
         wanted += sorted(names)
     documents: dict[Path, tuple[str, dict[str, Any]]] = {}
@@ -88,13 +90,13 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as cause:
         raise ValueError(f"{path}: cannot be read: {cause.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not text in UTF-8") from None
+        raise ValueError(f"{path}: is not UTF-8 text") from None
     except yaml.MarkedYAMLError as cause:
         mark = cause.problem_mark or cause.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise ValueError(f"{path}{where}: {cause.problem or cause.context}") from None
     except yaml.YAMLError:
-        raise ValueError(f"{path}: holds a character that YAML does not allow") from None
+        raise ValueError(f"{path}: contains a character that YAML does not allow") from None
     if content is None:
         raise ValueError(f"{path}: is empty")
     if not isinstance(content, dict):

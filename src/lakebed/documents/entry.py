@@ -296,7 +296,7 @@ def decode_entry(body: bytes, path: str) -> Entry:
         datetime.fromisoformat(entry.created)
     except ValueError as invalid:
         raise DocumentUnreadable(
-            f"this document cannot be read: created: {invalid}; put it back from a backup",
+            f"this document cannot be read: created: {invalid}; restore it from a backup",
             path=path,
         ) from invalid
     return entry
@@ -332,14 +332,14 @@ def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
         raise DocumentUnreadable(
-            f"this document cannot be read: {where}: {first['msg']}; put it back from a backup",
+            f"this document cannot be read: {where}: {first['msg']}; restore it from a backup",
             path=path,
         ) from invalid
     known = (FORMAT, FORMAT_WITH_HOLES) if isinstance(document, Entry) else (FORMAT,)
     if isinstance(document, Entry | Protocol) and document.format not in known:
         raise DocumentUnreadable(
-            f"this document has format {document.format}, this program reads {known[-1]}; "
-            "use the program that wrote it, or a newer one",
+            f"this document has format {document.format}, but this program reads formats up to "
+            f"{known[-1]}; use the program that wrote it, or a newer one",
             path=path,
         )
     return document

@@ -15,8 +15,8 @@ def probe(store: Store, path: TablePath) -> bool:
         return False
     if isinstance(store.create(path, body), Created):
         raise NoExclusiveCreate(
-            "this store overwrites on a create-only write, so nothing could be committed exactly "
-            "once; use one that has conditional writes",
+            "this store overwrites on a create-only write, so nothing could be committed "
+            "exactly once; use one that supports conditional writes",
             path=store.uri,
         )
     return True

@@ -192,17 +192,19 @@ class ObjectReader:
 
     def _gone(self, path: str) -> ObjectMissing:
         return ObjectMissing(
-            "the source file is gone since it was listed", path=self.describe(path)
+            "the source file has disappeared since it was listed", path=self.describe(path)
         )
 
     def _changed(self, path: str) -> ObjectChanged:
         return ObjectChanged(
-            "the source file changed while it was read; it is left for a later batch",
+            "the source file changed while it was being read; it is left for a later batch",
             path=self.describe(path),
         )
 
     def _replaced(self, path: str) -> ObjectChanged:
-        return ObjectChanged("the object was replaced since it was seen", path=self.describe(path))
+        return ObjectChanged(
+            "the object has been replaced since it was seen", path=self.describe(path)
+        )
 
     def _translated(self, cause: Exception, path: str) -> LakeError:
         return translated(cause, self.describe(path), uri=self.uri, options=self.options)

@@ -229,7 +229,7 @@ class Store(Reader):
             raise self._translated(cause, path) from cause
 
     def move(self, source: str, target: str, *, size: int) -> bool:
-        """Return an object another name, and say if it was done now; once more changes nothing.
+        """Rename an object and return whether it was done now; repeating it changes nothing.
 
         Where the source is gone and the target is there with the right size, it has been done
         before. Some stores copy and delete: a crash in between leaves both, and the copy is made
@@ -243,7 +243,7 @@ class Store(Reader):
             found = self.head(target)
             if found is None or found.size != size:
                 raise ObjectMissing(
-                    "a file is neither where it waited nor, whole, where it belongs",
+                    "a file is neither in its waiting place nor complete in its final place",
                     waited=self.describe(source),
                     belongs=self.describe(target),
                 ) from cause

@@ -178,7 +178,7 @@ def _told(state: _State, now: float) -> dict[str, Any]:
     if state.trouble is not None:
         document |= state.trouble.told()
     elif document["status"] == "stuck":
-        document |= {"reason": "no step has come to an end", "since": _at(state.last)}
+        document |= {"reason": "no step has finished", "since": _at(state.last)}
     if state.halted:
         document["stopped"] = {name: why.told() for name, why in state.halted.items()}
     return document

@@ -91,7 +91,7 @@ def serve(
 def _cannot_listen(key: str, address: str, cause: OSError) -> str:
     way_out = ""
     if cause.errno == errno.EADDRINUSE:
-        way_out = "; another process listens there, so set this key to an address of its own"
+        way_out = "; another process is listening there, so set this key to a different address"
     return f"{key}: cannot listen on {address}: {cause.strerror or cause}{way_out}"
 
 
@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - as inherited
-        """Say nothing: a scrape every few seconds is no news."""
+        """Log nothing: a scrape every few seconds is not news."""
 
     def _answer(self, *, with_body: bool) -> None:
         page = self.server.pages.get(self.path.partition("?")[0])
