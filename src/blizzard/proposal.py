@@ -20,7 +20,9 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord, Started
 from lakebed.errors import LakeError, ProtocolConflict
 
-DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
+DRIVER_DIED = (
+    "the process died every time it read this file on its own; the file may be too large for it"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

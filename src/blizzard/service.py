@@ -45,7 +45,7 @@ from penguin import inline
 from penguin.model.settings import TableSettings
 
 TableOf = Callable[[str], TableSettings | None]
-"""Gives the settings of a pipeline's inline commits, None where there are none of its own."""
+"""Returns the settings of a pipeline's inline commits; None if it has none of its own."""
 
 
 SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {

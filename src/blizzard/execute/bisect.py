@@ -118,7 +118,7 @@ def _not_run(unit: WorkUnit) -> UnitOutcome:
 
 
 def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:
-    """Name the files that count against `max_failures`: each once.
+    """Return the files that count against `max_failures`, each once.
 
     One that changed while it was read has not failed: it is left for a later batch. Nor has one
     that is gone: it failed before, and that has ended.
@@ -149,13 +149,13 @@ def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | Non
 
 
 def died(unit: WorkUnit, reason: str) -> UnitOutcome:
-    """Say of a file that is alone in its job that it kills its worker."""
+    """Return the record of a file that, alone in its job, kills its worker."""
     (file,) = unit.files
-    why = f"the worker that read it died each time it was tried: {reason}"
+    why = f"the worker reading it died on every attempt: {reason}"
     return UnitOutcome(unit=unit.name, sources=(given_up(file, why),), files=())
 
 
 def given_up(file: SourceFile, why: str) -> SourceRecord:
-    """Enter a file that kills whoever reads it into the books."""
+    """Return the record of a file that kills the process that reads it."""
     failure = Failure(stage=Stage.PARSE, code="worker_died", message=why)
     return failed(untouched(file), failure)

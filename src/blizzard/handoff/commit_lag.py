@@ -17,7 +17,7 @@ SURELY_FINE = timedelta(hours=1)
 
 
 class CommitsBehind(LakeError):
-    """Files wait for penguin since so long that a VACUUM may soon take them."""
+    """Files have been waiting for penguin for so long that a VACUUM may soon delete them."""
 
     code = "commits_behind"
     whose = Whose.USER
@@ -32,7 +32,7 @@ def check_commits(
     now: datetime,
     retention: Callable[[], timedelta],
 ) -> None:
-    """Refuse new work where the oldest entry that is not committed has waited for too long.
+    """Refuse new work if the oldest uncommitted entry has been waiting too long.
 
     That is half of the table's retention of deleted files: there is time to mend it still.
     """
@@ -42,9 +42,10 @@ def check_commits(
     keeps = retention()
     if now - since >= keeps / 2:
         raise CommitsBehind(
-            f"files wait for their commit since {since.isoformat()}, and the table keeps files "
-            f"that its log does not name for {keeps}: nothing new is read until penguin has "
-            "committed them. Start penguin, or see `penguin status` for what stops it",
+            f"files have been waiting for their commit since {since.isoformat()}, and the table "
+            f"keeps files that its log does not reference for {keeps}: nothing new is read until "
+            "penguin has committed them. Start penguin, or see `penguin status` for what is "
+            "blocking it",
             pipeline=pipeline,
         )
 

@@ -119,9 +119,9 @@ def _named(seen: dict[str, _Seen]) -> Iterator[GuessedField]:
         if not one.values:
             note = "only null was seen"
         elif not one.types:
-            note = "nested" if one.nested else "no other type takes all of its values"
+            note = "nested" if one.nested else "no other type fits all of its values"
         if alike:
-            note = f"also written {', '.join(alike)}; one of them can be kept"
+            note = f"also spelled {', '.join(alike)}; only one spelling can be kept"
         yield GuessedField(name, one.types[0] if one.values and one.types else FieldType.JSON, note)
 
 

@@ -1,4 +1,4 @@
-"""How a pipeline stands: what waits, what failed, what was done, what is committed. It looks only.
+"""The status of a pipeline: what is waiting, failed, done and committed. Read-only.
 
 The journal says what was done, the sources say what waits, the receipt says how far penguin is.
 Nothing here needs a running blizzard, and none is disturbed by it.
@@ -284,7 +284,7 @@ def pipeline_status(
     machine: Machine | None = None,
     fates: Fates = lambda _names: {},
 ) -> PipelineStatus:
-    """Return how a pipeline stands. It is handed readers only, so it cannot write."""
+    """Return the status of a pipeline. It is handed readers only, so it cannot write."""
     aside = Aside()
     handoff = None
     store = None
@@ -403,7 +403,7 @@ def _failed(
 def _failed_file(known: UnfinishedFile, bases: Mapping[Stage, str]) -> FailedFile:
     failure = known.record.failure
     if failure is None:
-        raise AssertionError("only a failed file has a failure to tell of")
+        raise AssertionError("only a failed file has a failure to report")
     return FailedFile(
         path=known.record.path,
         stage=failure.stage.value,

@@ -12,6 +12,7 @@ from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import FilesCollected, JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.units import plural
 
 
 def append_beside(store: Store, entry: Entry) -> bool:
@@ -25,7 +26,7 @@ def append_beside(store: Store, entry: Entry) -> bool:
         return False
     if withdraw_stray(store, entry):
         raise JournalConflict(
-            "the journal was replaced while this command was at work; nothing was done, try again",
+            "the journal was replaced while this command was running; nothing was done, try again",
             path=store.describe(layout.journal_folder(entry.pipeline)),
         )
     return True
@@ -59,8 +60,8 @@ def refuse_collected(first: Entry, ours: Entry) -> None:
     taken |= {path for path in first.deleted if path.rpartition("/")[2] in letters}
     if taken:
         raise FilesCollected(
-            f"blizzard gc (entry {first.sequence}) has taken {len(taken)} files of a batch "
-            "that was not journaled yet; its source files are read again. Let gc leave "
+            f"blizzard gc (entry {first.sequence}) has deleted {plural(len(taken), 'file')} of a "
+            "batch that was not journaled yet; its source files are read again. Make gc leave "
             "younger files alone: --older-than must be longer than a batch takes",
             file=min(taken),
         )

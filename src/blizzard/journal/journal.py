@@ -152,7 +152,7 @@ class Journal:
             self._only_maintained_since()
         ):
             raise JournalLost(
-                "the journal is not the one that this run has written to; put it back from a "
+                "the journal is not the one that this run has written to; restore it from a "
                 "backup, and run one blizzard per pipeline",
                 path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
             )
@@ -340,7 +340,7 @@ class Journal:
         return None
 
     def _check_ours(self, sequence: int, body: bytes) -> tuple[Entry, bytes] | None:
-        """Tell our own write, whose answer was lost, from a clean-up's and from another run's."""
+        """Check whose entry is there: ours, its answer lost, a clean-up's, or another run's."""
         path = layout.journal_entry(self._identity.pipeline, sequence)
         stored = self._reader.stored(sequence)
         if stored is None:

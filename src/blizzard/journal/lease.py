@@ -167,9 +167,9 @@ class Lease:
                 return True
             if (now.run, now.beat) != (found.run, found.beat):
                 raise JournalConflict(
-                    f"another blizzard writes this pipeline and is alive: {now.who()}; "
-                    "this one stops and publishes nothing. Run one blizzard per pipeline, "
-                    "or end the other one first",
+                    f"another blizzard is running this pipeline and is alive: {now.who()}; this "
+                    "one stops and publishes nothing. Run one blizzard per pipeline, or stop "
+                    "the other one first",
                     path=store.describe(self._path),
                 )
         self._tell_taken_over(found, f"it gave no sign of life for {LOOKS * every / 2:.0f} s")
@@ -209,8 +209,8 @@ def refuse_while_written(
 ) -> None:
     """Let nothing be done to a pipeline that a run writes: a JournalConflict says which run.
 
-    One on this machine is known to live; the beat of one elsewhere is watched, and whoever waits
-    is told. It reads only.
+    One on this machine is known to live; the beat of one elsewhere is watched, and whoever waits is
+    told. Read-only.
     """
     found = read_lease(store, pipeline)
     refuse_while_alive_here(store, pipeline, machine=machine)
@@ -229,7 +229,7 @@ def refuse_while_written(
 def refuse_while_alive_here(store: Reader, pipeline: str, *, machine: Machine) -> None:
     """Let nothing be done to a pipeline whose run lives on this machine, frozen or not.
 
-    Its beat would be missed while it sleeps; its process is there. It reads only.
+    Its beat would be missed while it sleeps; its process is there. Read-only.
     """
     found = read_lease(store, pipeline)
     if found is not None and life_of(found, machine) is Life.ALIVE:
@@ -238,7 +238,7 @@ def refuse_while_alive_here(store: Reader, pipeline: str, *, machine: Machine) -
 
 def _is_written(store: Reader, pipeline: str, writer: LeaseRecord) -> JournalConflict:
     return JournalConflict(
-        f"a blizzard writes pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
+        f"a blizzard is running pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
         "Nothing was done",
         path=store.describe(layout.writer(pipeline)),
     )

@@ -50,7 +50,7 @@ class Machine:
     host: str
     id: str | None
     born: Callable[[int], str | None]
-    """Says when a process that lives began; None for one that does not."""
+    """Returns when a living process started; None for one that is not alive."""
 
 
 class Life(StrEnum):
@@ -87,8 +87,8 @@ def read_lease(store: Reader, pipeline: str) -> LeaseRecord | None:
         return _LEASE.validate_json(body)
     except ValidationError as invalid:
         raise DocumentUnreadable(
-            "the note of who writes this pipeline cannot be read; delete it once you are sure "
-            "that no other blizzard runs this pipeline",
+            "the lease of this pipeline cannot be read; delete it once you are sure that no "
+            "other blizzard is running this pipeline",
             path=store.describe(path),
         ) from invalid
 

@@ -1,4 +1,4 @@
-"""Other pipelines of a table that read the files of our sources. It looks only.
+"""Other pipelines of a table that read the files of our sources. Read-only.
 
 A file that lies in the sources of two pipelines would be in the table twice. Folders are compared,
 not patterns: which of them a journal's files were found by, it does not say.

@@ -88,8 +88,8 @@ class History:
         if entry.sequence != self.sequence + 1 or entry.previous != self.digest:
             raise DocumentUnreadable(
                 "this entry does not follow the one before it: the journal was changed by hand "
-                "or rolled back; put it back from a backup, or begin a new journal with "
-                "blizzard journal new",
+                "or rolled back; restore it from a backup, or start a new journal with blizzard "
+                "journal new",
                 path=path,
             )
         if self.journal not in (None, entry.journal):
@@ -279,7 +279,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
     last = entry if found.last == found.sequence else journal.entry(found.last)
     if last is None:
         raise DocumentUnreadable(
-            "this entry is missing; put it back from a backup", path=journal.where(found.last)
+            "this entry is missing; restore it from a backup", path=journal.where(found.last)
         )
     return History(
         journal=found.journal,

@@ -147,8 +147,8 @@ def collect(
             return Collected(pieces=gone, entry=entry.sequence)
         # A batch was first, and it may have named what we took for garbage: look again.
     raise JournalConflict(
-        "batches are journaled faster than the garbage can be written down; nothing was deleted, "
-        "try again",
+        "batches are being journaled faster than the garbage can be recorded; nothing was "
+        "deleted, try again",
         path=store.describe(layout.journal_folder(pipeline)),
     )
 

@@ -74,7 +74,7 @@ def take_over(
         opening = begun(store, opening_of(store, identity.pipeline), old)
         if opening is None and JournalReader(store, identity.pipeline).numbers():
             raise JournalConflict(
-                f"pipeline {identity.pipeline!r} has a journal of its own already",
+                f"pipeline {identity.pipeline!r} already has a journal of its own",
                 path=store.describe(layout.journal_folder(identity.pipeline)),
             )
         _close(store, past, identity.pipeline, clock)
@@ -99,7 +99,7 @@ def in_chunks(records: Sequence[SourceRecord]) -> tuple[tuple[SourceRecord, ...]
 
 
 def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) -> Entry | None:
-    """Give entry 0 of an empty journal that an earlier try has begun, if it is one.
+    """Return entry 0 of an empty journal that an earlier attempt started, if it is one.
 
     It stands alone, and neither receipt nor log know of entries after it.
     """
@@ -131,7 +131,7 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
             continue
         if isinstance(store.create(copy, body), AlreadyThere) and store.get(copy) != body:
             raise JournalConflict(
-                "another object is kept under this name already", path=store.describe(copy)
+                "another object already exists under this name", path=store.describe(copy)
             )
     for path in listed:
         store.delete(path)
@@ -204,7 +204,7 @@ def _create(store: Store, entry: Entry) -> bytes:
     path, body = layout.journal_entry(entry.pipeline, entry.sequence), encode(entry)
     if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
         raise JournalConflict(
-            "another entry stands there; stop every blizzard of this pipeline and try again",
+            "another entry is already there; stop every blizzard of this pipeline and try again",
             path=store.describe(path),
         )
     return body

@@ -1,4 +1,4 @@
-"""What an old journal knew, for the one that takes its place. It looks only."""
+"""What an old journal knew, for the one that takes its place. Read-only."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -14,6 +14,7 @@ from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
+from lakebed.units import plural
 
 LastCommitted = Callable[[str, str], int | None]
 """Asks the Delta log for the last committed entry of a pipeline's journal."""
@@ -60,7 +61,7 @@ def check_past(
     """Refuse to take over what is not committed yet, or what somebody else has taken over."""
     if past.heir not in (None, identity.pipeline):
         raise JournalConflict(
-            f"pipeline {past.heir!r} has taken the journal of {old!r} over already",
+            f"pipeline {past.heir!r} has already taken over the journal of {old!r}",
             path=store.describe(layout.journal_folder(old)),
         )
     refuse_other_names(store, identity.pipeline, identity.source_uris, past.source_names)
@@ -78,8 +79,8 @@ def check_past(
         receipt = JournalReader(store, old).receipt()
         if receipt is not None and receipt.sequence > past.last.sequence + 1:
             raise JournalLost(
-                f"entry {receipt.sequence} of pipeline {old!r} is committed, and its journal ends "
-                f"at {past.last.sequence}: it was rolled back; put it back from a backup",
+                f"entry {receipt.sequence} of pipeline {old!r} is committed, but its journal "
+                f"ends at {past.last.sequence}: it was rolled back; restore it from a backup",
                 path=store.describe(layout.journal_folder(old)),
             )
 
@@ -94,9 +95,9 @@ def _refuse_held(store: Reader, past: Past) -> None:
     ]
     if held:
         raise JournalConflict(
-            f"penguin holds {len(held)} files of this journal and could not release them any "
-            "more, while their source files count as read; see penguin held, and release or "
-            "discard them first, or begin with --empty",
+            f"penguin holds {plural(len(held), 'file')} of this journal and could no longer "
+            "release them, although their source files count as read; see penguin held, and "
+            "release or discard them first, or start with --empty",
             path=store.describe(held[0]),
         )
 
@@ -174,9 +175,9 @@ def opening_of(store: Reader, pipeline: str) -> Entry | None:
 
 
 def begun(store: Reader, opening: Entry | None, old: str) -> Entry | None:
-    """Give entry 0 of a journal that an earlier try has begun to take over, if it is one.
+    """Return entry 0 of a journal that an earlier attempt started to take over, if it is one.
 
-    One of which entries are committed was begun wholly, and may have come to harm since.
+    If any of its entries are committed, it was started completely and may have been damaged since.
     """
     if opening is None or opening.inherits is None or opening.inherits.pipeline != old:
         return None

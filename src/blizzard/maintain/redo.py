@@ -116,7 +116,7 @@ def redo(
                 store.delete(layout.discarded_meta(name))
             return found, entry.sequence
     raise JournalConflict(
-        "batches are journaled faster than this can be written down; nothing was done, try again",
+        "batches are being journaled faster than this can be recorded; nothing was done, try again",
         path=store.describe(layout.journal_folder(pipeline)),
     )
 
@@ -210,7 +210,7 @@ def _unit(
 
 
 def _of_other_journals(metas: list[HeldMeta]) -> Iterator[Unit]:
-    """Tell of what is held by a journal that is not there any more."""
+    """Yield the units of files that are held under a journal that no longer exists."""
     together: dict[tuple[str | None, int | None, str | None], list[HeldMeta]] = {}
     for meta in metas:
         together.setdefault((meta.journal, meta.entry, meta.unit), []).append(meta)
@@ -246,7 +246,7 @@ def _why_not(
     for record in sorted(written.sources, key=lambda each: each.key):
         done = lookup(record.key).finished
         if done is None or (done.size, done.etag) != (record.size, record.etag):
-            return f"{record.path} is not known as it was read then"
+            return f"{record.path} is no longer recorded as it was when it was read"
     return None
 
 
@@ -256,15 +256,15 @@ def _why_settled(
     """Return what has become of a unit's files that leaves nothing to do; or None."""
     if written.given_up_by is not None:
         # Until that is committed the log still says that the files are held.
-        under_way = "that is under way: penguin has yet to commit it"
-        again = f"entry {written.given_up_by} has had them read again"
+        under_way = "this is already under way: penguin has yet to commit it"
+        again = f"entry {written.given_up_by} has already had them read again"
         return under_way if written.given_up_by > committed else again
     if lost and found != {HELD}:
         return "the log does not say that they are held; let penguin run first"
     if found <= {HELD, GONE}:
         return None
     if not found.isdisjoint({HELD, GONE}):
-        return "other files of the same work unit are settled already"
+        return "other files of the same work unit have already been decided on"
     in_table = "they are in the table, neither held nor discarded"
     return in_table if written.entry <= committed else "penguin has yet to commit their entry"
 

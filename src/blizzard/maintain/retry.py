@@ -101,7 +101,7 @@ def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
     One request to the store.
     """
     if not is_part_way(record):
-        return "nothing of it is in the table; without --same-lines it is read as a whole"
+        return "nothing of it is in the table; without --same-lines it is read in full"
     if record.source not in present.uris:
         return f"its source {record.source!r} is not in the configuration"
     facts = present.open(record.source).head(record.path)
@@ -109,7 +109,10 @@ def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
         return "it is not in its source"
     asked = with_same_lines(record, size=facts.size, etag=facts.etag)
     if asked is None:
-        return f"it has {facts.size} bytes, fewer than were read of it, so its lines are not those"
+        return (
+            f"it has {facts.size} bytes, fewer than have been read of it, so these cannot be the "
+            "same lines"
+        )
     return asked
 
 
@@ -136,6 +139,6 @@ def retry(
         if append_beside(store, entry):
             return found, entry.sequence
     raise JournalConflict(
-        "batches are journaled faster than this can be written down; nothing was done, try again",
+        "batches are being journaled faster than this can be recorded; nothing was done, try again",
         path=store.describe(layout.journal_folder(pipeline)),
     )

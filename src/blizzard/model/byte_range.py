@@ -19,7 +19,7 @@ class ByteRange:
 
     @property
     def read_from(self) -> int:
-        """Say at which byte to begin: the one before tells whether a line starts at `start`."""
+        """Return the byte to begin at: the one before shows whether a line starts at `start`."""
         return max(0, self.start - 1)
 
 

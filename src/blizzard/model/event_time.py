@@ -154,10 +154,10 @@ def faults(template: Template, timestamp: Field, declared: Iterable[Field]) -> I
         unknown = sorted(set(codes) - CODES.keys())
         if unknown or not codes:
             what = f"has {', '.join(unknown)}" if unknown else "has neither %s nor a time code"
-            known = f"known are %s alone, or {' '.join(CODES)}"
-            yield f"{part.key} {what}, which timestamp_field cannot give; {known}"
+            known = f"use %s alone, or {' '.join(CODES)}"
+            yield f"{part.key} {what}, which cannot be filled from timestamp_field; {known}"
         elif timestamp.type is FieldType.DATE and any(CODES[code].seconds < DAY for code in codes):
-            yield f"{part.key} asks for a time of day, and {timestamp.name} is a date"
+            yield f"{part.key} needs a time of day, but {timestamp.name} is a date"
         elif part.key in types and not _holds(types[part.key], part.pattern, codes):
             yield (
                 f"{part.key} is declared as {types[part.key]}, which cannot hold {part.pattern}; "

@@ -50,12 +50,13 @@ def changed_part_way(record: SourceRecord) -> SourceRecord:
     return _failed(
         record,
         ChangedPartWay(
-            f"it changed before all of it was read: {in_the_table(record)}, the rest of what it "
-            "held then is not, and what it holds now is not read. If those lines still stand where "
-            "they stood (it was touched, appended to, or corrected behind them), blizzard dlq "
-            f"retry --file {record.path} --same-lines reads the others. If it is put back as it "
-            "was, its rest is read. source.on_change: reingest reads it whole as it is now, and "
-            "the rows that are in the table stay there, too"
+            f"it changed before all of it was read: {in_the_table(record)}, the rest of its "
+            "content at that time is not, and its current content is not read. If those lines "
+            "are still where they were (the file was touched, appended to, or corrected after "
+            f"them), blizzard dlq retry --file {record.path} --same-lines reads the others. If "
+            "the file is restored as it was, the rest of it is read. source.on_change: reingest "
+            "reads all of its current content, and the rows that are already in the table stay "
+            "there, too"
         ),
     )
 
@@ -65,10 +66,10 @@ def gone_part_way(record: SourceRecord) -> SourceRecord:
     return _failed(
         record,
         GonePartWay(
-            f"it is gone from its source before all of it was read: {in_the_table(record)}, the "
-            "rest is not. If it is put back as it was, its rest is read; if it comes back as "
-            f"another object that has those lines where they stood, blizzard dlq retry --file "
-            f"{record.path} --same-lines reads the others"
+            f"it disappeared from its source before all of it was read: {in_the_table(record)}, "
+            "the rest is not. If the file is restored as it was, the rest of it is read; if it "
+            "comes back as another object that has those lines where they were, blizzard dlq "
+            f"retry --file {record.path} --same-lines reads the others"
         ),
     )
 

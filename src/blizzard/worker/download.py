@@ -205,7 +205,7 @@ class _Lane:
         return True
 
     def abandon(self) -> None:
-        """Want nothing more of this file, and let go of what waits."""
+        """Stop reading this file, and drop what is queued."""
         self._abandoned.set()
         while True:
             try:
@@ -235,4 +235,4 @@ class _Bundle:
         return file is self.files[-1]
 
     def abandon(self) -> None:
-        """Want nothing more; what is fetched ends by itself."""
+        """Stop reading; the fetch in progress ends by itself."""

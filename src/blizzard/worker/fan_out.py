@@ -35,7 +35,7 @@ STAGED_BYTES = 16 * 1024 * 1024
 
 
 class ForPartition(Protocol):
-    """Gives the writer of one partition."""
+    """Opens the writer of one partition."""
 
     def __call__(self, values: PartitionValues, repeating: Repeating) -> RollingWriter:
         """Return it; `repeating` says which columns repeat."""

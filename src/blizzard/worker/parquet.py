@@ -40,7 +40,7 @@ COLUMN_COST = 512
 
 
 Repeating = Callable[[pa.Table], Any]
-"""Says which columns of some rows repeat."""
+"""Returns which columns of some rows repeat."""
 
 
 def batch_cost(schema: pa.Schema) -> int:

@@ -315,7 +315,10 @@ def test_parts_that_s3_would_refuse_are_refused_at_the_start(tmp_path: Path) -> 
     small = minimal(sink__path="s3://b/table", sink__part_size_mb=4.9)
 
     assert faults_of(tmp_path, small) == [
-        "sink.part_size_mb: S3 takes no part below 5 MB, other than the last; it must be at least 5"
+        (
+            "sink.part_size_mb: must be at least 5: S3 refuses parts smaller than 5 MB, other than "
+            "the last one"
+        )
     ]
     assert settings_of(tmp_path, minimal(sink__path="s3://b/table", sink__part_size_mb=5))
     assert settings_of(tmp_path, minimal(sink__path="gs://b/table", sink__part_size_mb=1))
@@ -380,14 +383,14 @@ def test_a_name_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) ->
     found = faults_of(tmp_path, {"pipelines": {name: pipeline}})
 
     assert len(found) == 2
-    assert all("a name starts with a letter or digit" in fault for fault in found)
+    assert all("a name must start with a letter or digit" in fault for fault in found)
 
 
 @pytest.mark.parametrize("name", ["protocol", "Protocol"])
 def test_a_pipeline_may_not_take_the_protocols_folder(tmp_path: Path, name: str) -> None:
     (fault,) = faults_of(tmp_path, {"pipelines": {name: minimal()}})
 
-    assert "is taken by the table directory" in fault
+    assert "is reserved for the table directory" in fault
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "timestamp", "binary", "json"])
@@ -449,7 +452,10 @@ def test_a_timestamp_field_must_be_declared_and_the_nearest_name_is_told(tmp_pat
         f"{where}eventtime is not a declared field; did you mean event_time?"
     ]
     assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "xyz")) == [
-        f"{where}xyz is not a declared field; declared are id, event_time, day, hour, flag, region"
+        (
+            f"{where}xyz is not a declared field; the declared fields are id, event_time, day, "
+            "hour, flag, region"
+        )
     ]
 
 
@@ -468,11 +474,15 @@ def test_a_timestamp_field_tells_time(tmp_path: Path, field: str, kind: str) -> 
 @pytest.mark.parametrize(
     ("template", "field", "fault"),
     [
-        ("d=%Y-%b", "event_time", "d has %b, which timestamp_field cannot give; known are %s"),
+        (
+            "d=%Y-%b",
+            "event_time",
+            "d has %b, which cannot be filled from timestamp_field; use %s",
+        ),
         ("d=%", "event_time", "d has %, which"),
         ("r=%s-%Y", "event_time", "r has %s, which"),
         ("v=1", "event_time", "v has neither %s nor a time code, which"),
-        ("h=%H", "day", "h asks for a time of day, and day is a date"),
+        ("h=%H", "day", "h needs a time of day, but day is a date"),
         ("day=%Y-%m", "event_time", "day is declared as date, which cannot hold %Y-%m; declare"),
         ("flag=%H", "event_time", "flag is declared as boolean, which cannot hold %H; declare"),
         ("hour=%m-%d", "event_time", "hour is declared as int32, which cannot hold %m-%d"),
@@ -620,7 +630,7 @@ def test_a_folder_that_is_there_is_a_folder_whatever_its_name(tmp_path: Path) ->
         (
             "source.partition_filter",
             {"prefix_template": "region=%s", "lookback": 1},
-            "source.partition_filter.prefix_template: 'region=%s' names no time",
+            "source.partition_filter.prefix_template: 'region=%s' contains no time",
         ),
         (
             "source.path",
@@ -658,7 +668,7 @@ def test_sources_with_patterns_below_one_folder_are_refused(tmp_path: Path) -> N
         }
     }
     (fault,) = faults_of(tmp_path, document)
-    assert fault.startswith("pipelines.p.sources.a.path: holds the files of source b")
+    assert fault.startswith("pipelines.p.sources.a.path: contains the files of source b")
 
 
 # ------------------------------------------------------------------------------ on a cluster

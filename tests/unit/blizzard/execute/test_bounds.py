@@ -141,8 +141,8 @@ def test_a_batch_that_is_old_enough_is_handed_in_and_the_rest_goes_on(tmp_path: 
     assert ids(bench.table) == list(range(100))
     told = [event.sentence() for event in bench.said(BatchHandedIn)]
     assert told[0] == (
-        "default: batch 1 was handed in after 450.0 s (rollover_timeout_secs); "
-        "the next one goes on with 7 source files, or what is left to read there"
+        "default: batch 1 was closed after 450.0 s (rollover_timeout_secs); the next one "
+        "continues with 7 source files, or with what is left to read in them"
     )
     assert len(told) == 3
 
@@ -473,7 +473,7 @@ def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
 
     assert not first.complete
     assert 0 < first.rows < 1_000
-    assert "not run, and left to the next batch: 2 units" in bench.said(UnitsLeft)[0].sentence()
+    assert "not run and left to the next batch: 2 units" in bench.said(UnitsLeft)[0].sentence()
     assert not bench.said(BatchHandedIn), "it was not its age"
     assert pipeline.step(), "what is left waits for no trigger"
     assert ids(bench.table) == list(range(1_000))
