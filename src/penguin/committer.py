@@ -69,7 +69,7 @@ class OpenTable(Protocol):
     def evolve(
         self, after: TableFacts, transactions: Pairs, metadata: object, at: datetime
     ) -> None:
-        """Give the table another schema."""
+        """Change the table's schema."""
 
     def take_out(
         self,
@@ -176,7 +176,7 @@ def _trouble(store: Reader, path: str, size: int, waits_in: str | None) -> str |
     if facts is None:
         return "the file is gone"
     if facts.size != size:
-        return f"the file has {facts.size} bytes, and was written with {size}"
+        return f"the file has {facts.size} bytes, but was written with {size}"
     return None
 
 

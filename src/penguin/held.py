@@ -131,7 +131,7 @@ def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:
 
 
 def sort_out(metas: HeldMetas, transactions: Transactions) -> HeldFiles:
-    """Say by the marks in the log what each meta means. Pure."""
+    """Sort metas by what the marks in the log say of them. Pure."""
     held: list[HeldFile] = []
     stale: list[str] = []
     for path, meta in sorted(metas.items()):

@@ -216,7 +216,7 @@ class TableRun:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
 
     def _name_unnamed(self, store: Store, view: TableView) -> None:
-        """Tell of files of blizzard's that no entry names, once: a dead attempt left them."""
+        """Report once the files of blizzard that no entry names: a dead attempt left them."""
         if self._unnamed or not view.others.ours or view.stopped:
             return
         self._unnamed = True
@@ -301,7 +301,7 @@ class TableRun:
         if self._conflicts.is_hopeless:
             self._conflicts = RepeatedConflicts()
             raise CommitFailed(
-                "the table is not as it was read a moment ago, again and again",
+                "the table keeps changing while it is being read",
                 table=self.settings.table_uri,
                 version=version,
             )

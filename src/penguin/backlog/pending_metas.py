@@ -24,8 +24,8 @@ from penguin.model.backlog import Backlog, Stopped, Transactions, Waiting
 
 CONCURRENT = 16
 FOREIGN = (
-    "this table is handed off by its journal; metas of other programs are heard where the hand-off "
-    "is staging or direct, or where blizzard does not write"
+    "this table is handed off by its journal; metas of other programs are accepted only where "
+    "the hand-off is staging or direct, or where blizzard does not write"
 )
 UNRUNG = "blizzard has not written its metas yet"
 
@@ -176,8 +176,8 @@ def _lost(store: Reader, backlog: Backlog, rung: int) -> Stopped:
     return Stopped(
         pipeline=backlog.pipeline,
         error=JournalLost(
-            f"entry {rung} was handed off, and the journal does not have it; "
-            "put the journal back from a backup",
+            f"entry {rung} was handed off, but the journal does not have it; restore the journal "
+            "from a backup",
             pipeline=backlog.pipeline,
             journal=store.describe(journal_entry(backlog.pipeline, rung)),
         ),

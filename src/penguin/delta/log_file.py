@@ -51,7 +51,7 @@ def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
                 case {"commitInfo": {"timestamp": int(moment)}} if 0 <= moment < LAST_MOMENT:
                     at = datetime.fromtimestamp(moment / 1000, UTC)
         except ValueError as torn:
-            raise TableUnreadable("a line of the Delta log is no JSON", path=path) from torn
+            raise TableUnreadable("a line of the Delta log is not JSON", path=path) from torn
     return Actions(paths=frozenset(paths), transactions=transactions, at=at)
 
 

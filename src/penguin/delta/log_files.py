@@ -56,7 +56,7 @@ class Snapshot(Protocol):
 
     @property
     def id(self) -> str:
-        """Tell it from every other table, also from one that stood in its place before."""
+        """Return the table's id; a table that was in its place before had another."""
 
     @property
     def version(self) -> int:
@@ -115,7 +115,7 @@ class LogContents:
         return self.snapshot.transaction(app_id)
 
     def namesake(self, path: str) -> str | None:
-        """Give another file that the log knows, and whose transaction has the same name."""
+        """Return another file that the log knows and whose transaction has the same name."""
         if path in self.paths:
             return None
         if self._named is None:

@@ -73,8 +73,8 @@ def _restore(store: Reader, restored_by: int, told: dict[str, Any], back: set[st
         info = _commit_info(actions)
         if any(_changes_rows(action) for action in actions):
             raise NothingToReplay(
-                f"version {version} ({info.get('operation')}) changed rows that were in the table: "
-                "what the RESTORE took out cannot be put back as it was",
+                f"version {version} ({info.get('operation')}) changed rows that were in the "
+                "table: what the RESTORE removed cannot be put back as it was",
                 table=store.uri,
             )
         if _is_ours(info):
@@ -88,7 +88,7 @@ def _read(store: Reader, version: int) -> list[dict[str, Any]]:
     body = store.get(log_version(version))
     if body is None:
         raise NothingToReplay(
-            f"version {version} of the log is no longer there, so what was taken out is unknown",
+            f"version {version} of the log is no longer there, so it is not known what was removed",
             table=store.uri,
         )
     return [json.loads(line) for line in body.splitlines() if line.strip()]

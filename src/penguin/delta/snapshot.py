@@ -230,7 +230,7 @@ def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
 
 
 def _unreadable(store: Reader) -> TableUnreadable:
-    return TableUnreadable("there is a Delta log, and it cannot be read", table=store.uri)
+    return TableUnreadable("there is a Delta log, but it cannot be read", table=store.uri)
 
 
 def has_log(store: Reader) -> bool:

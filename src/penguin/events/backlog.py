@@ -81,7 +81,10 @@ class EntryNotHandedOff(Event):
 
     def sentence(self) -> str:
         """Report what is waited for."""
-        return f"{self.table}: entry {self.entry} of pipeline {self.pipeline} waits: {self.reason}"
+        return (
+            f"{self.table}: entry {self.entry} of pipeline {self.pipeline} is waiting: "
+            f"{self.reason}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,6 @@ class FilesUnnamed(Event):
     def sentence(self) -> str:
         """Count them and name some."""
         return (
-            f"{self.table}: left alone, as no journal entry names them: "
-            f"{plural(self.files, 'file')} of blizzard's: {first_of(self.some)}"
+            f"{self.table}: left alone because no journal entry names them: "
+            f"{plural(self.files, 'file')} written by blizzard: {first_of(self.some)}"
         )

@@ -116,7 +116,7 @@ class PlanSuperseded(Event):
 
     def sentence(self) -> str:
         """Report what follows."""
-        return f"{self.table}: the table changed meanwhile; looking again"
+        return f"{self.table}: the table changed in the meantime; looking again"
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""

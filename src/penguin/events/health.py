@@ -24,8 +24,8 @@ class PipelineStopped(Event):
     def sentence(self) -> str:
         """Report why, and that the others go on."""
         return (
-            f"{self.table}: pipeline {self.pipeline} stops: {self.error} [{self.code}]; "
-            "other pipelines go on"
+            f"{self.table}: pipeline {self.pipeline} stops: {self.error} [{self.code}]; other "
+            "pipelines continue"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -51,7 +51,7 @@ class PipelineMended(Event):
 
     def sentence(self) -> str:
         """Report it."""
-        return f"{self.table}: pipeline {self.pipeline} goes on"
+        return f"{self.table}: pipeline {self.pipeline} continues"
 
     def measures(self) -> Iterable[Measure]:
         """Show that it is stopped no longer."""
@@ -100,7 +100,7 @@ class FilesWaitNoLonger(Event):
 
     def sentence(self) -> str:
         """Report it."""
-        return f"{self.table}: no file waits too long any more"
+        return f"{self.table}: no files have been waiting too long any more"
 
     def measures(self) -> Iterable[Measure]:
         """Show it."""

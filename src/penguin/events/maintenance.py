@@ -38,8 +38,8 @@ class CheckpointFailed(Event):
     def sentence(self) -> str:
         """Report that it will be tried again."""
         return (
-            f"{self.table}: the checkpoint of version {self.version} could not be written, "
-            f"the next step tries again: {self.error}"
+            f"{self.table}: the checkpoint of version {self.version} could not be written; the "
+            f"next step tries again: {self.error}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -60,7 +60,7 @@ class LogCleanedUp(Event):
         """Report how far back the log reaches now."""
         return (
             f"{self.table}: {plural(self.removed, 'version')} of the log removed, as "
-            f"delta.logRetentionDuration says; it begins at version {self.first}"
+            f"delta.logRetentionDuration requires; the log now begins at version {self.first}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -79,7 +79,7 @@ class LogCleanUpFailed(Event):
     def sentence(self) -> str:
         """Report that it will be tried again."""
         return (
-            f"{self.table}: old versions of the log could not be removed, the next checkpoint "
+            f"{self.table}: old versions of the log could not be removed; the next checkpoint "
             f"tries again: {self.error}"
         )
 
@@ -100,8 +100,9 @@ class LogKept(Event):
     def sentence(self) -> str:
         """Report what is kept, and what to set."""
         return (
-            f"{self.table}: old versions of the log are kept: {self.name} is {self.value!r}, which "
-            "is no interval that Delta knows; set it to one such as `interval 30 days`"
+            f"{self.table}: old versions of the log are kept: {self.name} is {self.value!r}, "
+            "which is not an interval that Delta understands; set it to one such as `interval "
+            "30 days`"
         )
 
     def measures(self) -> Iterable[Measure]:

@@ -145,18 +145,18 @@ def _check_stored(arrow: pa.DataType) -> None:
         _check_stored(arrow.value_type)
     if pa.types.is_date64(arrow):
         raise Unfit(
-            "type date64: polars takes it for a timestamp, and Delta for a date; write the file "
+            "type date64: polars reads it as a timestamp, and Delta as a date; write the file "
             "with date32"
         )
     if pa.types.is_map(arrow) and arrow.keys_sorted:
         raise Unfit(
-            f"type {arrow}: deltalake reads no map whose keys are marked as sorted; write the file "
-            "without that mark"
+            f"type {arrow}: deltalake cannot read a map whose keys are marked as sorted; write "
+            "the file without that mark"
         )
     if pa.types.is_timestamp(arrow) and arrow.tz is not None and not _is_zone(arrow.tz):
         raise Unfit(
-            f"type {arrow}: polars reads no time zone that is an offset, or that the time zone "
-            "database does not have; write the file with UTC"
+            f"type {arrow}: polars cannot read a time zone that is an offset, or that is not in "
+            "the time zone database; write the file with UTC"
         )
     for index in range(arrow.num_fields if pa.types.is_nested(arrow) else 0):
         inner = arrow.field(index)
@@ -190,7 +190,7 @@ class _Walk:
         bad = sorted({char for char in one.name if char in FORBIDDEN})
         kind = self.kind(one.type)
         if bad or not one.name:
-            raise Unfit(f"a column's name must not hold {bad!r}" if bad else "it has no name")
+            raise Unfit(f"a column's name must not contain {bad!r}" if bad else "it has no name")
         return {"name": one.name, "type": kind, "nullable": one.nullable, "metadata": {}}
 
     def kind(self, arrow: pa.DataType) -> Any:  # noqa: ANN401 - one answer for each kind

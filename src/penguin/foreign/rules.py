@@ -42,8 +42,8 @@ WHY_UNUSABLE = {
         "it is a link to a folder, and those are not followed; move the folder here, or remove "
         "the link"
     ),
-    Oddity.UNREADABLE: "it may not be read (permission denied), and what is in it is not known",
-    Oddity.MARKER: "it marks a folder, and has no content",
+    Oddity.UNREADABLE: "it cannot be read (permission denied), so its content is not known",
+    Oddity.MARKER: "it marks a folder and has no content",
 }
 
 
@@ -56,9 +56,9 @@ def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
     stem = meta_path.rpartition("/")[2].removesuffix(META_SUFFIX)
     if segments[-1].rpartition(".")[0] != stem:
         # Two metas for one file would be two requests to commit it.
-        return f"filename {meta.filename!r} has another name than its meta"
+        return f"filename {meta.filename!r} does not have the name of its meta"
     if meta.size <= 0 or meta.record_count < 0:
-        return f"size {meta.size} and record_count {meta.record_count} cannot be"
+        return f"size {meta.size} and record_count {meta.record_count} are impossible"
     return None
 
 
@@ -69,7 +69,7 @@ def may_hold_data(name: str) -> bool:
 
 
 def unusable(name: str, oddity: Oddity) -> LeftOut:
-    """Say that a name cannot be used, and why; what lies there is not looked at."""
+    """Return that a name cannot be used, and why; what it names is not looked at."""
     code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
     return LeftOut(path=name, code=code, reason=WHY_UNUSABLE[oddity])
 
@@ -89,7 +89,7 @@ def path_values(path: str) -> dict[str, str | None]:
         try:
             column, value = unquote(key, errors="strict"), unescape(name)
         except UnicodeDecodeError:
-            raise ValueError(f"its folder {segment} is no UTF-8") from None
+            raise ValueError(f"its folder {segment} is not UTF-8") from None
         if not column:
             raise ValueError(f"its folder {segment} names no column")
         if column in values:
@@ -112,7 +112,7 @@ def partition_values(
         for key in claimed.keys() & told.keys():
             if claimed[key] != told[key]:
                 raise ValueError(
-                    f"its meta says {key}={claimed[key]}, and it lies in {key}={told[key]}"
+                    f"its meta says {key}={claimed[key]}, but it is in {key}={told[key]}"
                 )
         told = {key: value for key, value in told.items() if key in columns} | claimed
     lost = [key for key in told if key not in columns and key not in inside]
@@ -143,7 +143,9 @@ def new_columns(
         for name in names:
             bad = sorted(set(name) & (ESCAPED | FORBIDDEN))
             if bad:
-                raise ValueError(f"partition column {name}: a column's name must not hold {bad!r}")
+                raise ValueError(
+                    f"partition column {name}: a column's name must not contain {bad!r}"
+                )
     inside = {one["name"]: one for one in file["fields"]}
     apart: list[DeltaField] = [
         {
@@ -223,18 +225,18 @@ def is_settled(path: str, known: LogContents) -> bool:
 
 
 def name_taken(one: Candidate, by: str) -> LeftOut:
-    """Say that a file's UUID is that of another file: a UUID is committed once."""
+    """Return that a file's UUID is that of another file: a UUID is committed once."""
     return LeftOut(
         path=one.path,
         code=TAKEN,
-        reason=f"its UUID is that of {by}, and a UUID is committed once; give it another name",
+        reason=f"its UUID is that of {by}, and a UUID is committed only once; rename it",
         asked_by=one.asked_by,
         modified=one.modified,
     )
 
 
 def too_old(one: Candidate, known: LogContents) -> LeftOut:
-    """Say that a file is older than what the log remembers."""
+    """Return that a file is older than what the log remembers."""
     oldest = known.oldest(one.path, one.modified)
     when = (
         f"it is from {oldest:{MOMENT}} UTC"
@@ -253,20 +255,24 @@ def too_old(one: Candidate, known: LogContents) -> LeftOut:
 def _reach(known: LogContents) -> str:
     """Return how far back a log tells of removed files, in words; the time is never a later one."""
     if known.since is None or known.since == NEVER:
-        return "the log has no versions left that would tell of removed files"
-    reaches = f"the versions of the log reach back to {known.since:{MOMENT}} UTC only"
+        return "the log no longer has the versions that would show removed files"
+    reaches = f"the versions of the log reach back only to {known.since:{MOMENT}} UTC"
     if known.is_certain:
         return reaches
-    why = "the directory was copied" if known.copied else "the oldest says another time of itself"
-    return f"{reaches}, and as {why}, the hour after that is not certain either"
+    why = (
+        "the directory was copied"
+        if known.copied
+        else "the oldest one gives a different time for itself"
+    )
+    return f"{reaches}, and because {why}, the hour after that is not certain either"
 
 
 def same_file(one: Candidate, name: str) -> LeftOut:
-    """Say that a file has another name in the table, by a link."""
+    """Return that a file is in the table under another name, through a link."""
     return LeftOut(
         path=one.path,
         code=TAKEN,
-        reason=f"it is {name} under another name, by a link, and a file is committed once",
+        reason=f"a link makes it the same file as {name}, and a file is committed once",
         asked_by=one.asked_by,
         modified=one.modified,
     )
@@ -312,7 +318,7 @@ class Horizon:
 
     @property
     def depth(self) -> int:
-        """Say down to which depth folders can be left out."""
+        """Return the depth down to which folders can be left out."""
         return max((len(one.segments) for one in (self.first, self.sweep) if one), default=0)
 
     def shows(self, path: str, now: datetime, *, sweeping: bool) -> bool:

@@ -25,13 +25,14 @@ class Danger:
     retention: timedelta
 
     def sentence(self) -> str:
-        """Say since when, what may happen when, and what to do."""
+        """Return since when, what may happen when, and what to do."""
         days = self.retention.total_seconds() / 86_400
         return (
-            f"files wait for their commit since {self.waiting_since.isoformat()}; the table keeps "
-            f"files that its log does not name for {days:g} days, then a VACUUM may take them: see "
-            "`penguin held` and `penguin status`, or raise delta.deletedFileRetentionDuration "
-            "(written as `interval 30 days`, which every engine reads)"
+            f"files have been waiting for their commit since {self.waiting_since.isoformat()}; "
+            f"the table keeps files that its log does not reference for {days:g} days, then a "
+            "VACUUM may delete them: see `penguin held` and `penguin status`, or raise "
+            "delta.deletedFileRetentionDuration (written as `interval 30 days`, which every "
+            "engine reads)"
         )
 
 

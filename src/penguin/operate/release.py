@@ -111,10 +111,10 @@ class HeldFileOperations:
         return () if table is None else self._contested(table)
 
     def discard(self, names: frozenset[str], *, rows_deleted: bool = False) -> Settlement:
-        """Give files up for good: they never will be in the table. The log says so.
+        """Give up files for good: they will never be in the table, and the log says so.
 
-        One that is contested is taken out of the table by the same commit. Where it cannot be,
-        because it was rewritten, somebody must have deleted its rows.
+        A contested file is removed from the table by the same commit. If that is not possible
+        because it was rewritten, its rows must have been deleted before.
         """
         out: list[ContestedFile] = []
 
@@ -130,8 +130,8 @@ class HeldFileOperations:
                     removes.append(one.file)
                 elif not rows_deleted:
                     raise FileRewritten(
-                        f"{one.name} cannot be taken out: {trouble}. Delete its rows from the "
-                        "table, then say --rows-deleted",
+                        f"{one.name} cannot be removed: {trouble}. Delete its rows from the "
+                        "table, then pass --rows-deleted",
                         file=one.file.filename,
                         table=self.settings.table_uri,
                     )

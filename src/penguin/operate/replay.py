@@ -120,10 +120,10 @@ class Replay:
         position, doubtful = rolled_back.position, rolled_back.survival.doubtful
         if doubtful is not None and not rows_missing:
             raise RowsUncertain(
-                f"the log has no versions left that would tell whether the files of entries "
-                f"{doubtful[0]} to {doubtful[1]} were committed: their rows may be in the table. "
-                "Look for them; then say --rows-missing to commit the entries again, or `penguin "
-                "forget` to go on without",
+                "the log no longer has the versions that would show whether the files of "
+                f"entries {doubtful[0]} to {doubtful[1]} were committed: their rows may be in "
+                "the table. Look for them; then pass --rows-missing to commit the entries "
+                "again, or run `penguin forget` to continue without them",
                 pipeline=position.pipeline,
             )
         if rolled_back.survival.up_to is not None:
@@ -134,7 +134,7 @@ class Replay:
         if position.sequence is not None and digest_number(committed.digest) != position.digest:
             raise JournalBroken(
                 f"entry {position.sequence} is not the one that is committed: its digest is "
-                "another; put the journal back from a backup",
+                "different; restore the journal from a backup",
                 pipeline=position.pipeline,
                 path=committed.path,
             )
@@ -181,8 +181,8 @@ class Replay:
         last = self._entry(position.pipeline, receipt.journal, receipt.sequence)
         if last.digest != receipt.digest:
             raise JournalBroken(
-                f"entry {receipt.sequence} is not the one that the receipt names; "
-                "put the journal back from a backup",
+                f"entry {receipt.sequence} is not the one that the receipt names; restore the "
+                "journal from a backup",
                 pipeline=position.pipeline,
                 path=last.path,
             )
@@ -214,7 +214,7 @@ class Replay:
         )
         outcome = self._committer().carry_out(plan)
         if isinstance(outcome, Superseded):
-            raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
+            raise CommitFailed("the table changed in the meantime; try again", table=self.store.uri)
         return outcome.version
 
     def _marks(self, table: Table, last: ReadyEntry, kept: int) -> tuple[Mark, ...]:
@@ -285,7 +285,7 @@ class Replay:
             )
         outcome = self._committer().carry_out(plan)
         if isinstance(outcome, Superseded):
-            raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
+            raise CommitFailed("the table changed in the meantime; try again", table=self.store.uri)
         return outcome.version
 
     def _committer(self) -> Committer:
@@ -297,8 +297,8 @@ class Replay:
         ready = read_entry(self.store, EntryName(pipeline, journal, sequence))
         if ready is None:
             raise JournalLost(
-                f"entry {sequence} of journal {journal} is not there or cannot be read; put the "
-                "journal back from a backup",
+                f"entry {sequence} of journal {journal} is missing or cannot be read; restore "
+                "the journal from a backup",
                 pipeline=pipeline,
             )
         return ready

@@ -261,8 +261,8 @@ def _check_books(ready: ReadyEntry) -> None:
         told = source.blank + source.quarantined + source.rows
         if (source.rows if source.failure else source.lines - told) != 0:
             raise EntryInvalid(
-                f"the books of entry {ready.entry.sequence} do not balance: {source.key} has "
-                f"{source.lines} lines, of them {source.blank} blank, {source.quarantined} "
+                f"the row counts of entry {ready.entry.sequence} do not add up: {source.key} has "
+                f"{source.lines} lines, of which {source.blank} blank, {source.quarantined} "
                 f"quarantined and {source.rows} rows" + (", and failed" if source.failure else ""),
                 path=ready.path,
             )
@@ -270,8 +270,8 @@ def _check_books(ready: ReadyEntry) -> None:
     held = sum(file.record_count for file in ready.entry.files)
     if given != held:
         raise EntryInvalid(
-            f"the books of entry {ready.entry.sequence} do not balance: its source files gave "
-            f"{given} rows, its files hold {held}",
+            f"the row counts of entry {ready.entry.sequence} do not add up: its source files "
+            f"gave {given} rows, but its data files hold {held}",
             path=ready.path,
         )
 
@@ -302,9 +302,9 @@ def _given_up(
     for name, state in states.items():
         if state not in (HeldState.HELD, HeldState.GONE):
             raise FileReleased(
-                f"entry {ready.entry.sequence} reads the sources of {name} again, and that file is "
-                f"not held: its rows may be in the table; `penguin discard {name} --yes` takes the "
-                "file out again, and the entry goes on",
+                f"entry {ready.entry.sequence} reads the sources of {name} again, but that file "
+                f"is not held: its rows may be in the table; `penguin discard {name} --yes` "
+                "removes the file from the table again, and the entry can be committed",
                 path=ready.path,
             )
     return {name: HeldState.HELD for name, state in states.items() if state == HeldState.HELD}
@@ -323,7 +323,9 @@ def _hold(
 
 def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
     if file.size <= 0 or file.record_count < 0:
-        raise _invalid(ready, f"{file.size} bytes and {file.record_count} rows cannot be", file)
+        raise _invalid(
+            ready, f"{file.size} bytes and {file.record_count} rows are impossible", file
+        )
     if set(file.partition_values) != set(columns):
         raise _invalid(
             ready,
@@ -345,7 +347,7 @@ def _partition_fields(table: TableFacts, ready: ReadyEntry) -> dict[str, Field]:
     for name in table.partition_columns:
         kind = fields[name]["type"] if name in fields else None
         if not isinstance(kind, str) or kind not in FIELD_TYPES:
-            why = f"partition column {name} has type {kind}, of which values cannot be checked"
+            why = f"partition column {name} has type {kind}, whose values cannot be checked"
             raise SchemaRefused(ready.entry.sequence, (why,), path=ready.path)
         found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
     return found
