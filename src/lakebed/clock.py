@@ -1,4 +1,4 @@
-"""Time and fresh ids, as things handed in, so that a test can hold them still."""
+"""Time and new ids, injected so that a test can control them."""
 
 import os
 import time
@@ -18,7 +18,7 @@ def uuid7(milliseconds: int, random: bytes) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time and fresh names. It pickles, so that Spark tasks carry their own copy."""
+    """The time and new names. It pickles, so that Spark tasks carry their own copy."""
 
     seconds: Callable[[], float] = field(default=time.time)
     randomness: Callable[[int], bytes] = field(default=os.urandom)
@@ -32,5 +32,5 @@ class Clock:
         return int(self.seconds() * 1000)
 
     def fresh_id(self) -> UUID:
-        """Draw an id that nobody else has and that sorts after earlier ones."""
+        """Return a unique id that sorts after earlier ones."""
         return uuid7(self.milliseconds(), self.randomness(10))

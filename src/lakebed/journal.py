@@ -48,7 +48,7 @@ class JournalReader:
         self._name = store.describe if full_paths else str
 
     def where(self, sequence: int) -> str:
-        """Return how errors name an entry, be it there or not."""
+        """Return how errors name an entry, whether it exists or not."""
         return self._name(layout.entry_in(self._folder, sequence))
 
     def body(self, sequence: int) -> bytes | None:

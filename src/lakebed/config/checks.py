@@ -1,4 +1,4 @@
-"""What no section of a configuration can know alone, checked for both programs alike."""
+"""Checks across sections of a configuration, the same for both programs."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Faults of a configuration, and how a person is told of them."""
+"""Faults of a configuration, and how they are shown."""
 
 import difflib
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from lakebed.config.models import Document, KeyPath, Section
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing to mend, and where."""
+    """One thing to fix, and where."""
 
     path: KeyPath
     message: str

@@ -1,4 +1,4 @@
-"""YAML files, read and merged section by section; each key knows the file that it is from."""
+"""YAML files, read and merged section by section; each key remembers its file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,9 +48,9 @@ _YamlLoader.add_constructor("tag:yaml.org,2002:seq", _list)
 
 
 def read_all(files: Sequence[Path], folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """Read every file once; if any cannot be read, say so of all of them and stop.
+    """Read every file once; if any cannot be read, report all of them and stop.
 
-    Half a configuration would only make faults that are none.
+    Half a configuration would only produce false faults.
     """
     faults: list[str] = []
     if not files and not folders:
@@ -113,14 +113,14 @@ class Merged:
     faults: list[Fault] = field(default_factory=list)
 
     def line(self, fault: Fault) -> str:
-        """Write a fault for a person, with the file it stands in where that is known."""
+        """Return a fault as a line for a person, with its file where that is known."""
         if not fault.path:
             return fault.message
         above = (fault.path[:length] for length in range(len(fault.path), -1, -1))
         origin = next((self.origins[path] for path in above if path in self.origins), None)
         first, newline, rest = fault.message.partition("\n")
         text = f"{dotted(fault.path)}: {first}"
-        # What stands on further lines is to be copied, so nothing is put behind it.
+        # Further lines are meant to be copied, so nothing is appended to them.
         return f"{text}  ({origin}){newline}{rest}" if origin else f"{text}{newline}{rest}"
 
     def add(self, into: dict[str, Any], content: dict[str, Any], path: KeyPath, file: str) -> None:

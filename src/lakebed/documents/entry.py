@@ -45,7 +45,7 @@ class Failure:
     retryable: bool = False
     attempts: int = 1
     basis: str | None = None
-    """A digest of the settings that bear on it, as they were; None where none do, or unknown."""
+    """A digest of the settings that affect it, as they were; None where none do, or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """One source file in the books: lines = blank + quarantined + rows, or a failure and no row.
+    """The record of one source file: lines = blank + quarantined + rows, or a failure and no row.
 
     A very large file may be read over several batches, if one ends in the middle of it: each batch
     then counts its own lines, and `skipped` says how many came before. Of a plain file `unread`
@@ -187,7 +187,7 @@ class Entry:
 
     @property
     def awaits(self) -> int:
-        """Number the last entry that this one needs before the journal may go on; else 0."""
+        """Return the last entry that this one needs before the journal may continue; else 0."""
         if self.inherits is not None:
             return self.inherits.entries
         return self.sequence + self.follows if self.follows else 0
@@ -207,7 +207,7 @@ class Entry:
         moved: str | None = None,
         follows: int = 0,
     ) -> "Entry":
-        """Return the entry that follows this one and says nothing but what it is given. Pure.
+        """Return the entry that follows this one and contains only what it is given. Pure.
 
         It goes on with what this one says of the journal and the table, and with nothing else:
         whatever this one did, its successor does not do again.
@@ -235,7 +235,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What a table directory says of itself before any data file is in it."""
+    """The protocol of a table directory, written before any data file."""
 
     format: int = FORMAT
     handoff: Handoff
@@ -243,7 +243,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The last entry known to be committed; never believed, only contradicted."""
+    """The last entry known to be committed; used only to detect contradictions."""
 
     journal: str
     sequence: int

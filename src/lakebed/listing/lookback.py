@@ -23,7 +23,7 @@ _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The folders of a template that are not older than so many of its finest units."""
+    """The folders of a template that are not older than a number of its finest units."""
 
     segments: tuple[re.Pattern[str], ...]
     """One pattern for each folder of the template, with the groups Y, m, d and H."""
@@ -127,7 +127,7 @@ def _pattern(folder: str, seen: list[str]) -> str:
 
 
 def _back(at: datetime, unit: str, count: int) -> datetime:
-    """Step back by so many units, to the first of the calendar where it ends."""
+    """Step back by this many units, or to the first date of the calendar."""
     try:
         match unit:
             case "Y":

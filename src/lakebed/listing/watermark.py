@@ -20,7 +20,7 @@ Marks = Mapping[str, str]
 
 
 def place(path: str) -> tuple[str, str]:
-    """Part a path into its folder and its name."""
+    """Split a path into its folder and its name."""
     folder, _, name = path.rpartition("/")
     return folder, name
 

@@ -1,4 +1,4 @@
-"""The one thing that both programs need of a store: a write that fails where something is."""
+"""The one thing that both programs need of a store: a write that fails if the object exists."""
 
 from lakebed.errors import NoExclusiveCreate
 from lakebed.layout import TablePath
@@ -6,7 +6,7 @@ from lakebed.storage.store import Created, Store
 
 
 def probe(store: Store, path: TablePath) -> bool:
-    """See that the store has create-only writes, by one that must be refused; False if unknown.
+    """Check that the store has create-only writes, by one that must be refused; False if unknown.
 
     It writes what is there already, so that nothing changes where it is not refused.
     """

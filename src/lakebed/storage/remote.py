@@ -111,7 +111,7 @@ NO_URL = "is not a URL; write http:// or https://, then the host, then the port 
 def split(
     options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Part what is the store's from what is its HTTP client's; names in any case are taken.
+    """Separate the store's options from its HTTP client's; names in any case are accepted.
 
     ConfigInvalid names an option that is given twice, or plain HTTP that is not allowed. A message
     never holds a value: it may be a secret.

@@ -94,7 +94,7 @@ class Reader(ObjectReader):
     def _past_odd_names(
         self, prefix: str, after: str, guide: sort.Guide | None
     ) -> Iterator[ObjectFacts]:
-        """List every object, and go around names that cannot be used if somebody is told."""
+        """List every object, and skip names that cannot be used if they are reported."""
         way = detour.Detour(store=self, names=self._names, odd=NameUnusable)
         last = after
         while True:
@@ -129,7 +129,7 @@ class Reader(ObjectReader):
             for path in sort.walk_in_order(root, prefix, after=after, guide=guide):
                 found = self._listed(path, guide)
                 # A link to nowhere is no file. A file that is gone since its folder was read was
-                # removed: it is not there, and the names beside it are.
+                # removed: it is not there, but the names next to it are.
                 if found is not None:
                     yield found
         except FileNotFoundError:
@@ -210,7 +210,7 @@ class Store(Reader):
         max_parts: int,
         part_taken: Callable[[], None] = lambda: None,
     ) -> ObjectFacts:
-        """Bring a local file into the store, whole or not at all, and give the store's facts.
+        """Upload a local file, whole or not at all, and return the store's facts.
 
         `part_taken` is called for each part of a multipart upload that is about to be sent.
         """

@@ -1,7 +1,7 @@
-"""Listings that go on past names which cannot be used, and tell of them.
+"""Listings that continue past names that cannot be used, and report them.
 
 A store's library refuses a whole listing for one name with a control character, an empty part, or
-bytes that are no UTF-8. Such a name is told and left out; the others are found.
+bytes that are no UTF-8. Such a name is reported and left out; the others are found.
 """
 
 from collections.abc import Callable, Iterator

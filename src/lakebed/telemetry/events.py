@@ -1,4 +1,4 @@
-"""What happened, as values. An event owns its log line, its metrics and what it says of health.
+"""What happened, as values. An event owns its log line, its metrics and its signs of health.
 
 Code that emits it knows no logger, no metric and no page.
 """
@@ -52,11 +52,11 @@ Emit = Callable[[Event], None]
 
 
 def shared(*listeners: Emit) -> Emit:
-    """Return an emitter that tells every listener; the trouble of one is none of anybody else's."""
+    """Return an emitter that calls every listener; an error of one does not affect the others."""
 
     def emit(event: Event) -> None:
         for listener in listeners:
-            # To tell of a batch must never fail the batch.
+            # Reporting on a batch must never fail the batch.
             with contextlib.suppress(Exception):
                 listener(event)
 

@@ -32,7 +32,7 @@ def observed(
     beside: Iterable[Part] = (),
     seconds: Callable[[], float],
 ) -> Iterator[Emit]:
-    """Serve metrics and health while the block runs; give the emitter that feeds them and the log.
+    """Serve metrics and health while the block runs; yield the emitter that feeds them and the log.
 
     `parts` are watched, each with the seconds between two looks for work. Those `beside` them have
     metrics and no health of their own. Without an address
@@ -66,7 +66,7 @@ def observed(
 def serve(
     address: str, metrics: Metrics, health: Health, *, key: str = "metrics.address"
 ) -> Iterator[str]:
-    """Answer on an address until the block ends, and give the URL; port 0 takes a free one."""
+    """Serve on an address until the block ends, and yield the URL; port 0 takes a free one."""
     host, _colon, port = address.rpartition(":")
     pages: Pages = {
         "/metrics": lambda accept: (HTTPStatus.OK, *metrics.page(accept)),
