@@ -1,4 +1,4 @@
-"""What one pipeline tells of its batches, as events."""
+"""What one pipeline reports of its batches, as events."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ class Reporter:
 
     @contextmanager
     def timed(self, stage: events.Step) -> Iterator[None]:
-        """Return how long a part of a batch took, if it came to a good end."""
+        """Report how long a part of a batch took, if it succeeded."""
         began = self.clock.seconds()
         yield
         self.finished(stage, began)

@@ -168,7 +168,7 @@ def _check_schema(path: KeyPath, pipeline: Pipeline, proposal: Proposal) -> Iter
 
 
 def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
-    """Pipelines name folders, sources stand in the journal: neither may hold a slash or colon."""
+    """Pipelines name folders, sources are in the journal: neither may contain a slash or colon."""
     if not PIPELINE_NAME.fullmatch(name):
         yield Fault(
             path,

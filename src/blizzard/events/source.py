@@ -21,7 +21,7 @@ class SourcesListed(Event):
     resting: int
     """Files that failed, and are tried again later or not at all."""
     amiss: Mapping[str, int] = field(default_factory=dict)
-    """Names that are passed over and that a person should see to, by the reason."""
+    """Names that are passed over and need attention, by the reason."""
 
     def sentence(self) -> str:
         """Return how much."""

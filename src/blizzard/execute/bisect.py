@@ -19,9 +19,9 @@ from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
 from lakebed.telemetry.events import Emit
 
 PATIENCE = 2
-"""Starts of a batch that may end without an entry before fewer files are taken at once."""
+"""Starts of a batch without an entry before fewer files are taken at once."""
 PATIENCE_ALONE = 3
-"""Starts of a single file that may end without an entry before it is given up."""
+"""Starts of a single file without an entry before it is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

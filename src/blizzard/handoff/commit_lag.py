@@ -13,7 +13,7 @@ from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 SURELY_FINE = timedelta(hours=1)
-"""Below this nobody's retention is near, and the log need not be asked."""
+"""Below this no retention is near, and the log need not be asked."""
 
 
 class CommitsBehind(LakeError):
@@ -34,7 +34,7 @@ def check_commits(
 ) -> None:
     """Refuse new work if the oldest uncommitted entry has been waiting too long.
 
-    That is half of the table's retention of deleted files: there is time to mend it still.
+    That is half of the table's retention of deleted files: there is still time to fix it.
     """
     since = waiting_since(store, pipeline, last=last)
     if since is None or now - since < SURELY_FINE:

@@ -17,7 +17,7 @@ from lakebed.storage.store import Created, Store
 from lakebed.types import Handoff
 
 CONCURRENT = 16
-"""Metas that are written, or files that are moved, at a time."""
+"""Metas that are written, or files that are moved, at once."""
 
 IsCommitted = Callable[[Entry], bool]
 """Asks the Delta log whether an entry is committed."""
@@ -30,7 +30,7 @@ class HandedOn:
     delta_commits: int = 0
     """Commits that this process made."""
     files: int = 0
-    """Data files that were handed off, be it by an entry, by a meta or by their final name."""
+    """Data files that were handed off, by an entry, by a meta or by their final name."""
 
 
 class Publisher(Protocol):

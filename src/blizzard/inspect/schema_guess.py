@@ -22,7 +22,7 @@ PREFERRED = (
     FieldType.TIMESTAMP,
     FieldType.STRING,
 )
-"""`json` takes what none of them does. Nobody can tell base64 from text, or 32 bits from 64."""
+"""`json` takes what none of them does. Base64 cannot be told from text, nor 32 bits from 64."""
 MOST_FIELDS = 200
 LONGEST_NAME = 200
 EXACT_IN_FLOAT64 = 1 << 53

@@ -90,7 +90,7 @@ class FailedFile:
     attempts: int
     failed_at: datetime
     next_try: datetime | None
-    """None where it is not tried again until it, or what bears on it in the settings, changes."""
+    """None where it is not tried again until it, or a setting that affects it, changes."""
     lines_in_table: int = 0
     """Lines of it that earlier batches have read; it cannot just be replaced then."""
 
@@ -198,7 +198,7 @@ class PipelineStatus:
     """Why."""
     discarded_files: int = 0
     discarded_rows: int = 0
-    """Journaled, and never to be in the table: somebody discarded them."""
+    """Journaled, but never to be in the table: they were discarded."""
     aside_error: str | None = None
     """Why it is not known what is held."""
 

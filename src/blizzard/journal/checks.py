@@ -30,7 +30,7 @@ def admit(
     history: History,
     log_knows_pipeline: Callable[[], bool],
 ) -> None:
-    """Refuse a journal that was lost, rolled back or left behind by a rename, and other sources.
+    """Refuse a journal that was lost, rolled back or left behind by a rename, or other sources.
 
     A journal is begun only where nothing says that there has been one: otherwise every source
     file would be ingested a second time.
@@ -63,7 +63,7 @@ def unread(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
 
 
 def redirected(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
-    """Return the sources that are at another place now, and of which no file is known.
+    """Return the sources that are at another place now and of which no file is known.
 
     Nothing there can be taken for a file that was read before. Pure but for links.
     """
@@ -82,7 +82,7 @@ def is_elsewhere(uri: str, before: str) -> bool:
 def refuse_rivals(
     store: Reader, pipeline: str, source_uris: Mapping[str, str], ours: Entry | None
 ) -> None:
-    """Notice other pipelines of the table that read our sources, be it under an old name of ours.
+    """Refuse to start if another pipeline of the table reads our sources, even under an old name.
 
     `ours` is entry 0 of our journal, where nothing follows it.
     """
@@ -118,7 +118,7 @@ def refuse_rivals(
 
 
 def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> bool:
-    """Whether a journal has the entry that a receipt names, as it was."""
+    """Whether a journal has the exact entry that a receipt names."""
     if history.journal != receipt.journal or receipt.sequence > history.sequence:
         return False
     if receipt.sequence == history.sequence:
@@ -128,7 +128,7 @@ def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> boo
 
 
 def refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
-    """Notice a journal that does not have what is committed."""
+    """Refuse a journal that does not have what is committed."""
     receipt = history.receipt
     if receipt is not None and not has(store, pipeline, history, receipt):
         raise JournalLost(
@@ -142,7 +142,7 @@ def refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
 def refuse_beside(
     pipeline: str, source_uris: Mapping[str, str], beside: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Notice pipelines of the same configuration and table that want to read our sources, too.
+    """Refuse pipelines of the same configuration and table that are to read our sources, too.
 
     They may have no journal yet, and neither may we: at a start one of us would give way.
     """
@@ -162,7 +162,7 @@ def refuse_beside(
 
 
 def refuse_closed(store: Reader, pipeline: str, *, heir: str | None) -> None:
-    """Notice a journal that another pipeline has taken over."""
+    """Refuse a journal that another pipeline has taken over."""
     if heir is not None:
         raise JournalLost(
             f"pipeline {heir!r} has taken over this journal; rename the pipeline to {heir!r}",
@@ -171,7 +171,7 @@ def refuse_closed(store: Reader, pipeline: str, *, heir: str | None) -> None:
 
 
 def refuse_half_moved(store: Reader, pipeline: str, history: History) -> None:
-    """Notice a source of which the journal does not know yet where all of its files lie."""
+    """Refuse a source if the journal does not know yet where all of its files are."""
     if history.moving is not None and history.sequence < history.awaits:
         raise JournalLost(
             f"the journal does not know yet where the files of source {history.moving!r} are; "
@@ -181,7 +181,7 @@ def refuse_half_moved(store: Reader, pipeline: str, history: History) -> None:
 
 
 def refuse_half_begun(store: Reader, pipeline: str, *, sequence: int, awaits: int) -> None:
-    """Notice a journal that is not wholly begun: what it knows is in entries that are to come."""
+    """Refuse a journal that is only partly started: what it knows is in entries yet to come."""
     if 0 <= sequence < awaits:
         raise JournalLost(
             "a new journal was started and does not know yet what it takes over; run the same "
@@ -193,7 +193,7 @@ def refuse_half_begun(store: Reader, pipeline: str, *, sequence: int, awaits: in
 def refuse_other_names(
     store: Reader, pipeline: str, source_uris: Mapping[str, str], known_as: Mapping[str, str]
 ) -> None:
-    """Notice files that this journal knows by another source's name: a file has one name."""
+    """Refuse files that this journal knows under another source's name: a file has one name."""
     known = [(place_of(uri), uri, name) for uri, name in known_as.items()]
     for name, uri in source_uris.items():
         place = place_of(uri)
@@ -219,7 +219,7 @@ def refuse_other_names(
 def refuse_moved(
     store: Reader, pipeline: str, source_uris: Mapping[str, str], known_at: Mapping[str, str]
 ) -> None:
-    """Notice a source that is at another place now: its files are known by their names there."""
+    """Refuse a source that is at another place now: its files are known by their old names."""
     for name, uri in source_uris.items():
         before = known_at.get(name, uri)
         if not is_elsewhere(uri, before):
@@ -242,7 +242,7 @@ def refuse_moved(
 
 
 def _how_to_read_part(before: str, now: str) -> str:
-    """Return how a source goes on whose path became narrower or wider. Pure but for links."""
+    """Return how to continue a source whose path became narrower or wider. Pure but for links."""
     outer, inner = place_of(before), place_of(now)
     if not outer.holds(inner):
         return _how_to_read_other_folders(before)

@@ -1,4 +1,4 @@
-"""What a table directory says of itself, written before any data file and obeyed ever after."""
+"""The protocol of a table directory, written before any data file and followed from then on."""
 
 from lakebed import layout
 from lakebed.documents.entry import Protocol, decode_protocol, encode

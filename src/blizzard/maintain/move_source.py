@@ -1,4 +1,4 @@
-"""A source whose files lie at another place now: told to the journal, so that they stay known.
+"""A source whose files are at another place now: recorded in the journal, so that they stay known.
 
 A file is known by its name below the source's folder, and as the object that was read: size and
 e-tag. Files that are moved or copied keep name and size, and get another e-tag. So a `moved` entry
@@ -65,7 +65,7 @@ def compare(
 ) -> Compared | None:
     """Compare what lies at a source's place with the journal; None where it is known to be there.
 
-    Raise what speaks against the source being there.
+    Raise if something contradicts the source being there.
     """
     before, now = _checked(store, pipeline, source, history)
     if place_of(before).same(place_of(now)) and history.sequence >= history.awaits:
@@ -128,7 +128,7 @@ def move(
     *,
     clock: Clock,
 ) -> Compared | None:
-    """Write down where a source is; doing so again changes nothing, or finishes what was begun."""
+    """Record where a source is; doing so again changes nothing, or finishes what was started."""
     found = compare(store, pipeline, source, history, place)
     if found is None:
         return None
@@ -159,7 +159,7 @@ def move(
 def _checked(
     store: Reader, pipeline: str, source: SourceSettings, history: History
 ) -> tuple[str, str]:
-    """Return where a source was and is; raise what keeps it from having been moved."""
+    """Return where a source was and is; raise if it cannot have been moved."""
     path = store.describe(layout.journal_folder(pipeline))
     refuse_rolled_back(store, pipeline, history)
     refuse_closed(store, pipeline, heir=history.heir)

@@ -35,7 +35,7 @@ CHUNK = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """A journal that was begun."""
+    """A journal that was started."""
 
     journal: str
     entries: int
@@ -48,7 +48,7 @@ class Renewed:
 def begin_empty(
     store: Store, identity: Identity, last_committed: LastCommitted, clock: Clock
 ) -> Renewed:
-    """Begin a journal that knows nothing; doing so again finishes what was begun."""
+    """Start a journal that knows nothing; doing so again finishes what was started."""
     agree_on_protocol(store, identity.handoff)
     opening = _begun_empty(store, identity.pipeline, last_committed)
     kept = None
@@ -61,7 +61,7 @@ def begin_empty(
 def take_over(
     store: Store, identity: Identity, old: str, last_committed: LastCommitted, clock: Clock
 ) -> Renewed:
-    """Begin a journal that knows what another one knew; doing so again finishes what was begun."""
+    """Start a journal that knows what another one knew; a second try finishes what was started."""
     agree_on_protocol(store, identity.handoff)
     past = past_of(store, identity.pipeline, old)
     check_past(store, identity, old, past, last_committed)
@@ -114,7 +114,7 @@ def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) ->
 
 
 def _set_aside(store: Store, pipeline: str) -> str | None:
-    """Move a journal out of the way: every object is copied before the first one goes.
+    """Move a journal out of the way: every object is copied before the first one is deleted.
 
     Entry 0 goes first: a journal without it is refused by both programs, however much is left.
     """
@@ -139,7 +139,7 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
 
 
 def _close(store: Store, past: Past, heir: str, clock: Clock) -> None:
-    """End the old journal, so that whoever still writes to it is refused."""
+    """Close the old journal, so that a process that still writes to it is refused."""
     if past.heir == heir:
         return
     entry = past.last.successor(

@@ -58,7 +58,7 @@ def past_of(store: Reader, pipeline: str, old: str) -> Past:
 def check_past(
     store: Reader, identity: Identity, old: str, past: Past, last_committed: LastCommitted
 ) -> None:
-    """Refuse to take over what is not committed yet, or what somebody else has taken over."""
+    """Refuse to take over what is not committed yet, or what another pipeline has taken over."""
     if past.heir not in (None, identity.pipeline):
         raise JournalConflict(
             f"pipeline {past.heir!r} has already taken over the journal of {old!r}",
@@ -86,7 +86,7 @@ def check_past(
 
 
 def _refuse_held(store: Reader, past: Past) -> None:
-    """Notice files that penguin holds: it releases them by the journal that is about to go."""
+    """Refuse while penguin holds files: it releases them by the journal that is about to go."""
     held = [
         facts.path
         for facts in store.objects(layout.HELD)
@@ -150,9 +150,9 @@ def _is_in_table(records: tuple[SourceRecord, ...]) -> bool:
 
 
 def inherited(record: SourceRecord) -> SourceRecord:
-    """Keep what a later batch must know of a file; its lines are in the old journal's books. Pure.
+    """Keep what a later batch must know of a file; its lines are counted in the old journal. Pure.
 
-    So that the books of the new one balance, it counts none of them.
+    So that the counts of the new one add up, it counts none of them.
     """
     return replace(
         record,

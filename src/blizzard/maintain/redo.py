@@ -1,4 +1,4 @@
-"""Source files whose rows are in data files that are not in the table: given up, and read again.
+"""Reading source files again whose rows are in data files that are not in the table.
 
 penguin holds all that a work unit wrote when one of its files is missing, and every file of an
 entry that the table cannot hold; an operator may have discarded some. A `redo` entry names these
@@ -104,7 +104,7 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
 def redo(
     store: Store, pipeline: str, fates: Fates, *, clock: Clock, wanted: Wanted | None = None
 ) -> tuple[Found, int | None]:
-    """Append the entry that lets the sources be read again; give what it says, and its number."""
+    """Append the entry that has the sources read again; return what it says, and its number."""
     for _try in range(TRIES):
         found = look(store, pipeline, fates, wanted)
         if not found.ready or found.last is None:
@@ -137,7 +137,7 @@ class _Written:
     """The entries that have read its sources since, by their paths."""
 
     def is_meant(self, marks: Mapping[str, int | None]) -> bool:
-        """Whether it is one to judge: of a source's units only those that are not in the table."""
+        """Whether it is meant: of a source's units only those that are not in the table."""
         return self.by_name or any(marks.get(name) in (HELD, GONE) for name in self.names)
 
 
@@ -233,7 +233,7 @@ def _why_not(
     *,
     lost: bool,
 ) -> str | None:
-    """Return why sources cannot be read again without a row twice; None where they can."""
+    """Return why sources cannot be read again without duplicating rows; None if they can."""
     committed = 0 if history.receipt is None else history.receipt.sequence
     settled = _why_settled(written, {marks.get(name) for name in written.names}, committed, lost)
     if settled is not None:

@@ -1,4 +1,4 @@
-"""Source files that failed, and that an operator wants to be read again at once.
+"""Source files that failed and that an operator asks to have read again at once.
 
 A `retry` entry names them. It changes nothing of what is known of them but that they are due: a
 blizzard that runs hears of it at its next look, any other at its start. Where the operator says
@@ -29,7 +29,7 @@ class Failed:
 
     records: tuple[SourceRecord, ...] = ()
     unknown: frozenset[str] = frozenset()
-    """What was named, and is none of the files that failed."""
+    """What was named but is not one of the files that failed."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Files that failed, are meant, and cannot be read so; with the reason."""
     last: Entry | None = None

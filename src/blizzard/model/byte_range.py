@@ -1,4 +1,4 @@
-"""Parts of a file that several tasks read, and files that are gone on with where a run stopped.
+"""Parts of a file that several tasks read, and files that are resumed where a run stopped.
 
 A byte range owns the lines that *start* in it. So a reader of a range begins one byte early, lets
 the rest of the line before go, and reads past its end until its last line is whole: every line is
@@ -24,7 +24,7 @@ class ByteRange:
 
 
 def cut(size: int, parts: int, *, start: int = 0) -> tuple[ByteRange, ...]:
-    """Cut a file, or so many bytes of it from a place on, into ranges that cover each byte once."""
+    """Cut a file, or some bytes of it from an offset on, into ranges that cover each byte once."""
     edges = [start + size * number // parts for number in range(parts + 1)]
     return tuple(ByteRange(low, high) for low, high in itertools.pairwise(edges))
 

@@ -85,7 +85,7 @@ class RowPartitions:
 
     @property
     def read(self) -> tuple[Field, ...]:
-        """Return the fields that are read from the rows and then stand in no data file."""
+        """Return the fields that are read from the rows but are in no data file."""
         read = {part.column.name: part.column for part in self.columns}
         if self.timestamp.name in self.keys:
             read[self.timestamp.name] = self.timestamp

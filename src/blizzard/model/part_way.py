@@ -1,4 +1,4 @@
-"""Files that are in the table in part, and whose rest cannot be read as things are. Pure.
+"""Files of which only a part is in the table and whose rest cannot be read at present. Pure.
 
 The object that was begun is not there any more, so its rest cannot be read, and what is there
 instead cannot be read either without rows twice. That is a failure, until the object is back or
@@ -40,13 +40,13 @@ def lacks_its_object(record: SourceRecord) -> bool:
 
 
 def is_told(record: SourceRecord, error: type[LakeError]) -> bool:
-    """Whether the books have this failure of a file already, and nobody has asked again since."""
+    """Whether this failure of a file is already recorded, and no retry was requested since."""
     failure = record.failure
     return failure is not None and failure.code == error.code and not (record.retry or record.gone)
 
 
 def changed_part_way(record: SourceRecord) -> SourceRecord:
-    """Enter a file that is another object now; the books keep the one that was begun."""
+    """Return the record of a file that is a different object now; it keeps the one begun."""
     return _failed(
         record,
         ChangedPartWay(
@@ -62,7 +62,7 @@ def changed_part_way(record: SourceRecord) -> SourceRecord:
 
 
 def gone_part_way(record: SourceRecord) -> SourceRecord:
-    """Enter a file that is not there any more; the books keep the object that was begun."""
+    """Return the record of a file that no longer exists; it keeps the object that was begun."""
     return _failed(
         record,
         GonePartWay(

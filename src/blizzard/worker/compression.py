@@ -1,7 +1,7 @@
-"""Decompression as a stream: every member and frame, bounded pieces, and no quiet endings.
+"""Decompression as a stream: every member and frame, bounded pieces, and no silent truncation.
 
-A stream that breaks off is a failure, never a short file. So is an empty `.gz`, `.zst` or `.bz2`
-object: even nothing, compressed, has a header.
+A truncated stream is a failure, never a short file. So is an empty `.gz`, `.zst` or `.bz2` object:
+even nothing, compressed, has a header.
 """
 
 import bz2
@@ -53,7 +53,7 @@ class _Source:
         self.offset = 0
 
     def some(self, most: int) -> bytes:
-        """Take up to so many bytes, at least one; none at the end."""
+        """Take up to this many bytes, at least one; none at the end."""
         while self._at == len(self._held):
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -65,14 +65,14 @@ class _Source:
         return taken
 
     def upto(self, count: int) -> bytes:
-        """Take so many bytes; fewer at the end."""
+        """Take this many bytes; fewer at the end."""
         taken = self.some(count)
         while len(taken) < count and (more := self.some(count - len(taken))):
             taken += more
         return taken
 
     def give_back(self, rest: bytes) -> None:
-        """Put bytes back that were taken too many."""
+        """Put back bytes that were taken in excess."""
         self._held, self._at = rest + self._held[self._at :], 0
         self.offset -= len(rest)
 
@@ -198,7 +198,7 @@ def _zstd_frame(source: _Source, magic: bytes) -> Iterator[bytes]:
 
 
 def _frame_header(source: _Source, magic: bytes) -> tuple[bytes, bool]:
-    """Take a frame's header, and tell whether a checksum follows its last block."""
+    """Take a frame's header; return it, and whether a checksum follows its last block."""
     start = source.offset - len(magic)
     descriptor = _exactly(source, 1)
     flags = descriptor[0]

@@ -23,7 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_FOLDER = 255
 """Bytes of one folder's name that file systems take."""
 ESCAPED_BYTES = 3
-"""One byte of a value is at most so many of a folder's name."""
+"""One byte of a value is at most this many of a folder's name."""
 
 Column = Any
 """An array of whatever type the table has; pyarrow's stubs know one at a time."""
@@ -71,7 +71,7 @@ def grouped(
 
 
 def require_partitions(batch: pa.RecordBatch, by: RowPartitions, lines_before: int | None) -> None:
-    """Refuse the first row whose partition cannot be: NoPartition says which field it is.
+    """Refuse the first row whose partition is impossible: NoPartition names the field.
 
     Such a value would be found when the file is uploaded, or by penguin, where it stops more than
     the file that it is in. `lines_before` is None where blank lines hide which line a row is.

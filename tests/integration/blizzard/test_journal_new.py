@@ -216,7 +216,7 @@ def test_the_old_name_is_refused_from_then_on_running_or_not(desk):
     land(desk, 9)
     with pytest.raises(JournalConflict):
         running.step()
-    with pytest.raises(JournalLost, match="pipeline 'later' has taken this journal over"):
+    with pytest.raises(JournalLost, match="pipeline 'later' has taken over this journal"):
         step(desk)
     other = renamed(desk, "third")
     refused = desk.run("journal", "new", "--from", "default", "--yes", config=other)

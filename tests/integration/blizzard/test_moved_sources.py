@@ -254,7 +254,7 @@ def test_what_the_journal_does_not_know_cannot_have_been_moved(desk):
     )
     refused = desk.run("source", "set", "more", "--same-files", "--yes", config=file)
     assert refused.exit_code == 1
-    assert "does not know a source 'more'" in refused.stderr
+    assert "knows no source 'more'" in refused.stderr
 
 
 def test_nothing_is_moved_while_a_blizzard_writes_the_pipeline(desk):

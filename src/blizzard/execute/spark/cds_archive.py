@@ -21,17 +21,17 @@ from pathlib import Path
 from lakebed.errors import ConfigInvalid
 
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""The JVM only schedules, rows never enter it: quick to start beats fast in the long run."""
+"""The JVM only schedules, rows never enter it: a quick start beats long-run speed."""
 
 CHECKED = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
-"""An archive that does not suit is left alone, and one with a wrong bit in it is found out."""
+"""An archive that does not match is ignored, and a corrupt one is detected."""
 
 SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
-"""By default the JVM complains of an archive it cannot use on standard output, where results go."""
+"""By default the JVM reports an unusable archive on standard output, where results go."""
 
 KEPT_UNUSED_SECS = 30 * 86_400
 CLAIM_SECS = 86_400
-"""How long a try that left no archive keeps others from trying."""
+"""How long a failed attempt keeps others from trying."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ def make_in_background() -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        # By us, not by the child before it runs the program: there, Python code can wait for ever
+        # By us, not by the child before it runs the program: there, Python code can wait forever
         # for a lock that another thread held when the process was forked.
         os.setpriority(os.PRIO_PROCESS, process.pid, 19)
 

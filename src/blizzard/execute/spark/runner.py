@@ -72,7 +72,7 @@ class SparkRunner:
         self._said = said
         self._told_unreached = False
         self._overseers: dict[str, Overseer] = {}
-        """By pipeline, who answers the units of its running job."""
+        """By pipeline, what answers the units of its running job."""
         self._lock = threading.Lock()
         self._jobs: dict[str, set[str]] = {}
         """The units of each running job that have reported, which is before they read anything."""

@@ -189,7 +189,7 @@ def is_gone(session: SparkSession) -> bool:
 
 
 def forget(session: SparkSession) -> None:
-    """End a session, or let go of one whose Spark is gone: pyspark would hand it out for ever."""
+    """End a session, or let go of one whose Spark is gone: pyspark would hand it out forever."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that Spark did not end cleanly, which we know or allow
         try:

@@ -129,8 +129,8 @@ def listening(of: SparkRunner, **conf: str) -> ProgressServer:
     [
         (NO_PACKAGE, ["no module blizzard:", "spark.archives", "make archive"]),
         (NO_PACKAGE.replace("'blizzard')", "'pyarrow')"), ["no module pyarrow:"]),
-        (OTHER_PYTHON, ["have Python 3.12 and the driver 3.11", "spark.pyspark.python"]),
-        (SPARKS_WORDS, ["have Python 3.12 and the driver 3.11"]),
+        (OTHER_PYTHON, ["have Python 3.12 and the driver has 3.11", "spark.pyspark.python"]),
+        (SPARKS_WORDS, ["have Python 3.12 and the driver has 3.11"]),
         (NO_PYTHON, ["have no python3.11;", "spark.pyspark.python"]),
     ],
 )

@@ -233,7 +233,7 @@ def test_without_a_source_none_is_said_to_have_been_looked_at(tmp_path: Path):
     """HOLES W34: there was nothing to look at."""
     file = written(tmp_path, 'sink: {{path: "{table}"}}\n')
     message = refusal(file)
-    assert "look at the source" not in message
+    assert "from the source" not in message
     assert "as in this example:\nschema:\n" in message
 
 
