@@ -24,7 +24,7 @@ def committer(
     clock: Clock,
     pipeline: str | None = None,
 ) -> Callable[[], int]:
-    """Return a function that commits what waits for a table and says how many commits it made.
+    """Return a function that commits what is waiting for a table and returns how many commits.
 
     Where `pipeline` is named, trouble of the table's other pipelines is told, not raised.
     """
@@ -67,7 +67,7 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
 
 
 def retention(uri: str, options: StorageOptions) -> timedelta:
-    """Return how long a table keeps files that its log does not name, be it there or not."""
+    """Return how long a table keeps files that its log does not name, whether it exists or not."""
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.model import retention as patience  # noqa: PLC0415

@@ -66,7 +66,7 @@ def commit_table(
 
 
 def commit_all(run: "TableRun", pipeline: str | None) -> int:
-    """Do the same for a table that has been worked on before, and knows what it has told."""
+    """Do the same for a table that has been worked on before, and remembers what it reported."""
     before = run.totals.commits
     while run.step():
         pass
@@ -138,7 +138,7 @@ class TableRun:
         """Make the next commit, if there is one, and return whether there was work.
 
         A pipeline that cannot go on is named and left; the others are committed. An error of it
-        that time may mend is raised once there is nothing else to do.
+        that time may fix is raised once there is nothing else to do.
         """
         store = self.open_store()
         if store is None:
@@ -208,7 +208,7 @@ class TableRun:
         return tuple(file for key, file in held.items() if shape != known_shape or key not in tried)
 
     def _probe(self, store: Store, version: int | None) -> None:
-        """Before the first commit see that the store refuses to write a version twice."""
+        """Before the first commit, check that the store refuses to write a version twice."""
         last = [] if version is None else [log_version(version)]
         self._probed = self._probed or any(probe(store, path) for path in (*last, protocol(1)))
 
@@ -227,10 +227,10 @@ class TableRun:
             )
 
     def _tidy(self, store: Store, view: TableView) -> None:
-        """Make up for what a crash right after a commit left: receipts unwritten, metas in place.
+        """Clean up after a crash right after a commit: receipts unwritten, metas in place.
 
-        The log is put on disk first. Whoever made that commit may have died before he did, or may
-        never do it, and after a power cut nothing else would tell of the files.
+        The log is synced first. The process that made that commit may have died before it did, or
+        may never do it, and after a power cut nothing else would name the files.
         """
         done = (*view.settled, *view.held_files.stale, *view.others.settled)
         overdue = [
@@ -294,7 +294,7 @@ class TableRun:
         return True
 
     def _look_afresh(self, version: int | None) -> None:
-        """See that a plan which was overtaken is not made again in the same way, without an end."""
+        """Make sure that an overtaken plan is not made again in the same way, endlessly."""
         self._conflicts = self._conflicts.again(version)
         if self._conflicts.calls_for_a_fresh_look:
             self._search, self._log_cache = None, LogCache()

@@ -148,7 +148,7 @@ _ENTRIES = EntryCache()
 
 @dataclass(frozen=True, slots=True)
 class _Journal:
-    """One pipeline's journal, held against its receipt and the log."""
+    """One pipeline's journal, checked against its receipt and the log."""
 
     store: Reader
     pipeline: str
@@ -186,7 +186,7 @@ class _Journal:
         self._check_no_gap(0)
 
     def _check_receipt(self, position: Position) -> None:
-        """Hold the journal and the log against the receipt.
+        """Check the journal and the log against the receipt.
 
         A journal that replaces a committed one must be wanted: whoever starts it writes a receipt
         that names it with entry 0. Any other journal than the receipt's is taken for a mistake.
@@ -214,7 +214,7 @@ class _Journal:
             )
 
     def _committed(self, position: Position) -> ReadyEntry:
-        """Read the entry that the log says is committed, and be sure it is that one."""
+        """Read the entry that the log says is committed, and verify that it is that one."""
         assert position.sequence is not None  # noqa: S101 - the caller looked
         ready = self._read(position.sequence)
         if ready is None:
@@ -298,7 +298,7 @@ class _Journal:
             )
 
     def _check_no_gap(self, sequence: int) -> None:
-        """Be sure that nothing stands beyond the first missing entry."""
+        """Raise if there is anything beyond the first missing entry."""
         beyond = self.reader.numbers(sequence)
         # Between the read and the listing blizzard may have written the missing one and more.
         if beyond and self.store.head(journal_entry(self.pipeline, sequence)) is None:

@@ -1,9 +1,9 @@
-"""The metas of the staging hand-off. One of ours is a bell, and nothing more.
+"""The metas of the staging hand-off. One of ours is only a notification.
 
 It says that an entry is handed off; what is committed is the entry, whole, as the journal has it.
-A bell whose entry is committed is deleted, however late it is seen. The meta of another program
-asks for one file; whether it gets in is decided by what the file itself says. Metas that cannot be
-read are left alone and told of.
+One whose entry is committed is deleted, however late it is seen. The meta of another program asks
+for one file; whether it gets in is decided by what the file itself says. Metas that cannot be read
+are left alone and told of.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ UNRUNG = "blizzard has not written its metas yet"
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A meta that rings for no entry of this table, and why."""
+    """A meta that announces no entry of this table, and why."""
 
     reason: str
 
@@ -95,7 +95,7 @@ def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:
 
 
 def handed_off(store: Reader, metas: Metas, backlogs: tuple[Backlog, ...]) -> HandedOff:
-    """Keep the entries that have been rung for, in order: a bell for N rings for those before it.
+    """Keep the entries that have been announced, in order: a meta of N announces those before it.
 
     An entry without files has no meta to wait for; one that another hand-off wrote has none either.
     """
@@ -134,7 +134,7 @@ def strays(
     *,
     hears_others: bool,
 ) -> dict[str, str]:
-    """Return the metas that ring for no entry of this table, each with the reason."""
+    """Return the metas that announce no entry of this table, each with the reason."""
     journals = {(backlog.pipeline, backlog.position.journal) for backlog in backlogs}
     halted = {each.pipeline for each in stopped}
     left = {}

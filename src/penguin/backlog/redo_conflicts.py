@@ -1,4 +1,4 @@
-"""Files that a redo gives up: none of them is released, and one that was is taken out again.
+"""Files that a redo gives up: none of them is released, and one that was is removed again.
 
 `blizzard redo` writes down that the sources of held files are read again. Until penguin has
 committed that entry the mark in the log still says that they are held, and whoever puts a file back
@@ -27,7 +27,7 @@ APPEND_ONLY = "delta.appendOnly"
 
 
 class FileRewritten(LakeError):
-    """A file cannot be taken out of the table as it went in."""
+    """A file cannot be removed from the table as it was added."""
 
     code = "file_rewritten"
     whose = Whose.USER
@@ -133,7 +133,7 @@ def _of_pipeline(
 
 
 def why_not_taken_out(one: ContestedFile, table: Snapshot) -> str | None:
-    """Return why a file cannot be taken out of the table whole; None where it can."""
+    """Return why a file cannot be removed from the table as a whole; None if it can."""
     if one.file.filename not in table.files():
         return "it is not in the table as it was written: OPTIMIZE, or a change of rows, rewrote it"
     if table.may_delete_in_place():

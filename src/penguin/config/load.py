@@ -35,7 +35,7 @@ def load(
 ) -> PenguinSettings:
     """Read a configuration; ConfigInvalid carries every fault of it.
 
-    Only Delta knows which table properties it takes: whoever has it at hand lets it be asked.
+    Only Delta knows which table properties it accepts: a caller that has it passes a way to ask.
     """
     check = partial(_check, refused_properties=refused_properties)
     document = _with_partitions(load_document(files, folders, environment, check))
@@ -81,7 +81,7 @@ def _check(written: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
 
 
 def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
-    """See that a template says a time wherever a lookback is counted by it."""
+    """Yield a fault where a lookback is counted by a template without a time."""
     given = table.partition_filter
     if given is not None:
         try:

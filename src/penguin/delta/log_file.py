@@ -1,4 +1,4 @@
-"""Single files of a Delta log, read: one version, one checkpoint with whatever it refers to."""
+"""Reading single files of a Delta log: one version, one checkpoint with what it refers to."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
 def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
     """Read a checkpoint of one file: data files, tombstones and our transactions.
 
-    One of the second kind may bear the classic name, too; it keeps its data files in sidecars.
+    A V2 checkpoint may have the classic name, too; it keeps its data files in sidecars.
     """
     paths: set[str] = set()
     transactions: dict[str, int] = {}

@@ -124,7 +124,7 @@ class Snapshot:
         return tuple(rows)
 
     def check_writable(self) -> None:
-        """Refuse, by name, a table that asks of its writers what penguin does not do."""
+        """Refuse, by name, a table that requires of its writers what penguin does not do."""
         protocol = self._handle.protocol()
         reasons = [
             *unsafe_protocol(protocol.min_reader_version, protocol.min_writer_version),

@@ -89,7 +89,7 @@ class EntryNotHandedOff(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetasLeftAlone(Event):
-    """Metas that penguin neither commits nor deletes; it says so once."""
+    """Metas that penguin neither commits nor deletes; reported once."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -103,7 +103,7 @@ class MetasLeftAlone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesUnnamed(Event):
-    """Files of blizzard's in the table's folders that no entry names; it says so once."""
+    """Files of blizzard in the table's folders that no entry names; reported once."""
 
     level: ClassVar[Level] = Level.WARN
     table: str

@@ -12,7 +12,7 @@ from penguin.events.paths import first_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesCommitted(Event):
-    """Entries are in the Delta log, by our hand."""
+    """We committed entries to the Delta log."""
 
     table: str
     version: int

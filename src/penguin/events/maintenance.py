@@ -28,7 +28,7 @@ class CheckpointWritten(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFailed(Event):
-    """A Delta checkpoint could not be written; commits are not touched by that."""
+    """A Delta checkpoint could not be written; commits are not affected."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -49,7 +49,7 @@ class CheckpointFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanedUp(Event):
-    """Versions of the Delta log were removed whose time was over."""
+    """Expired versions of the Delta log were removed."""
 
     level: ClassVar[Level] = Level.INFO
     table: str
@@ -70,7 +70,7 @@ class LogCleanedUp(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanUpFailed(Event):
-    """Versions whose time is over could not be removed; commits are not touched by that."""
+    """Expired versions could not be removed; commits are not affected."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -90,7 +90,7 @@ class LogCleanUpFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKept(Event):
-    """Nothing of the Delta log is removed: the table says how long it is kept, and unreadably."""
+    """Nothing of the Delta log is removed: the table's retention cannot be read."""
 
     level: ClassVar[Level] = Level.WARN
     table: str

@@ -40,7 +40,7 @@ PLAIN: Mapping[pa.DataType, str] = {
 FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
 """Characters that no column of a Delta table may have in its name, without column mapping.
 
-Spark's Delta names the line break and the tab alone; no reader bears all control characters.
+Spark's Delta names the line break and the tab alone; no reader can handle all control characters.
 """
 ARROW_SCHEMA = b"ARROW:schema"
 """Where writers keep the types of their own; some readers go by them, not by the file's."""
@@ -83,7 +83,7 @@ def as_the_table_sees_it(
 ) -> DeltaSchema:
     """Return the columns that a file brings: without partition columns, with nulls as they are.
 
-    Values of partition columns stand in the path, and readers do not look for them in the file.
+    Values of partition columns are in the path, and readers do not look for them in the file.
     """
     known = {} if table is None else {one["name"]: one for one in table["fields"]}
     return {
@@ -140,7 +140,7 @@ def _stored_types(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
 
 
 def _check_stored(arrow: pa.DataType) -> None:
-    """Refuse types of the writer's that not every reader bears, at any depth."""
+    """Refuse the writer's types that not every reader can handle, at any depth."""
     if pa.types.is_dictionary(arrow):
         _check_stored(arrow.value_type)
     if pa.types.is_date64(arrow):

@@ -62,7 +62,7 @@ def read_footer(store: Parts, path: str, *, size: int, etag: str | None) -> Foot
 
 
 def parse_footer(footer: bytes, size: int, where: str) -> Footer:
-    """Read a footer with its frame, as it stands at the end of a file of so many bytes."""
+    """Read a footer with its frame, as it is at the end of a file of this size."""
     try:
         metadata = pq.read_metadata(pa.BufferReader(footer))
         schema, reasons = file_schema(metadata)

@@ -2,7 +2,7 @@
 
 Where a table is handed off by its journal or by metas, files that other programs put into its
 folders are not committed. Here they are counted, for whoever asks why they are not in the table.
-The look is bounded: it is made for a person who waits.
+The search is bounded: a person is waiting for it.
 """
 
 from collections.abc import Iterator

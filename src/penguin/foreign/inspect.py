@@ -25,7 +25,7 @@ Verdict = ForeignFile | LeftOut | BlizzardFile
 
 
 def candidate(facts: ObjectFacts, *, late: bool) -> Candidate:
-    """Take a listed object for a file that may be new."""
+    """Return a listed object as a file that may be new."""
     return Candidate(
         path=TablePath(facts.path),
         size=facts.size,
@@ -80,7 +80,7 @@ def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
 
 
 def _held_against(one: Candidate, footer: Footer) -> Verdict:
-    """Hold what a footer says against what a meta says."""
+    """Compare what a footer says with what a meta says."""
     claim = one.claim
     if footer.ours and claim is None:
         return BlizzardFile()

@@ -100,7 +100,7 @@ class _Draft:
                 self._leave(one, reason.code, str(reason))
 
     def _take_first(self, one: ForeignFile) -> None:
-        """Take a file that the table cannot hold; one that never had a row becomes the file's."""
+        """Take a file that the table cannot hold; a table without rows takes on its schema."""
         if self.table is None or self.after is None or self.adds:
             raise _Unfit("the table has rows, or is yet to be created")
         made = self._new_table(one)

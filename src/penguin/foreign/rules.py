@@ -170,7 +170,7 @@ class SortedCandidates:
 
     new: tuple[Candidate, ...] = ()
     settled: tuple[Candidate, ...] = ()
-    """Those that were committed, by whomever, or removed."""
+    """Those that were committed, by any writer, or removed."""
     forgotten: tuple[Candidate, ...] = ()
     """Those that are older than what the log remembers: they may have been removed from it."""
     taken: tuple[tuple[Candidate, str], ...] = ()
@@ -178,7 +178,7 @@ class SortedCandidates:
 
 
 def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandidates:
-    """Hold candidates against the log.
+    """Compare candidates with the log.
 
     A meta asks for its file by name, so its file is never too old. A scan only finds a file lying
     there, and cannot tell one that is new from one that was removed so long ago that the log has
@@ -213,7 +213,7 @@ def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandi
 
 
 def is_settled(path: str, known: LogContents) -> bool:
-    """Whether a file was committed, by whomever, or removed.
+    """Whether a file was committed, by any writer, or removed.
 
     The transaction says so where the log has forgotten the path; where the log knows another file
     of that name, the transaction is that one's.
@@ -253,7 +253,7 @@ def too_old(one: Candidate, known: LogContents) -> LeftOut:
 
 
 def _reach(known: LogContents) -> str:
-    """Return how far back a log tells of removed files, in words; the time is never a later one."""
+    """Return how far back a log shows removed files, in words; the time is never a later one."""
     if known.since is None or known.since == NEVER:
         return "the log no longer has the versions that would show removed files"
     reaches = f"the versions of the log reach back only to {known.since:{MOMENT}} UTC"
@@ -290,7 +290,7 @@ def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:
-    """Which folders a look leaves out: old ones, and never one newer than what is committed."""
+    """Which folders a search leaves out: old ones, and never one newer than what is committed."""
 
     first: Window | None = None
     """The partition filter: what a first look does not reach stays out of sight."""

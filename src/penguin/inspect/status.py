@@ -78,7 +78,7 @@ class TableStatus:
     """The files that were given up, and whose sources were not read again."""
     others: OthersStatus = field(default_factory=OthersStatus)
     danger: Danger | None = None
-    """Files have waited for so long that a VACUUM comes near."""
+    """Files have been waiting so long that a VACUUM may soon delete them."""
 
     @property
     def lag_secs(self) -> float:

@@ -1,4 +1,4 @@
-"""What an operator orders of files that are held: they go in, or are given up for good.
+"""An operator's commands on held files: they are committed, or given up for good.
 
 Each order is one commit, made as every other: what the log says at that moment decides, and doing
 it again changes nothing.
@@ -58,7 +58,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldFileOperations:
-    """Carries out orders on one table."""
+    """Carries out an operator's commands on one table."""
 
     settings: TableSettings
     store: Store
@@ -111,7 +111,7 @@ class HeldFileOperations:
         return () if table is None else self._contested(table)
 
     def discard(self, names: frozenset[str], *, rows_deleted: bool = False) -> Settlement:
-        """Give up files for good: they will never be in the table, and the log says so.
+        """Discard files for good: they will never be in the table, and the log says so.
 
         A contested file is removed from the table by the same commit. If that is not possible
         because it was rewritten, its rows must have been deleted before.
@@ -154,7 +154,7 @@ class HeldFileOperations:
         )
 
     def _note_discarded(self, plan: CommitPlan, held: tuple[HeldFile, ...]) -> None:
-        """Keep in mind what is given up, so that its rows can be told of and read again."""
+        """Record what is given up, so that its rows can be reported and read again."""
         keep_in_mind(self.store, tuple(one for one in held if one.name in plan.discarded))
 
     def _contested(self, table: Table) -> tuple[ContestedFile, ...]:
@@ -166,7 +166,7 @@ class HeldFileOperations:
         plan_of: Callable[[Table, tuple[HeldFile, ...]], CommitPlan | None],
         before: Callable[[CommitPlan, tuple[HeldFile, ...]], None] = lambda _plan, _held: None,
     ) -> tuple[CommitPlan | None, int | None, tuple[HeldFile, ...]]:
-        """Plan and commit; give the plan, the version that has it, and what was held before."""
+        """Plan and commit; return the plan, the version that has it, and what was held before."""
         committer = Committer(
             log=self.open_log(self.store), store=self.store, clock=self.clock, pause=self.pause
         )

@@ -1,4 +1,4 @@
-"""What an operator orders where the log no longer has what was committed to it.
+"""An operator's commands for a log that no longer has what was committed to it.
 
 A log that was put back from a backup, or a dropped table, is behind the receipts. A RESTORE
 takes out what was committed after some version. In both cases the rows can be committed again, or
@@ -42,7 +42,7 @@ from penguin.plan.draft import new_table
 
 
 class RowsUncertain(LakeError):
-    """Nobody but a person who looks can say whether rows are in the table."""
+    """Only a person who looks can say whether rows are in the table."""
 
     code = "rows_uncertain"
     whose = Whose.USER
@@ -81,7 +81,7 @@ class Replay:
     open_log: Callable[[Store], Log] = field(default=Log)
 
     def rolled_back(self) -> tuple[RolledBackPipeline, ...]:
-        """Return the pipelines whose receipt is ahead of the log; one that is torn is an error."""
+        """Return the pipelines whose receipt is ahead of the log; an unreadable one is an error."""
         table = self.open_log(self.store).open()
         found = read_pipelines(self.store, self.settings.discovery)
         for unreadable in found.stopped:
@@ -176,7 +176,7 @@ class Replay:
         set_aside(self.store, holds, self.clock.now())
 
     def forget_lost(self, rolled_back: RolledBackPipeline) -> int:
-        """Go on after the entries that the log has lost, without their rows; give the version."""
+        """Continue after the entries that the log has lost, without their rows."""
         position, receipt = rolled_back.position, rolled_back.receipt
         last = self._entry(position.pipeline, receipt.journal, receipt.sequence)
         if last.digest != receipt.digest:
@@ -189,7 +189,7 @@ class Replay:
         return self._settle(rolled_back, receipt.sequence)
 
     def _settle(self, rolled_back: RolledBackPipeline, sequence: int) -> int:
-        """Write into the log that entries up to one are settled, add nothing; give the version.
+        """Record in the log that entries up to one are settled, add nothing; return the version.
 
         What is held of entries that the log remembers stays held: its marks are lost with the
         transactions, and a note without a mark would be taken for one that means nothing.

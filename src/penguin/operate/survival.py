@@ -48,7 +48,7 @@ def survival(
 
 
 def look_into(store: Reader, table: Snapshot, entries: tuple[ReadyEntry, ...]) -> Survival:
-    """Hold entries against all that a log can still tell of their files."""
+    """Compare entries with all that a log can still show of their files."""
     known = read_log(store, table)
     named = [written_at(file) for ready in entries for file in ready.entry.files]
     if named:

@@ -256,7 +256,7 @@ def _check_configured_partitions(configured: tuple[str, ...] | None, ready: Read
 
 
 def _check_books(ready: ReadyEntry) -> None:
-    """Refuse an entry whose files hold other rows than its source files gave."""
+    """Refuse an entry whose files do not hold as many rows as its source files gave."""
     for source in ready.entry.sources:
         told = source.blank + source.quarantined + source.rows
         if (source.rows if source.failure else source.lines - told) != 0:
@@ -277,7 +277,7 @@ def _check_books(ready: ReadyEntry) -> None:
 
 
 def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
-    """Refuse an entry that names what is no data file, or a file twice."""
+    """Refuse an entry that names something other than a data file, or a file twice."""
     seen: set[str] = set()
     for file in ready.entry.files:
         segments = file.filename.split("/")
@@ -296,7 +296,7 @@ def _given_up(
 ) -> dict[str, HeldState | None]:
     """Name the held files that an entry gives up, because their sources are read again.
 
-    One that was released meanwhile is in the table; its rows would come a second time.
+    One that was released in the meantime is in the table; its rows would be added a second time.
     """
     states = {name: held_state(name) for name in ready.entry.redone}
     for name, state in states.items():

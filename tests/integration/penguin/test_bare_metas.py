@@ -370,7 +370,7 @@ def test_a_meta_that_is_written_again_is_read_again_by_a_penguin_that_runs(table
         (None, "cannot be read"),
         ({"filename": "_hid/{name}"}, "not the name of a data file"),
         ({"filename": "_delta_log/{name}"}, "not the name of a data file"),
-        ({"size": 0}, "cannot be"),
+        ({"size": 0}, "are impossible"),
     ],
 )
 def test_status_and_plan_name_a_meta_that_is_not_followed(table, tmp_path, changes, why):

@@ -33,7 +33,7 @@ def table(tmp_path: Path) -> Directory:
         ("=1", ROW, "p=1", "its folder =1 names no column"),
         ("a b=1", ROW, "p=1", "partition column a b: a column's name must not contain [' ']"),
         ("a%3Ab=1", ROW, "p=1", "partition column a:b: a column's name must not contain [':']"),
-        ("p=%ff", ROW, "p=1", "its folder p=%ff is no UTF-8"),
+        ("p=%ff", ROW, "p=1", "its folder p=%ff is not UTF-8"),
     ],
 )
 def test_a_first_file_that_can_make_no_table_blocks_no_other(
