@@ -42,7 +42,7 @@ class View:
     check: Callable[[], None]
     """Raises where no batch may begin now."""
     found: Callable[[Mapping[str, Finding]], None] = lambda _findings: None
-    """Is told what was found before anything is decided."""
+    """Called with what was found before anything is decided."""
     is_time: Callable[[tuple[SourceFile, ...], bool], bool] = lambda _files, _more: True
     """Whether the waiting files make a batch now; there may be more than one may hold."""
     failed: frozenset[str] = frozenset()

@@ -110,7 +110,7 @@ class TableRun:
     _conflicts: RepeatedConflicts = field(default_factory=RepeatedConflicts)
     _on_disk: OnDisk = field(default_factory=OnDisk)
     _unnamed: bool = False
-    """Whether files of blizzard's that nobody names have been told of."""
+    """Whether files of blizzard that no entry names have been reported."""
     _announcer: Announcer = field(init=False)
     _maintenance: Maintenance = field(init=False)
 

@@ -288,7 +288,7 @@ def _check_partition(
 def _check_timestamp(
     here: KeyPath, template: str, name: str, fields: Sequence[DeclaredField]
 ) -> Iterator[Fault]:
-    """Refuse a field that is no time, and a template that cannot be filled from it."""
+    """Refuse a field that is not a time, and a template that cannot be filled from it."""
     declared = {field.name: _field(field) for field in fields}
     place = (*here, "timestamp_field")
     if name not in declared:

@@ -62,7 +62,7 @@ def may_be_a_death(error: BaseException) -> bool:
 
 
 def run_units(units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit) -> Settled:
-    """Run all units, splitting where the workers die, and settle what came of them."""
+    """Run all units, splitting where the workers die, and settle their outcomes."""
     try:
         ran, outcomes = _run(list(units), work, runner, emit)
     finally:

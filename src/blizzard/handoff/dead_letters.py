@@ -173,7 +173,7 @@ class Now(StrEnum):
     FAILED = "failed"
     """This was its last try."""
     FAILED_AGAIN = "failed again"
-    """A later letter tells of it."""
+    """A later letter reports it."""
     INGESTED = "ingested"
     GONE = "gone"
     """It is not in its source any more, or is to be read again for another reason."""

@@ -1,8 +1,8 @@
 """Changing the hand-off of a table, once everything that was handed off is committed.
 
 The new protocol document is a create-only write with the next number, so of two that change it at
-once one is told. An entry that a running blizzard appends right before it hears of the change
-still says how it was handed off, and penguin goes by the entry.
+once one gets an error. An entry that a running blizzard appends right before it learns of the
+change still says how it was handed off, and penguin follows the entry.
 """
 
 from collections.abc import Callable

@@ -254,7 +254,7 @@ class Journal:
         self._start_note.take_back(self.sequence + 1)
 
     def settle(self) -> Entry | None:
-        """Find out what became of an entry whose write had no answer, by writing it again.
+        """Find out what became of an entry whose write got no response, by writing it again.
 
         One run never tries two different bodies for one entry, so the same bytes are written.
         """

@@ -125,7 +125,7 @@ def life_of(writer: LeaseRecord, machine: Machine) -> Life:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterStatus:
-    """The run that writes a pipeline, or has written it last, as an operator is told."""
+    """The run that writes a pipeline, or wrote it last, as an operator sees it."""
 
     run: str
     host: str

@@ -33,7 +33,7 @@ UNKNOWN = Before()
 
 
 def _step(peak: datetime | None, at: datetime) -> timedelta:
-    """Return by how much a time is earlier than the latest one that was told."""
+    """Return by how much a time is earlier than the latest one recorded."""
     return timedelta(0) if peak is None else max(timedelta(0), peak - at)
 
 
@@ -60,7 +60,7 @@ class History:
     peak: datetime | None = None
     """The latest time that an entry tells."""
     stepped_back: timedelta = timedelta(0)
-    """By how much a later entry told an earlier time: so far, at least, the clock was ahead."""
+    """By how much a later entry has an earlier time: the clock was ahead by at least that."""
     last: Entry | None = None
     awaits: int = 0
     """The last entry that a journal with inherited knowledge needs before it may go on."""

@@ -34,7 +34,7 @@ def lines_of(
 ) -> Iterator[bytes]:
     """Yield the bytes of the lines that start in a range; the chunks begin at `read_from`.
 
-    Before the first of them `begins` is told at which byte of the file it starts.
+    Before the first of them, `begins` is called with the byte of the file at which it starts.
     """
     place = part.read_from
     before_first, in_last = part.start > 0, False

@@ -93,7 +93,7 @@ class RowPartitions:
 
     @property
     def seconds(self) -> int:
-        """Return how finely time must be told: two rows of one such span have equal parts."""
+        """Return the resolution of time: two rows of one such span have equal parts."""
         codes = (code for part in self.times for code in _codes(part.pattern or ""))
         return min((CODES[code].seconds for code in codes), default=DAY)
 

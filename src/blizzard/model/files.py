@@ -1,4 +1,4 @@
-"""The values that travel: what is read, in which units, and what came of it.
+"""The values that travel: what is read, in which units, and the outcome.
 
 They cross from the driver to Spark's executors and back, so they are frozen and they pickle.
 """
@@ -163,7 +163,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOutcome:
-    """What came of a unit: every source file read or failed, and the files that hold the rows.
+    """The outcome of a unit: every source file read or failed, and the files that hold the rows.
 
     A source file that is not in it was not read, because the unit was asked to end. Nothing in it
     means anything until the driver has journaled it.

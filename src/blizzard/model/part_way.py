@@ -95,7 +95,7 @@ def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> Sou
 
 
 def settled(record: SourceRecord) -> SourceRecord:
-    """Return a file as earlier batches left it: what they read is in the books already."""
+    """Return a file as earlier batches left it: what they read is already recorded."""
     return replace(
         record,
         lines=0,

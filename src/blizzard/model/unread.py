@@ -18,7 +18,7 @@ FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A byte range of a file, and what came of it; nothing where it was not begun."""
+    """A byte range of a file, and its outcome; none where it was not begun."""
 
     range: ByteRange
     lines_before: int
@@ -34,7 +34,7 @@ class Part:
 def parts_of(
     files: Sequence[SourceFile], records: Sequence[SourceRecord | None]
 ) -> tuple[Part, ...]:
-    """Bring the parts of one file, in their order, together with what came of them."""
+    """Return the parts of one file, in their order, with their outcomes."""
     gaps = {one.start: one.lines_before for one in files[0].unread}
     return tuple(
         Part(range=file.part, lines_before=gaps.get(file.part.start, 0), record=record)

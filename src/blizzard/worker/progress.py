@@ -38,7 +38,7 @@ class ProgressChannel(Protocol):
 
     @property
     def progress(self) -> Progress:
-        """Hold what is told to the driver; the unit keeps it up to date."""
+        """Hold what is reported to the driver; the unit keeps it up to date."""
 
     @property
     def done(self) -> Done:
@@ -98,12 +98,12 @@ class ProgressClient:
         self._answered = threading.Event()
         self._news = threading.Condition()
         self._reports = 0
-        """How many words the unit wanted to be told at once."""
+        """How many messages the unit wanted to send at once."""
         self._told = 0
         """How many of them the driver has answered."""
         self._over = False
         self._gone = address is None
-        """Whether nobody is there to be told."""
+        """Whether there is nobody to report to."""
         self._thread = threading.Thread(target=self._call, name="progress-client", daemon=True)
 
     @property

@@ -16,7 +16,8 @@ class Fault:
     path: KeyPath
     message: str
     near: tuple[KeyPath, ...] | None = None
-    """Where a fault already reported makes this one idle; unless told, at its own path."""
+    """Where a fault that was already reported makes this one redundant; by default, its own path.
+    """
 
 
 def dotted(path: KeyPath) -> str:

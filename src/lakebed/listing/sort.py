@@ -65,7 +65,7 @@ class Guide:
     """
 
     passes: Callable[[str, Oddity], None]
-    """Is told of each name that is left out; a folder's ends with a slash."""
+    """Called with each name that is left out; a folder's ends with a slash."""
     enters: Callable[[str], bool] = lambda _folder: True
     """Whether a folder of a local disk may hold anything that is wanted."""
     lists: Callable[[str], bool] = lambda _path: True

@@ -53,8 +53,8 @@ class Reader(ObjectReader):
                 for meta in page:
                     yield facts_of(meta)
         except FileNotFoundError:
-            # A file that vanished while its folder was read, on a local disk. What is left
-            # cannot be told from what was never there, so the listing starts again.
+            # A file that vanished while its folder was read, on a local disk. What is left cannot
+            # be distinguished from what was never there, so the listing starts again.
             raise StoreUnavailable(
                 "objects vanished while they were listed", path=self.describe(prefix)
             ) from None
@@ -253,7 +253,7 @@ class Store(Reader):
         return moved
 
     def delete(self, path: str) -> None:
-        """Remove an object, or an unfinished one; one that is gone already is no error."""
+        """Remove an object, or an unfinished one; one that is already gone is no error."""
         try:
             if self.local_root is not None and sort.is_unfinished(path):
                 (self.local_root / path).unlink()  # The library refuses such names.

@@ -43,7 +43,7 @@ class Event:
         return ()
 
     def signs(self) -> Iterable[Sign]:
-        """Return what it tells of the health of a pipeline or table."""
+        """Return what it says about the health of a pipeline or table."""
         return ()
 
 

@@ -3,7 +3,7 @@
 It says that an entry is handed off; what is committed is the entry, whole, as the journal has it.
 One whose entry is committed is deleted, however late it is seen. The meta of another program asks
 for one file; whether it gets in is decided by what the file itself says. Metas that cannot be read
-are left alone and told of.
+are left alone and reported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -156,7 +156,7 @@ def asked_for(metas: Metas) -> dict[str, Meta]:
 
 
 def delete_metas(store: Store, paths: tuple[str, ...]) -> None:
-    """Delete metas whose entries are committed; one that is gone already is no error."""
+    """Delete metas whose entries are committed; one that is already gone is no error."""
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="meta") as pool:
         list(pool.map(store.delete, paths))
 

@@ -44,7 +44,7 @@ SAME_CLOCK = timedelta(minutes=5)
 """How far a version's own time may be from its object's, for it to be where it was written."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
-"""Since when removals are known where no version tells of any."""
+"""Since when removals are known where no version shows any."""
 
 
 class Snapshot(Protocol):

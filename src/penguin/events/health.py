@@ -64,7 +64,7 @@ class PipelineMended(Event):
 
 
 VACUUM = "vacuum may take files that wait"
-"""The name under which a table's health tells of files that wait too long."""
+"""The name under which a table's health shows files that have waited too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,7 @@ def partition_values(
     """Return a file's value of each partition column; a ValueError says why there is none.
 
     A meta says them, the folders of a scanned file say them; where both do, they agree. A folder
-    that is no partition column is no trouble if the file holds a column of that name `inside`.
+    that is not a partition column is fine if the file holds a column of that name `inside`.
     """
     told = path_values(found.path)
     if found.claim is not None:

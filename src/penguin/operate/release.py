@@ -43,7 +43,7 @@ class NotHeld(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What became of the files that an order named."""
+    """What became of the files that a command named."""
 
     version: int | None = None
     """The version that has it; None where nothing was committed."""

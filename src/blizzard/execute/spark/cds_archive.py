@@ -73,7 +73,7 @@ def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
         return None
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
     path = cache / "blizzard" / "jvm" / f"{key}.jsa"
-    # A colon divides two archives in the JVM's option; a relative cache is no cache, says XDG.
+    # A colon divides two archives in the JVM's option; XDG says to ignore a relative cache folder.
     return None if ":" in str(path) or not path.is_absolute() else Archive(path=path)
 
 
