@@ -15,7 +15,7 @@ from lakebed.telemetry.events import Event
 
 
 def listed(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[Event]:
-    """Yield how much waits. What is beyond one batch counts; its age is not looked at."""
+    """Yield how much is waiting. What is beyond one batch is counted; its age is not checked."""
     files = [file for finding in findings.values() for file in finding.take]
     yield events.SourcesListed(
         pipeline=pipeline,
@@ -54,7 +54,7 @@ def passed_over(
 def overwritten(
     settings: PipelineSettings, findings: Mapping[str, Finding], told: set[str]
 ) -> Iterator[events.SourceFileOverwritten]:
-    """Yield the ingested files that are other objects now, once of each object."""
+    """Yield the ingested files that are different objects now, once for each object."""
     uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
     for source, finding in findings.items():
         for facts in finding.changed:
@@ -87,7 +87,7 @@ def journaled(
     effort: Effort,
     seconds: float,
 ) -> Iterator[Event]:
-    """Yield what came of a batch: its failures, what it left out, and the batch as a whole."""
+    """Yield the outcome of a batch: its failures, what it left out, and the batch as a whole."""
     name = settings.name
     for record in entry.sources:
         if record.failure is not None and not record.gone:
@@ -154,7 +154,7 @@ def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
 
 
 def _twins(dropped: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
-    """Name the fields that no table can hold beside another: they differ from it only in case."""
+    """Return the fields that differ from another only in case: no table can hold both."""
     seen = {column.casefold(): column for column in columns}
     pairs = ((name, seen.setdefault(name.casefold(), name)) for name in sorted(dropped))
     return {name: other for name, other in pairs if name != other}
@@ -165,7 +165,7 @@ def _failed(
 ) -> events.SourceFileFailed:
     failure = record.failure
     if failure is None:
-        raise AssertionError("only a failed file has a failure to tell of")
+        raise AssertionError("only a failed file has a failure to report")
     return events.SourceFileFailed(
         pipeline=pipeline,
         path=f"{source_uris[record.source].rstrip('/')}/{record.path}",

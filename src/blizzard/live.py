@@ -1,4 +1,4 @@
-"""What running units say of themselves, added up while their batch runs."""
+"""What running units report, added up while their batch runs."""
 
 import threading
 from dataclasses import asdict, dataclass, field
@@ -15,7 +15,7 @@ class _Batch:
 
 
 class Running:
-    """Hears every unit and tells of the batch; a batch that has ended is forgotten."""
+    """Collects the reports of every unit of a batch; a batch that has ended is forgotten."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit

@@ -87,20 +87,20 @@ RECORD_OUTCOMES = each(("ingested", "blank"))
 
 
 METRICS = (
-    _counter("blizzard_bytes_written_total", "Bytes of Parquet files that were written."),
+    _counter("blizzard_bytes_written_total", "Bytes of the Parquet files written."),
     _counter("blizzard_bytes_discarded_total", "Of those bytes, the ones not journaled."),
-    _counter("blizzard_parquet_files_written_total", "Parquet files that were written."),
+    _counter("blizzard_parquet_files_written_total", "Parquet files written."),
     _counter("blizzard_parquet_files_discarded_total", "Of those files, the ones not journaled."),
     _counter("blizzard_staging_file_written_total", "Parquet files handed off, in every mode."),
-    _counter("blizzard_multipart_uploads_total", "Parquet files that were uploaded in parts."),
+    _counter("blizzard_multipart_uploads_total", "Parquet files uploaded in parts."),
     _counter(
         "blizzard_multipart_uploads_discarded_total", "Of those files, the ones not journaled."
     ),
-    _gauge("blizzard_active_uploads", "Files that are being uploaded."),
-    _gauge("blizzard_active_multipart_parts", "Parts that are being uploaded, at most."),
+    _gauge("blizzard_active_uploads", "Files being uploaded."),
+    _gauge("blizzard_active_multipart_parts", "Parts being uploaded, at most."),
     _seconds(
         "blizzard_parquet_write_duration_seconds",
-        "Time to encode and write one Parquet file, without its upload.",
+        "Time to encode and write a Parquet file, not including its upload.",
         buckets=QUICK,
     ),
     _counter(
@@ -109,23 +109,23 @@ METRICS = (
         "outcome",
         series=SOURCE_OUTCOMES,
     ),
-    _counter("blizzard_source_files_discarded_total", "Files read and not journaled as read."),
+    _counter("blizzard_source_files_discarded_total", "Files read but not journaled as read."),
     _counter(
         "blizzard_source_bytes_total",
         "Bytes of those source files.",
         "outcome",
         series=SOURCE_OUTCOMES,
     ),
-    _counter("blizzard_source_bytes_discarded_total", "Bytes read and not journaled as read."),
+    _counter("blizzard_source_bytes_discarded_total", "Bytes read but not journaled as read."),
     _counter(
         "blizzard_records_total",
-        "Lines of source files that were read.",
+        "Lines read from source files.",
         "outcome",
         series=RECORD_OUTCOMES,
     ),
     _counter(
         "blizzard_records_discarded_total",
-        "Of those lines, not journaled.",
+        "Of those lines, the ones not journaled.",
         "outcome",
         series=RECORD_OUTCOMES,
     ),
@@ -137,33 +137,37 @@ METRICS = (
         series=tuple((stage.value, code) for stage, codes in FAILURES.items() for code in codes),
     ),
     _counter(
-        "blizzard_source_files_gone_total", "Failed source files that are gone from their source."
+        "blizzard_source_files_gone_total",
+        "Failed source files that disappeared from their source.",
     ),
     _counter(
         "blizzard_retries_total",
-        "Calls of a store that were made again.",
+        "Requests to a store that were retried.",
         "stage",
         series=each(Retried),
     ),
-    _counter("blizzard_values_dropped_total", "Values of fields that the schema does not declare."),
-    _counter("blizzard_rows_without_time_total", "Rows in the partition of a null timestamp."),
+    _counter("blizzard_values_dropped_total", "Values of fields not declared in the schema."),
+    _counter(
+        "blizzard_rows_without_time_total",
+        "Rows put into the null partition for lack of a timestamp.",
+    ),
     _counter(
         "blizzard_source_files_overwritten_total",
-        "Source files that changed after they were ingested.",
+        "Source files that changed after being ingested.",
     ),
     _counter("blizzard_late_files_total", "Files that a bare watermark would have missed."),
-    _counter("blizzard_history_rebuilt_total", "Times that every journal entry was read again."),
+    _counter("blizzard_history_rebuilt_total", "Times every journal entry was read again."),
     _counter("blizzard_snapshot_failures_total", "Snapshots that could not be written."),
-    _counter("blizzard_jobs_split_total", "Spark jobs run again in halves: workers died."),
+    _counter("blizzard_jobs_split_total", "Spark jobs run again in halves because workers died."),
     _counter(
         "blizzard_step_failures_total",
         "Steps of a pipeline that failed.",
         "code",
         series=each(STEP_FAILURES),
     ),
-    _gauge("blizzard_pending_files", "Source files that wait to be read."),
+    _gauge("blizzard_pending_files", "Source files waiting to be read."),
     _gauge("blizzard_oldest_pending_file_age_seconds", "Age of the oldest file of the next batch."),
-    _gauge("blizzard_resting_files", "Source files that failed and are not read now."),
+    _gauge("blizzard_resting_files", "Source files that failed and are not being retried now."),
     _gauge(
         "blizzard_names_passed_over",
         "Names in sources that cannot be read.",
@@ -172,11 +176,11 @@ METRICS = (
     ),
     _gauge("blizzard_journal_entry", "Number of the last journal entry."),
     _seconds(
-        "blizzard_batch_duration_seconds", "Time from plan to journal of a batch.", buckets=LONG
+        "blizzard_batch_duration_seconds", "Time a batch took from plan to journal.", buckets=LONG
     ),
     _seconds(
         "blizzard_stage_duration_seconds",
-        "Time that a part of a batch took at the driver.",
+        "Time a part of a batch took on the driver.",
         "stage",
         buckets=LONG,
         series=each(Step),

@@ -20,7 +20,9 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord, Started
 from lakebed.errors import LakeError, ProtocolConflict
 
-DRIVER_DIED = "the process died each time it read this file alone; it may be too large for it"
+DRIVER_DIED = (
+    "the process died every time it read this file on its own; the file may be too large for it"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class View:
     check: Callable[[], None]
     """Raises where no batch may begin now."""
     found: Callable[[Mapping[str, Finding]], None] = lambda _findings: None
-    """Is told what was found before anything is decided."""
+    """Called with what was found before anything is decided."""
     is_time: Callable[[tuple[SourceFile, ...], bool], bool] = lambda _files, _more: True
     """Whether the waiting files make a batch now; there may be more than one may hold."""
     failed: frozenset[str] = frozenset()

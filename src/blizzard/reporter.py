@@ -1,4 +1,4 @@
-"""What one pipeline tells of its batches, as events."""
+"""What one pipeline reports of its batches, as events."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from lakebed.telemetry.events import Emit, Event, code_of
 
 @dataclass(slots=True)
 class Reporter:
-    """Tells what happens to one pipeline; what stays as it is, it tells once."""
+    """Reports what happens to one pipeline; what does not change is reported once."""
 
     settings: PipelineSettings
     emit: Emit
@@ -29,13 +29,13 @@ class Reporter:
 
     @contextmanager
     def timed(self, stage: events.Step) -> Iterator[None]:
-        """Return how long a part of a batch took, if it came to a good end."""
+        """Report how long a part of a batch took, if it succeeded."""
         began = self.clock.seconds()
         yield
         self.finished(stage, began)
 
     def finished(self, stage: events.Step, began: float) -> None:
-        """Tell how long a part of a batch took."""
+        """Report how long a part of a batch took."""
         seconds = self.clock.seconds() - began
         self.emit(events.StageFinished(pipeline=self.pipeline, stage=stage, seconds=seconds))
 
@@ -53,35 +53,35 @@ class Reporter:
         return pause_and_tell
 
     def overwritten(self, findings: Mapping[str, Finding]) -> None:
-        """Tell of ingested files that are other objects now."""
+        """Report ingested files that are different objects now."""
         self._tell(batch_events.overwritten(self.settings, findings, self._told))
 
     def listed(self, findings: Mapping[str, Finding]) -> None:
-        """Tell how much waits, and of names that cannot be read."""
+        """Report how much is waiting, and names that cannot be read."""
         self._tell(batch_events.listed(self.pipeline, findings))
         self._tell(batch_events.passed_over(self.pipeline, findings, self._told))
 
     def nothing_new(self, findings: Mapping[str, Finding]) -> None:
-        """Tell that there is nothing to do, and how many failed files rest."""
+        """Report that there is nothing to do, and how many failed files are not retried yet."""
         resting = sum(finding.resting for finding in findings.values())
         self.emit(events.NothingNew(pipeline=self.pipeline, resting=resting))
 
     def rebuilt(self, why: str) -> None:
-        """Tell that every entry is read again."""
+        """Report that every entry is being read again."""
         self.emit(events.HistoryRebuilt(pipeline=self.pipeline, reason=why))
 
     def snapshot_failed(self, error: Exception) -> None:
-        """Tell that no snapshot could be written."""
+        """Report that no snapshot could be written."""
         self.emit(
             events.SnapshotFailed(pipeline=self.pipeline, code=code_of(error), error=str(error))
         )
 
     def started(self, entry: int, proposal: Proposal) -> None:
-        """Tell that a batch begins, and how much is in it."""
+        """Report that a batch begins, and how much is in it."""
         self._tell(batch_events.started(self.pipeline, entry, proposal.files, proposal.units))
 
     def journaled(self, entry: Entry, batch: Batch) -> None:
-        """Tell what came of a batch."""
+        """Report the outcome of a batch."""
         self._tell(
             batch_events.journaled(
                 entry,
@@ -93,7 +93,7 @@ class Reporter:
         )
 
     def handed_in(self, entry: Entry, batch: Batch) -> None:
-        """Tell that a batch was journaled before all of its files were read."""
+        """Report that a batch was journaled before all of its files were read."""
         age = self.clock.seconds() - batch.proposal.began
         self.emit(
             events.BatchHandedIn(
@@ -102,7 +102,7 @@ class Reporter:
         )
 
     def handed_off(self, entry: Entry, files: int) -> None:
-        """Tell how many files of an entry are handed off, where there are any."""
+        """Report how many files of an entry are handed off, if there are any."""
         if files:
             self.emit(
                 events.FilesHandedOff(

@@ -46,7 +46,7 @@ from penguin import inline
 from penguin.model.settings import TableSettings
 
 TableOf = Callable[[str], TableSettings | None]
-"""Gives the settings of a pipeline's inline commits, None where there are none of its own."""
+"""Returns the settings of a pipeline's inline commits; None if it has none of its own."""
 
 
 SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
@@ -78,7 +78,7 @@ class Service:
     chance: Callable[[], float] = random.random
 
     def run(self) -> list[Result]:
-        """Run all pipelines until they are done or stopped; however one ends, the others go on."""
+        """Run all pipelines until they are done or stopped; if one ends, the others continue."""
         running = Running(self.emit)
         emit = shared(self.emit, running.emit)
         attempts = {
@@ -108,7 +108,7 @@ class Service:
     def run_on(
         self, runner: Runner, emit: Emit, attempts: Mapping[str, Attempts] | None = None
     ) -> list[Result]:
-        """Run all pipelines on a runner that somebody else starts and stops."""
+        """Run all pipelines on a runner that the caller starts and stops."""
         run_id = str(self.clock.fresh_id())
         pipelines = {
             each.name: self._pipeline(each, runner, emit, run_id, (attempts or {}).get(each.name))
@@ -200,7 +200,7 @@ def open_reader(location: Location) -> Reader:
 
 
 def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
-    """Return the question to the log whether an entry is committed."""
+    """Return a function that asks the log whether an entry is committed."""
     sink = settings.sink
 
     def ask(entry: Entry) -> bool:
@@ -213,13 +213,13 @@ def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
 
 
 def asks_fates(settings: PipelineSettings) -> Fates:
-    """Return the question to the log what has become of held files."""
+    """Return a function that asks the log what has become of held files."""
     sink = settings.sink
     return lambda names: inline.fates(sink.table_uri, sink.storage_options, names)
 
 
 def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
-    """Return the question to the log whether it knows a pipeline."""
+    """Return a function that asks the log whether it knows a pipeline."""
     return lambda: inline.pipeline_known(
         settings.sink.table_uri, settings.sink.storage_options, settings.name
     )

@@ -34,22 +34,22 @@ Folders = Annotated[
     list[Path] | None,
     typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
 ]
-Shape = Annotated[Output, typer.Option(help="Shape of the result on standard output.")]
+Shape = Annotated[Output, typer.Option(help="Format of the result on standard output.")]
 Least = Annotated[
-    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Least level to log.")
+    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Lowest level to log.")
 ]
-LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log lines.")]
+LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Format of log lines.")]
 
 
 class ForwardingGroup(TyperGroup):
-    """A program whose options mean the same before a command and behind it.
+    """A program whose options mean the same before and after a command.
 
     `blizzard -c FILE status` is `blizzard status -c FILE`. One that the command does not have is
-    refused by the command, and never passed over.
+    refused by the command, never ignored.
     """
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private
-        """Find the command, and give it what stood before it."""
+        """Find the command, and pass it the options that came before it."""
         name, command, rest = super().resolve_command(ctx, args)
         if not rest and hasattr(command, "commands"):
             return name, command, rest  # It has commands of its own, and shows them.
@@ -72,7 +72,7 @@ def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 def program() -> typer.Typer:
-    """Begin a command line that looks like the other program's."""
+    """Create a command line that looks like the other program's."""
     return typer.Typer(
         cls=ForwardingGroup,
         add_completion=False,
@@ -86,7 +86,7 @@ class _OutputLost(OSError):
 
 
 class _Output:
-    """Standard output, whose trouble can be told from that of any other file."""
+    """Standard output, whose errors can be told apart from those of other files."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401 - a stream, or what a test puts there
         self._stream = stream
@@ -122,7 +122,7 @@ def run_program(app: typer.Typer, name: str) -> None:
     except _OutputLost as trouble:
         # Whatever is left to print has nowhere to go; the interpreter would try it once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
-        sys.stderr.write(f"error: standard output cannot be written: {trouble.strerror}\n")
+        sys.stderr.write(f"error: cannot write to standard output: {trouble.strerror}\n")
         raise SystemExit(FAILED) from None
 
 

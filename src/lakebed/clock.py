@@ -1,4 +1,4 @@
-"""Time and fresh ids, as things handed in, so that a test can hold them still."""
+"""Time and new ids, injected so that a test can control them."""
 
 import os
 import time
@@ -18,19 +18,19 @@ def uuid7(milliseconds: int, random: bytes) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time and fresh names. It pickles, so that Spark tasks carry their own copy."""
+    """The time and new names. It pickles, so that Spark tasks carry their own copy."""
 
     seconds: Callable[[], float] = field(default=time.time)
     randomness: Callable[[int], bytes] = field(default=os.urandom)
 
     def now(self) -> datetime:
-        """Tell the time, in UTC."""
+        """Return the time, in UTC."""
         return datetime.fromtimestamp(self.seconds(), UTC)
 
     def milliseconds(self) -> int:
-        """Tell the time as Delta writes it."""
+        """Return the time as Delta writes it."""
         return int(self.seconds() * 1000)
 
     def fresh_id(self) -> UUID:
-        """Draw an id that nobody else has and that sorts after earlier ones."""
+        """Return a unique id that sorts after earlier ones."""
         return uuid7(self.milliseconds(), self.randomness(10))

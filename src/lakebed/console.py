@@ -30,7 +30,7 @@ def say(to: Console, text: str) -> None:
 def columns(
     *names: str, numbers: Iterable[str] = (), wide: Iterable[str] = (), header: bool = True
 ) -> Table:
-    """Begin a table that fits 80 columns: what is wide is folded, the rest is not."""
+    """Create a table that fits 80 columns: wide columns are folded, the rest is not."""
     shown = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -84,7 +84,7 @@ def print_lines(rows: Iterable[object]) -> None:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON knows no one type
-    """Turn a value into what JSON can say."""
+    """Turn a value into one that JSON can express."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
 """One family of errors: each says whose it is, and whether trying again can help.
 
-The `code` is stable: it stands in the journal, in logs and in documentation, so an operator can
+The `code` is stable: it is in the journal, in logs and in the documentation, so an operator can
 search for it. Facts travel as fields and are shown after the message.
 """
 
@@ -12,7 +12,7 @@ from typing import ClassVar
 
 
 class Whose(StrEnum):
-    """Who can mend it."""
+    """Who can fix it."""
 
     USER = "user"
     EXTERNAL = "external"
@@ -61,7 +61,7 @@ class SourceMoved(ProtocolConflict):
 
 
 class SourceContested(LakeError):
-    """Two pipelines of a table have begun to read the same folder in the same moment."""
+    """Two pipelines of a table started to read the same folder at the same moment."""
 
     code = "source_contested"
     whose = Whose.USER
@@ -90,7 +90,7 @@ class ListingUnordered(LakeError):
 
 
 class NameUnusable(LakeError):
-    """The store holds an object whose name its library cannot bear, so it lists nothing there."""
+    """The store holds an object whose name its library cannot handle, so it lists nothing there."""
 
     code = "name_unusable"
     whose = Whose.USER
@@ -167,7 +167,7 @@ class JournalLost(LakeError):
 
 
 class LibraryPanicked(LakeError):
-    """A library ran into a fault of its own that it did not expect; see its words."""
+    """A library ran into an unexpected fault of its own; see its message."""
 
     code = "library_panicked"
     whose = Whose.INTERNAL
@@ -184,8 +184,8 @@ class MachineTrouble(LakeError):
 
 _FULL = "no space is left on the machine's own disk; free some, or point TMPDIR to a larger one"
 _OUT_OF_MEMORY = (
-    "there was not enough memory; give the process more, or let it do less at a time: fewer cores "
-    "in spark.master, a smaller row_group_size_bytes"
+    "there was not enough memory; give the process more, or have it do less at once: fewer "
+    "cores in spark.master, a smaller row_group_size_bytes"
 )
 _WAYS_OUT: Mapping[int, tuple[type[LakeError], str]] = {
     errno.ENOSPC: (StoreFull, _FULL),
@@ -195,7 +195,10 @@ _WAYS_OUT: Mapping[int, tuple[type[LakeError], str]] = {
         "too many open files; raise the limit (ulimit -n)",
     ),
     errno.ENFILE: (MachineTrouble, "the whole machine has too many open files; raise fs.file-max"),
-    errno.EIO: (MachineTrouble, "the machine's own disk gave an I/O error; see the kernel's log"),
+    errno.EIO: (
+        MachineTrouble,
+        "the machine's own disk reported an I/O error; see the kernel's log",
+    ),
     errno.EROFS: (MachineTrouble, "the file system is read-only; remount it, or set TMPDIR"),
     errno.ENOMEM: (MachineTrouble, _OUT_OF_MEMORY),
 }
@@ -203,10 +206,10 @@ _NO_THREAD = "can't start new thread"
 
 
 def machine_trouble(error: BaseException) -> LakeError | None:
-    """Return trouble of the machine itself as one of our errors; None for any other error.
+    """Return a problem of the machine itself as one of our errors; None for any other error.
 
-    It says nothing of the file that was being read or written, and passes or can be mended: what
-    failed of it may be tried again. Trouble of a store is ours already when it comes here.
+    It says nothing about the file that was being read or written, and it passes or can be fixed:
+    what failed because of it may be tried again. A store's errors are already ours at this point.
     """
     if isinstance(error, LakeError):
         return None
@@ -217,7 +220,7 @@ def machine_trouble(error: BaseException) -> LakeError | None:
     if not isinstance(error, OSError):
         return None
     for number, (kind, message) in _WAYS_OUT.items():
-        # Libraries raise errors that have the system's words and not its number.
+        # Libraries raise errors with the system's message but not its number.
         if error.errno == number or os.strerror(number) in str(error):
             return kind(message)
     return MachineTrouble(f"the operating system refused: {error.strerror or error}")
@@ -232,8 +235,8 @@ def codes_in(names: Mapping[str, object]) -> tuple[str, ...]:
 def panic_as_error(error: BaseException) -> BaseException:
     """Return a panic of a Rust library as one of our errors, and anything else as it is.
 
-    A panic derives from BaseException and has no importable name; where one file's trouble must
-    not be everybody's, it would pass every `except Exception`.
+    A panic derives from BaseException and has no importable name; where one file's trouble must not
+    affect the others, it would pass every `except Exception`.
     """
     if type(error).__name__ != "PanicException":
         return error

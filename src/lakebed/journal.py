@@ -1,4 +1,4 @@
-"""Reading a journal, in use or kept aside: its entries and the receipt. It looks only.
+"""Reading a journal, in use or kept aside: its entries and the receipt. Read-only.
 
 An entry that is missing is None; one that cannot be read is an error, whoever asks for it.
 """
@@ -48,7 +48,7 @@ class JournalReader:
         self._name = store.describe if full_paths else str
 
     def where(self, sequence: int) -> str:
-        """Return how errors name an entry, be it there or not."""
+        """Return how errors name an entry, whether it exists or not."""
         return self._name(layout.entry_in(self._folder, sequence))
 
     def body(self, sequence: int) -> bytes | None:
@@ -127,8 +127,8 @@ class JournalReader:
             return None
         if listed[0] != missing:
             raise DocumentUnreadable(
-                f"entry {missing} is missing, and this one is there; put it back from a backup, or "
-                "begin a new journal with blizzard journal new",
+                f"entry {missing} is missing, but this one exists; restore the missing one from "
+                "a backup, or start a new journal with blizzard journal new",
                 path=layout.entry_in(self._folder, listed[0]),
             )
         return self.listed(missing)

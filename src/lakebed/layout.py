@@ -42,7 +42,7 @@ def data_file(values: PartitionValues, fresh_id: UUID) -> TablePath:
 
 
 def file_id(path: str) -> str | None:
-    """Return the UUIDv7 that a data file is named by; None for whatever else stands in a table."""
+    """Return the UUIDv7 that a data file is named by; None for anything else in a table."""
     return _named_by(FILE_NAME, path)
 
 
@@ -135,7 +135,7 @@ def protocol(number: int) -> TablePath:
 
 
 def protocol_number(path: str) -> int | None:
-    """Return the k of a protocol document, or None for whatever else stands in its folder."""
+    """Return the k of a protocol document, or None for anything else in its folder."""
     found = PROTOCOL_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
 
@@ -161,7 +161,7 @@ def journal_entry(pipeline: str, sequence: int) -> TablePath:
 
 
 def entry_in(folder: str, sequence: int) -> TablePath:
-    """Name entry N of the journal that stands in a folder, in use or kept aside."""
+    """Name entry N of the journal in a folder, in use or kept aside."""
     return TablePath(f"{folder}/{sequence:020d}.json")
 
 
@@ -209,7 +209,7 @@ def known_index(pipeline: str, segment: str) -> TablePath:
 
 
 def entry_sequence(path: str) -> int | None:
-    """Return the N of an entry's name, or None for whatever else stands in a journal's folder."""
+    """Return the N of an entry's name, or None for anything else in a journal's folder."""
     found = ENTRY_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
 
@@ -235,7 +235,7 @@ def receipt(pipeline: str) -> TablePath:
 
 
 def writer(pipeline: str) -> TablePath:
-    """Name the note of who writes a pipeline."""
+    """Name the lease of a pipeline."""
     return TablePath(f"{OURS}/{pipeline}/writer.json")
 
 
@@ -257,7 +257,7 @@ def log_version(version: int) -> TablePath:
 
 
 def log_version_number(path: str) -> int | None:
-    """Return the number of a version of the Delta log, or None for whatever else is there."""
+    """Return the number of a version of the Delta log, or None for anything else."""
     found = VERSION_NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
 
@@ -293,7 +293,7 @@ SCAN_TRANSACTION = f"{OUR_TRANSACTIONS}scan"
 
 
 def stranger_transaction(path: str) -> str:
-    """Name the app transaction that says a file of another program was committed, once for ever.
+    """Name the app transaction that says a file of another program was committed.
 
     A UUIDv7 names a file wherever it lies; any other name counts with its folders.
     """

@@ -67,7 +67,7 @@ class Template:
         keys = [part.key for part in parts]
         for key in keys:
             if keys.count(key) > 1:
-                raise ValueError(f"the key {key!r} stands in it twice")
+                raise ValueError(f"the key {key!r} appears in it twice")
         return cls(tuple(parts))
 
     @property

@@ -1,4 +1,4 @@
-"""Run, wait, repeat; stop when asked, at a step's end. Signals, and leaving at once."""
+"""Run, wait, repeat; stop on request at the end of a step, or exit at once. Signals."""
 
 import os
 import random
@@ -24,17 +24,17 @@ LEAVE_AT_ONCE = 130
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The wish to end in good order; everybody who waits on it wakes."""
+    """The request for an orderly stop; everything that waits on it wakes up."""
 
     event: threading.Event = field(default_factory=threading.Event)
 
     def request(self) -> None:
-        """Ask everybody to end at the next good place."""
+        """Request a stop at the next safe point."""
         self.event.set()
 
     @property
     def requested(self) -> bool:
-        """Whether somebody asked."""
+        """Whether a stop was requested."""
         return self.event.is_set()
 
     def wait(self, seconds: float) -> bool:
@@ -55,8 +55,8 @@ def stop_on_signals(stop: Stop, emit: Emit) -> None:
 
     def handle(number: int, _frame: FrameType | None) -> None:
         nonlocal asked
-        # Known before the request is made: a second signal may come in the middle of the first,
-        # and would wait for ever for the lock that its own thread holds.
+        # Known before the request is made: a second signal may come in the middle of the first, and
+        # would wait forever for the lock that its own thread holds.
         if asked or stop.requested:
             os._exit(LEAVE_AT_ONCE)
         asked = True
@@ -82,10 +82,10 @@ def run_step(
 ) -> BaseException | None:
     """Repeat a step until it is asked to stop or, with `once`, until it has nothing left to do.
 
-    The first step comes after so many seconds of `delay`, so that many loops need not begin at
-    once. The step says whether it found work. When polling, an error that time or an operator may
-    mend is tried again for ever, with backoff. With `once`, only one that time may mend, and
-    `max_tries` times in a row. Any other error ends the loop and is given back.
+    The first step comes after `delay` seconds, so that many loops need not start at once. The step
+    returns whether it found work. When polling, an error that time or an operator may fix is
+    retried forever, with backoff. With `once`, only an error that time may fix is retried,
+    `max_tries` times in a row. Any other error ends the loop and is returned.
     """
     policy = backoff or Backoff()
     failures = 0
@@ -125,9 +125,9 @@ def run_together(
     *,
     kind: PartKind = PartKind.PIPELINE,
 ) -> dict[str, BaseException]:
-    """Run every loop in a thread of its own until all have ended; give the errors by name.
+    """Run every loop in a thread of its own until all have ended; return the errors by name.
 
-    However one of them ends, the others go on.
+    However one of them ends, the others continue.
     """
     errors: dict[str, BaseException] = {}
 

@@ -1,4 +1,4 @@
-"""The one backoff policy and the one loop of attempts, driven by what the error says of itself."""
+"""The one backoff policy and the one retry loop, driven by what the error says about itself."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def can_help(error: BaseException) -> bool:
 
 
 def may_mend(error: BaseException) -> bool:
-    """Whether somebody may mend it while we wait: permissions, a full disk, a missing mount."""
+    """Whether it may be fixed while we wait: permissions, a full disk, a missing mount."""
     return can_help(error) or (isinstance(error, LakeError) and error.whose is Whose.EXTERNAL)
 
 
@@ -41,7 +41,7 @@ def attempts(
     retried: Callable[[], None] = lambda: None,
     never: type[LakeError] | tuple[type[LakeError], ...] = (),
 ) -> Iterator[AbstractContextManager[None]]:
-    """Yield contexts to work in: an error that may pass is swallowed after a pause, till the last.
+    """Yield contexts to work in: a transient error is swallowed after a pause, except in the last.
 
     Whoever succeeds leaves the loop from within the context. `retried` is called before each
     pause; errors of a type in `never` are raised at once.

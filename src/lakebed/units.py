@@ -1,4 +1,4 @@
-"""Quantities, parsed once at the door and named by their unit ever after."""
+"""Quantities, parsed once on input and named by their unit from then on."""
 
 MEBIBYTE = 1_048_576
 

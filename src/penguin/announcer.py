@@ -1,4 +1,4 @@
-"""What is announced of a table: each thing once, not at every poll, and again when it changes."""
+"""What is announced about a table: each thing once, not at every poll, and again if it changes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -157,7 +157,7 @@ class Announcer:
         self.waiting = now
 
     def halts(self, now: tuple[Stopped, ...]) -> None:
-        """Announce a stopped pipeline once, not at every poll, and one that goes on again."""
+        """Announce a stopped pipeline once, not at every poll, and one that continues."""
         before, self.stopped = self.stopped, {each.pipeline: each for each in now}
         for stopped in now:
             known = before.get(stopped.pipeline)
@@ -194,7 +194,7 @@ class Announcer:
             )
 
     def watch(self, view: TableView, left_out: tuple[LeftOut, ...]) -> None:
-        """Raise an alarm, once, while files wait so long that a VACUUM may soon take them."""
+        """Raise an alarm once when files have waited so long that a VACUUM may delete them."""
         danger = view.danger(left_out, self.clock.now())
         if danger is not None and not self._alarmed:
             self.emit(

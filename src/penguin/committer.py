@@ -37,14 +37,14 @@ NOT_MOVED = "blizzard has not moved its files out of the outbox yet"
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The plan stands in the log, in this version, by our hand."""
+    """We committed the plan, in this version."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyCommitted:
-    """The plan stands in the log by somebody else's hand; this version has it."""
+    """Another writer committed the plan; this version has it."""
 
     version: int
 
@@ -120,7 +120,7 @@ def _trouble(store: Reader, path: str, size: int, waits_in: str | None) -> str |
     if facts is None:
         return "the file is gone"
     if facts.size != size:
-        return f"the file has {facts.size} bytes, and was written with {size}"
+        return f"the file has {facts.size} bytes, but was written with {size}"
     return None
 
 
@@ -136,7 +136,7 @@ class Committer:
     on_disk: OnDisk = field(default_factory=OnDisk)
 
     def carry_out(self, plan: CommitPlan) -> Outcome:
-        """Make the commit, once, whoever else is at it and whatever answers get lost.
+        """Make the commit once, whatever other writers do and whatever responses get lost.
 
         What it leaves out is written down before it, by name and reason; when it is made it is put
         on disk before the receipts say so.
@@ -224,8 +224,8 @@ class Committer:
     def _is_overtaken(self, plan: CommitPlan, table: Table) -> bool:
         """Whether somebody has added or removed one of the files since the plan was made.
 
-        Who does so without penguin leaves no transaction; and a file that was added and then
-        rewritten by an OPTIMIZE is no longer in the table, and its rows are.
+        A writer other than penguin leaves no transaction; and a file that was added and then
+        rewritten by an OPTIMIZE is no longer in the table, but its rows are.
         """
         oldest = -1 if plan.table.version is None else plan.table.version
         touched = touched_since(self.store, oldest, table.version)
@@ -241,7 +241,7 @@ class Committer:
         return None
 
     def _settle(self, plan: CommitPlan, version: int) -> None:
-        """Put the log on disk, where that is ours to do, then write the receipts."""
+        """Sync the log to disk, where that is ours to do, then write the receipts."""
         self.on_disk.up_to(self.store, version)
         for part in plan.advances:
             self.store.replace(receipt(part.before.pipeline), encode(part.entries[-1].receipt()))

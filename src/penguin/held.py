@@ -39,7 +39,7 @@ from penguin.model.commit import HeldState, Hold, HoldCode, Releasable
 CONCURRENT = 16
 
 HeldMetas = Mapping[str, HeldMeta]
-"""What stands in `_staging/held/`, by path."""
+"""What is in `_staging/held/`, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class HeldFiles:
 
 
 def set_aside(store: Store, holds: tuple[Hold, ...], now: datetime) -> None:
-    """Write down which files a commit leaves out, and why, before it does."""
+    """Record which files a commit leaves out, and why, before it does."""
 
     def write(hold: Hold) -> None:
         file, entry = hold.file, hold.entry
@@ -90,7 +90,7 @@ def set_aside(store: Store, holds: tuple[Hold, ...], now: datetime) -> None:
 
 
 def keep_in_mind(store: Store, files: tuple[HeldFile, ...]) -> None:
-    """Write down which files are about to be discarded: their own metas go with the commit.
+    """Record which files are about to be discarded: their own metas are deleted with the commit.
 
     Like those, this decides nothing: a file is discarded if its mark says that it is gone.
     """
@@ -131,7 +131,7 @@ def _unreadable(path: str, why: DocumentUnreadable) -> HeldMeta:
 
 
 def sort_out(metas: HeldMetas, transactions: Transactions) -> HeldFiles:
-    """Say by the marks in the log what each meta means. Pure."""
+    """Sort metas by what the marks in the log say of them. Pure."""
     held: list[HeldFile] = []
     stale: list[str] = []
     for path, meta in sorted(metas.items()):

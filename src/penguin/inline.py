@@ -24,9 +24,9 @@ def committer(
     clock: Clock,
     pipeline: str | None = None,
 ) -> Callable[[], int]:
-    """Return a function that commits what waits for a table and says how many commits it made.
+    """Return a function that commits what is waiting for a table and returns how many commits.
 
-    Where `pipeline` is named, trouble of the table's other pipelines is told, not raised.
+    Where `pipeline` is named, errors of the table's other pipelines are reported, not raised.
     """
     settings = table or TableSettings(name=table_uri, table_uri=table_uri, storage_options=options)
     run: TableRun | None = None
@@ -38,7 +38,7 @@ def committer(
         nonlocal run
         if run is None:
             store = Store(settings.table_uri, settings.storage_options)
-            # Kept from batch to batch, so that a pipeline that goes on again is told of.
+            # Kept from batch to batch, so that a pipeline that continues is reported.
             run = TableRun(settings=settings, emit=emit, clock=clock, open_store=lambda: store)
         return commit_all(run, pipeline)
 
@@ -67,7 +67,7 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
 
 
 def retention(uri: str, options: StorageOptions) -> timedelta:
-    """Return how long a table keeps files that its log does not name, be it there or not."""
+    """Return how long a table keeps files that its log does not name, whether it exists or not."""
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.model import retention as patience  # noqa: PLC0415
@@ -88,7 +88,7 @@ def check_schema(
     """Raise if a table would hold every file with these columns back, by penguin's own rules.
 
     Where it is not known how penguin is configured, only what no mode lets in is refused. A table
-    that is not there yet takes any columns; of one without a file nothing is foretold.
+    that is not there yet takes any columns; for one without a file nothing is predicted.
     """
     from dataclasses import replace  # noqa: PLC0415
 

@@ -122,7 +122,7 @@ class TableRun:
         """Make the next commit, if there is one, and return whether there was work.
 
         A pipeline that cannot go on is named and left; the others are committed. An error of it
-        that time may mend is raised once there is nothing else to do.
+        that time may fix is raised once there is nothing else to do.
         """
         store = self.open_store()
         if store is None:
@@ -182,7 +182,7 @@ class TableRun:
         return tuple(file for key, file in held.items() if shape != known_shape or key not in tried)
 
     def _probe(self, store: Store, version: int | None) -> None:
-        """Before the first commit see that the store refuses to write a version twice."""
+        """Before the first commit, check that the store refuses to write a version twice."""
         last = [] if version is None else [log_version(version)]
         self._probed = self._probed or any(probe(store, path) for path in (*last, protocol(1)))
 
@@ -190,10 +190,10 @@ class TableRun:
         self.emit(TableWaiting(table=self.settings.name, table_uri=self.settings.table_uri))
 
     def _tidy(self, store: Store, view: TableView) -> None:
-        """Make up for what a crash right after a commit left: receipts unwritten, metas in place.
+        """Clean up after a crash right after a commit: receipts unwritten, metas in place.
 
-        The log is put on disk first. Whoever made that commit may have died before he did, or may
-        never do it, and after a power cut nothing else would tell of the files.
+        The log is synced first. The process that made that commit may have died before it did, or
+        may never do it, and after a power cut nothing else would name the files.
         """
         done = (*view.settled, *view.held_files.stale, *view.others.settled)
         overdue = [
@@ -257,14 +257,14 @@ class TableRun:
         return True
 
     def _look_afresh(self, version: int | None) -> None:
-        """See that a plan which was overtaken is not made again in the same way, without an end."""
+        """Make sure that an overtaken plan is not made again in the same way, endlessly."""
         self._conflicts = self._conflicts.again(version)
         if self._conflicts.calls_for_a_fresh_look:
             self._search, self._log_cache = None, LogCache()
         if self._conflicts.is_hopeless:
             self._conflicts = RepeatedConflicts()
             raise CommitFailed(
-                "the table is not as it was read a moment ago, again and again",
+                "the table keeps changing while it is being read",
                 table=self.settings.table_uri,
                 version=version,
             )

@@ -1,4 +1,4 @@
-"""What comes next for a table: decided once, carried out by a step and shown by a plan.
+"""The next commit of a table: decided once, carried out by a step and shown by a plan.
 
 `propose` is the only way from a view of a table to its next commit. It reads, and never writes.
 """

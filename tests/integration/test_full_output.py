@@ -24,5 +24,5 @@ def test_a_full_disk_behind_standard_output_is_one_line_and_exit_1(
             check=False,
         )
     assert ended.returncode == 1
-    told = "error: standard output cannot be written: No space left on device\n"
+    told = "error: cannot write to standard output: No space left on device\n"
     assert ended.stderr == told

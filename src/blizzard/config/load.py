@@ -112,7 +112,7 @@ def warnings(document: Document) -> Iterator[str]:
 
 
 def _not_available(document: Document) -> Iterator[Fault]:
-    """Refuse the values that would be wrong to pass over."""
+    """Refuse the values that must not be ignored silently."""
     for path, key, section in _sections_of(document, NOT_AVAILABLE):
         value = getattr(section, path[-1])
         if value in NOT_AVAILABLE[key]:
@@ -140,7 +140,9 @@ def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
     for path, name, pipeline in pipelines:
         yield from _check_name(path, name)
         if name.casefold() == PROTOCOL.rpartition("/")[2]:
-            yield Fault(path, "this name is taken by the table directory itself; choose another")
+            yield Fault(
+                path, "this name is reserved for the table directory itself; choose another"
+            )
         for name_path, source_name, source in pipeline.named_sources():
             yield from _check_name((*path, *name_path), source_name)
             yield from _check_source((*path, *name_path), source, pipeline.sink)
@@ -168,11 +170,12 @@ def _check_schema(path: KeyPath, pipeline: Pipeline, proposal: Proposal) -> Iter
 
 
 def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
-    """Pipelines name folders, sources stand in the journal: neither may hold a slash or colon."""
+    """Pipelines name folders, sources are in the journal: neither may contain a slash or colon."""
     if not PIPELINE_NAME.fullmatch(name):
         yield Fault(
             path,
-            "a name starts with a letter or digit and has at most 100 letters, digits, _ . or -",
+            "a name must start with a letter or digit and consist of at most 100 letters, "
+            "digits, _, . or -",
             near=(),
         )
 
@@ -187,7 +190,7 @@ def _check_overlap(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
         if outer.holds(inner) and (not inner.holds(outer) or name < other):
             yield Fault(
                 (*path, *here, "path"),
-                f"holds the files of source {other}, so they would be ingested twice",
+                f"contains the files of source {other}, which would be ingested twice",
             )
 
 
@@ -207,13 +210,13 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
         yield Fault(
             (*path, "sweep_horizon"),
             "counts folders of partition_filter.prefix_template or of "
-            "sink.partition_by.prefix_template, and neither is set",
+            "sink.partition_by.prefix_template, but neither is set",
         )
         return
     try:
         Window.parse(template, source.sweep_horizon)
     except ValueError as wrong:
-        yield Fault((*path, "sweep_horizon"), f"counts the folders of a template, and {wrong}")
+        yield Fault((*path, "sweep_horizon"), f"counts the folders of a template, but {wrong}")
 
 
 def place(path: str) -> tuple[str, Pattern | None]:
@@ -247,7 +250,7 @@ def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
     if on_s3 and mebibytes(sink.part_size_mb) < SMALLEST_PART_ON_S3:
         yield Fault(
             (*path, "sink", "part_size_mb"),
-            "S3 takes no part below 5 MB, other than the last; it must be at least 5",
+            "must be at least 5: S3 refuses parts smaller than 5 MB, other than the last one",
         )
 
 
@@ -268,13 +271,13 @@ def _check_partition(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) ->
         if key not in declared and key.casefold() in written:
             yield Fault(
                 (*here, "prefix_template"),
-                f"{key} is declared as {written[key.casefold()]}; "
-                "Delta does not tell upper from lower case",
+                f"{key} is declared as {written[key.casefold()]}, and Delta column names are "
+                "case-insensitive; use one spelling",
             )
     if declared and set(declared) <= set(keys):
         yield Fault(
             (*path, "schema", "fields"),
-            "every field is a partition column, so the data files would have no column",
+            "every field is a partition column, so the data files would have no columns",
         )
 
 
@@ -286,7 +289,11 @@ def _check_timestamp(
     place = (*here, "timestamp_field")
     if name not in declared:
         close = difflib.get_close_matches(name, declared, n=1)
-        names = f"did you mean {close[0]}?" if close else f"declared are {', '.join(declared)}"
+        names = (
+            f"did you mean {close[0]}?"
+            if close
+            else f"the declared fields are {', '.join(declared)}"
+        )
         yield Fault(place, f"{name} is not a declared field; {names}")
     elif declared[name].type not in event_time.TIME_TYPES:
         yield Fault(

@@ -1,7 +1,7 @@
-"""Whether what blizzard reads and writes lies where somebody takes it for something else.
+"""Whether what blizzard reads and writes is where something else would pick it up.
 
-Dead letters are NDJSON: below a source they would be read as data, fail, and be written of again.
-A source below a table is untracked data to whoever vacuums the table.
+Dead letters are NDJSON: below a source they would be read as data, fail, and produce more dead
+letters. To a VACUUM, a source below a table is untracked data.
 """
 
 import os
@@ -29,7 +29,7 @@ class _Source:
 
 
 def normal(uri: str) -> str:
-    """Return the one form of a location in which it can be seen what lies below what.
+    """Return the canonical form of a location, in which nesting can be seen.
 
     On a local disk that is where it is, whatever links lead there.
     """
@@ -92,20 +92,22 @@ def _queue_in_source(key: KeyPath, queue: str, sources: list[_Source]) -> Iterat
             continue
         yield Fault(
             key,
-            f"lies in source {source.name}, where the records of failed files would be read as "
-            "data; put it elsewhere, or into a folder whose name begins with _",
+            f"is inside source {source.name}, where the records of failed files would be read as "
+            "data; move it elsewhere, or into a folder whose name starts with _",
         )
 
 
 def _table_in_source(key: KeyPath, table: str, sources: list[_Source]) -> Iterator[Fault]:
-    """Refuse a table whose data files the source's pattern means; others are no NDJSON."""
+    """Refuse a table whose data files match the source's pattern; others are not NDJSON."""
     for source in sources:
         inner = below(normal(table), source.folder)
         pattern = source.pattern
         if inner is None or pattern is None or not pattern.names_suffix or is_hidden(inner):
             continue
         if pattern.compiled().fullmatch(f"{inner}/x.parquet".lstrip("/")):
-            yield Fault(key, f"lies in source {source.name}, whose pattern means its data files")
+            yield Fault(
+                key, f"is inside source {source.name}, whose pattern matches its data files"
+            )
 
 
 def _source_in_table(whose: str, table: str, sources: list[_Source]) -> Iterator[Fault]:
@@ -115,8 +117,8 @@ def _source_in_table(whose: str, table: str, sources: list[_Source]) -> Iterator
             continue
         yield Fault(
             source.key,
-            f"lies in the table of {whose}, where a VACUUM deletes every file that the table does "
-            "not name; put it elsewhere",
+            f"is inside the table of {whose}, where a VACUUM deletes every file that the table "
+            "does not reference; move it elsewhere",
         )
 
 

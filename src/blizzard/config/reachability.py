@@ -1,4 +1,4 @@
-"""Whether executors reach what the driver reaches, as far as a configuration tells.
+"""Whether executors can reach what the driver reaches, as far as a configuration shows.
 
 On a cluster a path of a local disk means another disk on every machine: files would be missing, or
 be written where nobody looks for them. So it is refused, unless the configuration says that the
@@ -46,8 +46,8 @@ def _local(here: KeyPath, key: str, place: str, master: str, shared: list[Path])
     if not any(full == folder or folder in full.parents for folder in shared):
         yield Fault(
             (*here, key),
-            f"is on this machine's disk, and executors of {master} would look on their own; use "
-            "an object store, or name a folder that is mounted on all machines under "
+            f"is on this machine's disk, but executors of {master} would look on their own "
+            "disks; use an object store, or list a folder that is mounted on all machines under "
             "spark.shared_paths",
         )
 
@@ -59,6 +59,6 @@ def _loopback(here: KeyPath, options: Mapping[str, SecretStr], master: str) -> I
         if "endpoint" in name.lower() and leads_to_loopback(value.get_secret_value()):
             yield Fault(
                 (*here, "storage_options", name),
-                f"is this machine's loopback, and executors of {master} would ask their own; give "
-                "the store's address in the network",
+                f"is this machine's loopback address, and executors of {master} would connect to "
+                "their own; use the store's network address",
             )

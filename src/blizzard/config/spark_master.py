@@ -25,7 +25,7 @@ def stays_on_this_machine(master: str) -> bool:
 
 
 def leads_to_loopback(url: str) -> bool:
-    """Whether a URL leads everybody to himself; one that cannot be read leads nowhere."""
+    """Whether a URL is a loopback address; one that cannot be parsed is not."""
     try:
         host = urlsplit(url).hostname
     except ValueError:
@@ -34,15 +34,15 @@ def leads_to_loopback(url: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether every machine that is given this address finds itself there."""
+    """Whether an address means the machine that uses it."""
     return LOOPBACK.fullmatch(host) is not None
 
 
 def unreachable_driver(master: str, host: str) -> str | None:
-    """Return what is wrong with the address that executors are to find the driver at, if it is."""
+    """Return what is wrong with the address at which executors look for the driver, if anything."""
     if stays_on_this_machine(master) or not is_loopback(host):
         return None
     return (
-        f"spark.conf: spark.driver.host is {host}, where executors of {master} would look for the "
+        f"spark.conf: spark.driver.host is {host}, so executors of {master} would look for the "
         "driver on their own machines; set it to an address of this machine that they can reach"
     )

@@ -1,4 +1,4 @@
-"""What happens in blizzard, told as events: a module for each subject."""
+"""What happens in blizzard, as events: a module for each subject."""
 
 from blizzard.events.batch import *  # noqa: F403
 from blizzard.events.journal import *  # noqa: F403

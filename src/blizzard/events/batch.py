@@ -1,4 +1,4 @@
-"""A batch from its start to its hand-off, told as events."""
+"""A batch from its start to its hand-off, as events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Step(StrEnum):
 
 
 class Retried(StrEnum):
-    """The calls of a store that are made again when trouble may pass."""
+    """The requests to a store that are retried when the trouble may pass."""
 
     DOWNLOAD = "download"
     UPLOAD = "upload"
@@ -46,7 +46,7 @@ class WriteRetried(Event):
     def sentence(self) -> str:
         """Return what is written again, and when."""
         return (
-            f"{self.pipeline}: the store did not take a write of the {self.stage.value}; "
+            f"{self.pipeline}: the store did not accept a write of the {self.stage.value}; "
             f"trying again in {self.next_try_secs:.1f} s"
         )
 
@@ -137,15 +137,16 @@ class BatchJournaled(Event):
         """Return what the batch gave."""
         failed = f", {plural(self.failed, 'source file')} failed" if self.failed else ""
         return (
-            f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} of "
-            f"{plural(self.files, 'source file')} in {plural(self.parquet_files, 'Parquet file')} "
-            f"({in_words(self.bytes)}) in {self.seconds:.1f} s{failed}"
+            f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} from "
+            f"{plural(self.files, 'source file')} in "
+            f"{plural(self.parquet_files, 'Parquet file')} ({in_words(self.bytes)}) in "
+            f"{self.seconds:.1f} s{failed}"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchHandedIn(Event):
-    """A batch was journaled before all of its files were read; the rest goes on in the next one."""
+    """A batch was journaled before all of its files were read; the next one reads the rest."""
 
     pipeline: str
     entry: int
@@ -155,15 +156,15 @@ class BatchHandedIn(Event):
     def sentence(self) -> str:
         """Return how old it was, and how much is left."""
         return (
-            f"{self.pipeline}: batch {self.entry} was handed in after {self.seconds:.1f} s "
-            f"(rollover_timeout_secs); the next one goes on with "
-            f"{plural(self.left, 'source file')}, or what is left to read there"
+            f"{self.pipeline}: batch {self.entry} was closed after {self.seconds:.1f} s "
+            "(rollover_timeout_secs); the next one continues with "
+            f"{plural(self.left, 'source file')}, or with what is left to read in them"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailuresRecorded(Event):
-    """The failures of a batch stand in the dead letter queue."""
+    """The failures of a batch are in the dead letter queue."""
 
     pipeline: str
     entry: int

@@ -1,4 +1,4 @@
-"""The journal, and who writes it, told as events."""
+"""The journal and its writer, as events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class HistoryRebuilt(Event):
     def sentence(self) -> str:
         """Return why."""
         return (
-            f"{self.pipeline}: every journal entry is read again, because a snapshot or a list of "
-            f"known names is of no use: {self.reason}"
+            f"{self.pipeline}: reading every journal entry again, because a snapshot or an index "
+            f"of known names cannot be used: {self.reason}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -52,7 +52,7 @@ class SnapshotFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWriterWatched(Event):
-    """Another blizzard seems to write the pipeline; whether it is alive is being found out."""
+    """Another blizzard seems to run the pipeline; whether it is alive is being checked."""
 
     pipeline: str
     other: str
@@ -62,7 +62,7 @@ class OtherWriterWatched(Event):
         """Return who it is, and how long this takes."""
         return (
             f"{self.pipeline}: another blizzard has not ended: {self.other}; watching for up to "
-            f"{self.seconds:.0f} s whether it is alive"
+            f"{self.seconds:.0f} s to see whether it is alive"
         )
 
     def signs(self) -> Iterable[Sign]:
@@ -72,7 +72,7 @@ class OtherWriterWatched(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOver(Event):
-    """This blizzard goes on where another one left off."""
+    """This blizzard continues where another one left off."""
 
     level: ClassVar[Level] = Level.WARN
     pipeline: str
@@ -86,7 +86,7 @@ class TakenOver(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeatFailed(Event):
-    """The note of who writes could not be renewed; nothing depends on it but who is told."""
+    """The lease could not be renewed; it is advisory, so nothing else depends on it."""
 
     level: ClassVar[Level] = Level.WARN
     pipeline: str
@@ -96,6 +96,6 @@ class BeatFailed(Event):
     def sentence(self) -> str:
         """Return what may come of it."""
         return (
-            f"{self.pipeline}: the note of who writes was not renewed: {self.error} [{self.code}]; "
-            "a second blizzard may take this pipeline over"
+            f"{self.pipeline}: the lease was not renewed: {self.error} [{self.code}]; a second "
+            "blizzard may take over this pipeline"
         )

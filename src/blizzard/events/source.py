@@ -1,4 +1,4 @@
-"""What the sources hold and what became of their files, told as events."""
+"""What the sources contain and what became of their files, as events."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from lakebed.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcesListed(Event):
-    """The sources were looked at; so much waits to be read."""
+    """The sources were listed; this much is waiting to be read."""
 
     level: ClassVar[Level] = Level.TRACE
     pipeline: str
@@ -21,13 +21,13 @@ class SourcesListed(Event):
     resting: int
     """Files that failed, and are tried again later or not at all."""
     amiss: Mapping[str, int] = field(default_factory=dict)
-    """Names that are passed over and that a person should see to, by the reason."""
+    """Names that are passed over and need attention, by the reason."""
 
     def sentence(self) -> str:
         """Return how much."""
         return (
-            f"{self.pipeline}: waiting: {plural(self.pending, 'source file')}; "
-            f"resting: {plural(self.resting, 'failed one')}"
+            f"{self.pipeline}: waiting: {plural(self.pending, 'source file')}; not retried yet: "
+            f"{plural(self.resting, 'failed one')}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -49,14 +49,14 @@ class NothingNew(Event):
     resting: int
 
     def sentence(self) -> str:
-        """Return that nothing is new, and how many failed files rest."""
-        rest = f"; resting: {plural(self.resting, 'failed file')}" if self.resting else ""
+        """Return that nothing is new, and how many failed files are not retried yet."""
+        rest = f"; not retried yet: {plural(self.resting, 'failed file')}" if self.resting else ""
         return f"{self.pipeline}: nothing new{rest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamesPassedOver(Event):
-    """A source has names that cannot be read; everything else goes on."""
+    """A source has names that cannot be read; everything else continues."""
 
     level: ClassVar[Level] = Level.WARN
     pipeline: str
@@ -104,7 +104,7 @@ class SourceFileFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFilesGone(Event):
-    """Files that failed, or were read in part, are not in their source any more."""
+    """Files that failed or were read in part are no longer in their source."""
 
     level: ClassVar[Level] = Level.WARN
     pipeline: str
@@ -115,8 +115,9 @@ class SourceFilesGone(Event):
     def sentence(self) -> str:
         """Return how many, and name one."""
         return (
-            f"{self.pipeline}: batch {self.entry}: no longer waited for, as gone from the source: "
-            f"{plural(self.files, 'file')} that never came into the table, such as {self.example}"
+            f"{self.pipeline}: batch {self.entry}: no longer waiting for "
+            f"{plural(self.files, 'file')} that disappeared from the source without having "
+            f"reached the table, such as {self.example}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -126,7 +127,7 @@ class SourceFilesGone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFileOverwritten(Event):
-    """An ingested source file is another object now; it is not read again."""
+    """An ingested source file is a different object now; it is not read again."""
 
     level: ClassVar[Level] = Level.WARN
     pipeline: str
@@ -156,8 +157,8 @@ class LateFiles(Event):
     def sentence(self) -> str:
         """Return how many, and name one."""
         return (
-            f"{self.pipeline}: {plural(self.files, 'source file')} came late, which a bare "
-            f"watermark would have missed, such as {self.example}"
+            f"{self.pipeline}: {plural(self.files, 'source file')} arrived late and would have "
+            f"been missed by a bare watermark, such as {self.example}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -167,7 +168,7 @@ class LateFiles(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsWithoutTime(Event):
-    """Rows have no timestamp: they are in the table, in the partition of null."""
+    """Rows have no timestamp: they are in the table, in the null partition."""
 
     level: ClassVar[Level] = Level.WARN
     pipeline: str
@@ -178,8 +179,8 @@ class RowsWithoutTime(Event):
     def sentence(self) -> str:
         """Return where they went."""
         return (
-            f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} without {self.field} "
-            "went into the partition of null"
+            f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} without "
+            f"{self.field} went into the null partition"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -215,12 +216,12 @@ class FieldsDropped(Event):
             yield f"declare {which} under schema.fields to keep {kept}"
         for name, other in list(self.twins.items())[:3]:
             yield (
-                f"{name} differs from {other} only in case, and Delta takes both for one column: "
-                "only the spelling that schema.fields declares is kept, so rename one of them in "
-                "the data to keep both"
+                f"{name} differs from {other} only in case, and Delta column names are "
+                "case-insensitive: only the spelling that schema.fields declares is kept, so "
+                "rename one of them in the data to keep both"
             )
 
     def measures(self) -> Iterable[Measure]:
-        """Count the values; the names are no label, since anybody can send new ones."""
+        """Count the values; names are not a label, since anybody can send new ones."""
         count = sum(self.fields.values())
         yield Count("blizzard_values_dropped_total", count, {"pipeline": self.pipeline})

@@ -1,4 +1,4 @@
-"""Spark and the way to its executors, told as events."""
+"""Spark and the connection to its executors, as events."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -45,7 +45,7 @@ class SparkMurmured(SparkSaid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverNotReached(Event):
-    """No unit of a job could call the driver; the work was done all the same."""
+    """No unit of a job could call the driver; the work was done anyway."""
 
     level: ClassVar[Level] = Level.WARN
     host: str
@@ -54,16 +54,19 @@ class DriverNotReached(Event):
     def sentence(self) -> str:
         """Return what is missing and what to look at."""
         return (
-            f"executors cannot reach the driver at {self.host}:{self.port}: the work goes on, but "
+            f"executors cannot reach the driver at {self.host}:{self.port}: work continues, but "
             "progress is not shown and a stop waits for running units; set spark.driver.host to "
-            "an address that they reach and open spark.line_port, see docs/cluster.md"
+            "an address that they can reach and open spark.line_port, see docs/cluster.md"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextStartMadeFaster(Event):
-    """A process of its own keeps what Java worked out, for the next start of Spark."""
+    """A separate process saves an archive of Java's classes for the next start of Spark."""
 
     def sentence(self) -> str:
-        """Return what goes on after the end."""
-        return "in the background: keeping what Java worked out, so that Spark starts faster next"
+        """Return what continues after the end."""
+        return (
+            "in the background: saving an archive of Java's classes, so that Spark starts "
+            "faster next time"
+        )

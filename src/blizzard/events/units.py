@@ -1,4 +1,4 @@
-"""What the units of a batch do while they run, told as events."""
+"""What the units of a batch do while they run, as events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class WorkDone(Event, _Work):
         return {**Event.facts(self), "write_seconds": round(sum(self.write_seconds), 3)}
 
     def measures(self) -> Iterable[Measure]:
-        """Count it now; should it never come into the journal, it is counted as discarded, too."""
+        """Count it now; if it never reaches the journal, it is counted as discarded, too."""
         labels = {"pipeline": self.pipeline}
         ingested = {**labels, "outcome": "ingested"}
         yield Count("blizzard_source_files_total", self.source_files, ingested)
@@ -96,10 +96,9 @@ class WorkDiscarded(Event, _Work):
     def sentence(self) -> str:
         """Return how much."""
         return (
-            f"{self.pipeline}: discarded, as it is not in the journal: "
-            f"{plural(self.rows, 'row')} of {plural(self.source_files, 'source file')} in "
-            f"{plural(self.parquet_files, 'Parquet file')} "
-            f"({in_words(self.bytes_written)})"
+            f"{self.pipeline}: discarded because they are not in the journal: "
+            f"{plural(self.rows, 'row')} from {plural(self.source_files, 'source file')} in "
+            f"{plural(self.parquet_files, 'Parquet file')} ({in_words(self.bytes_written)})"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -117,7 +116,7 @@ class WorkDiscarded(Event, _Work):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitsEnded(Event):
-    """No unit of the batch runs any more, however that came."""
+    """No unit of the batch is running any more, for whatever reason."""
 
     level: ClassVar[Level] = Level.TRACE
     pipeline: str
@@ -139,7 +138,7 @@ class UnitsLeft(Event):
     def sentence(self) -> str:
         """Return what is left, and why."""
         return (
-            f"{self.pipeline}: not run, and left to the next batch: {plural(self.units, 'unit')}: "
+            f"{self.pipeline}: not run and left to the next batch: {plural(self.units, 'unit')}: "
             f"{self.reason}"
         )
 
@@ -156,8 +155,8 @@ class JobSplit(Event):
     def sentence(self) -> str:
         """Return what failed and what happens now."""
         return (
-            f"{self.pipeline}: {self.reason}; running its {plural(self.units, 'unit')} again "
-            "in halves, to find the file that does it"
+            f"{self.pipeline}: {self.reason}; running its {plural(self.units, 'unit')} again in "
+            "halves, to find the file that causes it"
         )
 
     def measures(self) -> Iterable[Measure]:

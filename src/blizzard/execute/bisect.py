@@ -19,9 +19,9 @@ from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
 from lakebed.telemetry.events import Emit
 
 PATIENCE = 2
-"""Starts of a batch that may end without an entry before fewer files are taken at once."""
+"""Starts of a batch without an entry before fewer files are taken at once."""
 PATIENCE_ALONE = 3
-"""Starts of a single file that may end without an entry before it is given up."""
+"""Starts of a single file without an entry before it is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def may_be_a_death(error: BaseException) -> bool:
 
 
 def run_units(units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit) -> Settled:
-    """Run all units, splitting where the workers die, and settle what came of them."""
+    """Run all units, splitting where the workers die, and settle their outcomes."""
     try:
         ran, outcomes = _run(list(units), work, runner, emit)
     finally:
@@ -118,7 +118,7 @@ def _not_run(unit: WorkUnit) -> UnitOutcome:
 
 
 def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:
-    """Name the files that count against `max_failures`: each once.
+    """Return the files that count against `max_failures`, each once.
 
     One that changed while it was read has not failed: it is left for a later batch. Nor has one
     that is gone: it failed before, and that has ended.
@@ -149,13 +149,13 @@ def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | Non
 
 
 def died(unit: WorkUnit, reason: str) -> UnitOutcome:
-    """Say of a file that is alone in its job that it kills its worker."""
+    """Return the record of a file that, alone in its job, kills its worker."""
     (file,) = unit.files
-    why = f"the worker that read it died each time it was tried: {reason}"
+    why = f"the worker reading it died on every attempt: {reason}"
     return UnitOutcome(unit=unit.name, sources=(given_up(file, why),), files=())
 
 
 def given_up(file: SourceFile, why: str) -> SourceRecord:
-    """Enter a file that kills whoever reads it into the books."""
+    """Return the record of a file that kills the process that reads it."""
     failure = Failure(stage=Stage.PARSE, code="worker_died", message=why)
     return failed(untouched(file), failure)

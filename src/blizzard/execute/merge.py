@@ -1,8 +1,8 @@
 """The outcomes of units, settled into what a journal entry says. Pure.
 
-A file that several tasks shared is one file in the books: if one part failed, every output of every
-part is forgotten. If parts were left unread, because the batch was to end, what the others have
-read counts all the same, and the record says which bytes are left.
+A file that several tasks shared is one file in the journal: if one part failed, every output of
+every part is forgotten. If parts were left unread, because the batch was to end, what the others
+have read counts all the same, and the record says which bytes are left.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The protocol of whoever runs work units: Spark in production, the same process in tests."""
+"""The protocol of what runs work units: Spark in production, the same process in tests."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from lakebed.errors import LakeError, Whose
 
 
 class WorkersDied(LakeError):
-    """The processes that ran the units died, each time it was tried."""
+    """The processes that ran the units died on every attempt."""
 
     code = "workers_died"
     whose = Whose.EXTERNAL
@@ -24,7 +24,7 @@ class RunFailed(LakeError):
 
 
 class RunnerDied(RunFailed):
-    """What runs the units died on this very machine while they ran; one of them may have done it.
+    """What runs the units died on this machine while they ran; one of them may have caused it.
 
     It has the code of its kind: what to do about it is the same.
     """
@@ -41,7 +41,7 @@ class Runner(Protocol):
     """Runs units somewhere; exactly one outcome per unit comes back, from one attempt."""
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        """Run all units and give their outcomes, in the order of the units.
+        """Run all units and return their outcomes, in the order of the units.
 
         WorkersDied says that something in them kills the processes that run them; RunFailed says
         that they could not be run at all.

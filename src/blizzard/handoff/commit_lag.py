@@ -13,11 +13,11 @@ from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 
 SURELY_FINE = timedelta(hours=1)
-"""Below this nobody's retention is near, and the log need not be asked."""
+"""Below this no retention is near, and the log need not be asked."""
 
 
 class CommitsBehind(LakeError):
-    """Files wait for penguin since so long that a VACUUM may soon take them."""
+    """Files have been waiting for penguin for so long that a VACUUM may soon delete them."""
 
     code = "commits_behind"
     whose = Whose.USER
@@ -32,9 +32,9 @@ def check_commits(
     now: datetime,
     retention: Callable[[], timedelta],
 ) -> None:
-    """Refuse new work where the oldest entry that is not committed has waited for too long.
+    """Refuse new work if the oldest uncommitted entry has been waiting too long.
 
-    That is half of the table's retention of deleted files: there is time to mend it still.
+    That is half of the table's retention of deleted files: there is still time to fix it.
     """
     since = waiting_since(store, pipeline, last=last)
     if since is None or now - since < SURELY_FINE:
@@ -42,9 +42,10 @@ def check_commits(
     keeps = retention()
     if now - since >= keeps / 2:
         raise CommitsBehind(
-            f"files wait for their commit since {since.isoformat()}, and the table keeps files "
-            f"that its log does not name for {keeps}: nothing new is read until penguin has "
-            "committed them. Start penguin, or see `penguin status` for what stops it",
+            f"files have been waiting for their commit since {since.isoformat()}, and the table "
+            f"keeps files that its log does not reference for {keeps}: nothing new is read until "
+            "penguin has committed them. Start penguin, or see `penguin status` for what is "
+            "blocking it",
             pipeline=pipeline,
         )
 

@@ -93,7 +93,7 @@ def decode(body: bytes, path: str) -> tuple[DeadLetter, ...]:
         return tuple(_LETTER.validate_json(line) for line in body.split(b"\n") if line)
     except ValidationError as invalid:
         raise DocumentUnreadable(
-            f"this is no dead letter queue: {invalid.errors()[0]['msg']}", path=path
+            f"this is not an object of a dead letter queue: {invalid.errors()[0]['msg']}", path=path
         ) from invalid
 
 
@@ -116,7 +116,7 @@ def dlq_location(pipeline: str, *, sink: Location, configured: str | None) -> Dl
 
 
 def beside(sink: Location, uri: str) -> Location:
-    """Return how a place is reached: as the sink is, if it is of the same kind; else by itself."""
+    """Return how a place is reached: with the sink's options if it is of the same kind."""
     same = _scheme(uri) == _scheme(sink.uri)
     return Location(uri=uri, options=sink.options if same else StorageOptions())
 
@@ -129,14 +129,16 @@ def write(
     clock: Clock,
     pause: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Store one object of the queue under a fresh name and give its URI; nothing is replaced."""
+    """Store one object of the queue under a new name and return its URI; nothing is replaced."""
     for attempt in attempts(TRIES, Backoff(limit_secs=10), pause):
         name = layout.dead_letters(clock.now(), clock.fresh_id())
         path = f"{folder}/{name}" if folder else name
         with attempt:
             # A name that is used once and is taken all the same: our write, its answer lost.
             if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
-                raise StoreUnavailable("a fresh name is taken", path=store.describe(path))
+                raise StoreUnavailable(
+                    "a newly generated name is already taken", path=store.describe(path)
+                )
             break
     return store.describe(path)
 
@@ -171,7 +173,7 @@ class Now(StrEnum):
     FAILED = "failed"
     """This was its last try."""
     FAILED_AGAIN = "failed again"
-    """A later letter tells of it."""
+    """A later letter reports it."""
     INGESTED = "ingested"
     GONE = "gone"
     """It is not in its source any more, or is to be read again for another reason."""
@@ -197,7 +199,7 @@ class Queue:
 
 
 def read(entries: Sequence[Entry], *, pipeline: str, open_folder: Callable[[str], Reader]) -> Queue:
-    """Read the objects that journal entries name; any other object is none of the queue's.
+    """Read the objects that journal entries name; no other object belongs to the queue.
 
     The objects may be in several places, since `dlq_path` may have been another one before.
     """
@@ -209,7 +211,11 @@ def read(entries: Sequence[Entry], *, pipeline: str, open_folder: Callable[[str]
     for uri, entry in reversed(named):
         folder, _slash, name = uri.rpartition("/")
         if not layout.is_dead_letters(name):
-            raise DocumentUnreadable("an entry names this as dead letters", path=uri)
+            raise DocumentUnreadable(
+                "a journal entry lists this as dead letters, but it does not have the name of "
+                "such an object",
+                path=uri,
+            )
         try:
             body = open_folder(folder).get(name)
         except ObjectMissing:

@@ -1,4 +1,4 @@
-"""Rows that are journaled and not in the table: penguin holds them, or somebody discarded them.
+"""Rows that are journaled but not in the table: penguin holds them, or they were discarded.
 
 penguin leaves a note of each such file; what counts is what the Delta log says of it. Nothing here
 writes.
@@ -76,7 +76,7 @@ def by_reason(metas: Iterable[HeldMeta]) -> tuple[Files, ...]:
 
 
 def read_aside(store: Reader, pipeline: str, fates: Fates) -> Aside:
-    """Find what is held or discarded of a pipeline; trouble with that hides nothing else.
+    """Find what is held or discarded of a pipeline; if that fails, the rest is still shown.
 
     A file that an entry gives up because its sources are read again is neither: its rows come.
     """
@@ -104,7 +104,7 @@ def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
 
 
 def notes(store: Reader, pipeline: str, folder: str) -> Iterator[HeldMeta]:
-    """Read penguin's notes of the files of one pipeline; of one that is damaged penguin tells."""
+    """Read penguin's notes on the files of one pipeline; penguin reports damaged ones."""
     for facts in store.objects(folder):
         body = store.get(facts.path) if layout.is_meta(facts.path, folder) else None
         if body is None:

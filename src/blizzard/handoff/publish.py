@@ -17,7 +17,7 @@ from lakebed.storage.store import Created, Store
 from lakebed.types import Handoff
 
 CONCURRENT = 16
-"""Metas that are written, or files that are moved, at a time."""
+"""Metas that are written, or files that are moved, at once."""
 
 IsCommitted = Callable[[Entry], bool]
 """Asks the Delta log whether an entry is committed."""
@@ -30,7 +30,7 @@ class HandedOn:
     delta_commits: int = 0
     """Commits that this process made."""
     files: int = 0
-    """Data files that were handed off, be it by an entry, by a meta or by their final name."""
+    """Data files that were handed off, by an entry, by a meta or by their final name."""
 
 
 class Publisher(Protocol):
@@ -42,7 +42,7 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FollowEntry:
-    """Hand each entry on in the way that the entry itself says.
+    """Hand on each entry in the way that the entry itself specifies.
 
     The table's hand-off may have been changed while the batch was under way, and the process may
     have died before it handed the batch on: then the configuration of the next start says another
@@ -134,7 +134,7 @@ class CommitInline:
 
 
 def meta_of(file: FinishedFile, entry: Entry) -> Meta:
-    """Say in a meta what the entry says of a file."""
+    """Return the meta of a file, as its entry describes it."""
     return Meta(
         filename=file.filename,
         size=file.size,

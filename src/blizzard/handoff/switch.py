@@ -1,8 +1,8 @@
 """Changing the hand-off of a table, once everything that was handed off is committed.
 
 The new protocol document is a create-only write with the next number, so of two that change it at
-once one is told. An entry that a running blizzard appends right before it hears of the change
-still says how it was handed off, and penguin goes by the entry.
+once one gets an error. An entry that a running blizzard appends right before it learns of the
+change still says how it was handed off, and penguin follows the entry.
 """
 
 from collections.abc import Callable
@@ -64,14 +64,14 @@ def set_handoff(store: Store, handoff: Handoff, last_committed: LastCommitted) -
         if found is handoff:
             return Unchanged()
         raise ProtocolConflict(
-            f"somebody else has changed the hand-off to {found} just now; nothing was changed",
+            f"another process has just changed the hand-off to {found}; nothing was changed",
             path=store.describe(path),
         )
     return Changed()
 
 
 def too_early(store: Reader, handoff: Handoff, last_committed: LastCommitted) -> TooEarly | None:
-    """Return what keeps a table from another hand-off; None where nothing does. It looks only."""
+    """Return what keeps a table from another hand-off; None if nothing does. Read-only."""
     if _in_force(store) is handoff:
         return None
     waiting = tuple(uncommitted(store, last_committed))

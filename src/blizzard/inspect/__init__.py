@@ -1,1 +1,1 @@
-"""Looks, never touches: what there is to do, what was done."""
+"""Read-only views: what there is to do, what was done."""

@@ -1,4 +1,4 @@
-"""A journal to look into: its last entries, or one with everything that it says. It looks only."""
+"""A view of a journal: its last entries, or one with everything in it. Read-only."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ def last_entries(store: Reader, pipeline: str, limit: int, fates: Fates) -> list
 
 
 def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
-    """Return one entry; where there is none of this number, say which there are."""
+    """Return one entry; if there is none of this number, the error says which there are."""
     receipt = JournalReader(store, pipeline).receipt()
     journal = JournalReader(store, pipeline, full_paths=True)
     numbers = journal.numbers()

@@ -1,4 +1,4 @@
-"""Looking without touching: what there is to do, what a batch would do, what lies in the queue.
+"""Read-only views: what there is to do, what a batch would do, what is in the queue.
 
 Everything here is handed readers only, so it cannot write.
 """

@@ -56,16 +56,16 @@ def proposal(path: KeyPath, pipeline: Pipeline) -> str:
     if found := guess(look.lines, without=_given_by_folders(pipeline)):
         files = "a file" if look.files == 1 else f"{look.files} files"
         return (
-            f"is required\nThe first lines of {files} of this pipeline fit this section{left_out}. "
-            f"Paste the section into the configuration, and change what you know better:\n"
-            f"{section(found, indent=indent)}"
+            f"is required\nThis section fits the first lines of {files} of this "
+            f"pipeline{left_out}. Paste it into the configuration and adjust it where you know "
+            f"better:\n{section(found, indent=indent)}"
         )
     if not any(pipeline.named_sources()):
-        return f"is required\nIt names the columns of the table, as in this example:\n{example}"
+        return f"is required\nIt lists the columns of the table, as in this example:\n{example}"
     why = look.trouble or f"no file with JSON objects was found{left_out}"
     return (
-        f"is required\nIt names the columns of the table. A look at the source did not find them "
-        f"({why}), so this is only an example:\n{example}"
+        "is required\nIt lists the columns of the table. They could not be inferred from the "
+        f"source ({why}), so this is only an example:\n{example}"
     )
 
 

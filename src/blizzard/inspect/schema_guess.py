@@ -22,7 +22,7 @@ PREFERRED = (
     FieldType.TIMESTAMP,
     FieldType.STRING,
 )
-"""`json` takes what none of them does. Nobody can tell base64 from text, or 32 bits from 64."""
+"""`json` takes what none of them does. Base64 cannot be told from text, nor 32 bits from 64."""
 MOST_FIELDS = 200
 LONGEST_NAME = 200
 EXACT_IN_FLOAT64 = 1 << 53
@@ -119,9 +119,9 @@ def _named(seen: dict[str, _Seen]) -> Iterator[GuessedField]:
         if not one.values:
             note = "only null was seen"
         elif not one.types:
-            note = "nested" if one.nested else "no other type takes all of its values"
+            note = "nested" if one.nested else "no other type fits all of its values"
         if alike:
-            note = f"also written {', '.join(alike)}; one of them can be kept"
+            note = f"also spelled {', '.join(alike)}; only one spelling can be kept"
         yield GuessedField(name, one.types[0] if one.values and one.types else FieldType.JSON, note)
 
 

@@ -1,4 +1,4 @@
-"""How a pipeline stands: what waits, what failed, what was done, what is committed. It looks only.
+"""The status of a pipeline: what is waiting, failed, done and committed. Read-only.
 
 The journal says what was done, the sources say what waits, the receipt says how far penguin is.
 Nothing here needs a running blizzard, and none is disturbed by it.
@@ -50,7 +50,7 @@ class PipelineStatus:
     """Why."""
     discarded_files: int = 0
     discarded_rows: int = 0
-    """Journaled, and never to be in the table: somebody discarded them."""
+    """Journaled, but never to be in the table: they were discarded."""
     aside_error: str | None = None
     """Why it is not known what is held."""
 
@@ -69,7 +69,7 @@ def pipeline_status(
     machine: Machine | None = None,
     fates: Fates = lambda _names: {},
 ) -> PipelineStatus:
-    """Return how a pipeline stands. It is handed readers only, so it cannot write."""
+    """Return the status of a pipeline. It is handed readers only, so it cannot write."""
     aside = Aside()
     handoff = None
     store = None

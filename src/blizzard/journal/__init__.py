@@ -1,1 +1,1 @@
-"""The journal: reading it, appending to it, and who may."""
+"""The journal: reading it, appending to it, and the lease that allows it."""

@@ -1,4 +1,4 @@
-"""What must hold before a pipeline goes on with its journal, or begins one. It looks only.
+"""What must hold before a pipeline continues its journal, or starts one. Read-only.
 
 A start and a dry run ask the same questions here, so that no dry run promises a batch that a start
 would refuse.
@@ -15,7 +15,7 @@ from lakebed.journal import JournalReader
 from lakebed.locations import place_of
 from lakebed.storage.store import Reader
 
-NEW_JOURNAL = "or begin a new journal with blizzard journal new"
+NEW_JOURNAL = "or start a new journal with blizzard journal new"
 
 
 class SourceTaken(JournalLost):
@@ -30,7 +30,7 @@ def admit(
     history: History,
     log_knows_pipeline: Callable[[], bool],
 ) -> None:
-    """Refuse a journal that was lost, rolled back or left behind by a rename, and other sources.
+    """Refuse a journal that was lost, rolled back or left behind by a rename, or other sources.
 
     A journal is begun only where nothing says that there has been one: otherwise every source
     file would be ingested a second time.
@@ -46,8 +46,8 @@ def admit(
     refuse_moved(store, pipeline, source_uris, known_at)
     if history.sequence < 0 and log_knows_pipeline():
         raise JournalLost(
-            "the Delta log holds commits of this pipeline, but its journal is gone; put the "
-            f"folder back from a backup, write to a new table, {NEW_JOURNAL}",
+            "the Delta log holds commits of this pipeline, but its journal is gone; restore the "
+            f"folder from a backup, write to a new table, {NEW_JOURNAL}",
             path=store.describe(layout.journal_folder(pipeline)),
         )
     ours = unconfirmed(history)
@@ -63,7 +63,7 @@ def unread(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
 
 
 def redirected(source_uris: Mapping[str, str], history: History) -> dict[str, str]:
-    """Return the sources that are at another place now, and of which no file is known.
+    """Return the sources that are at another place now and of which no file is known.
 
     Nothing there can be taken for a file that was read before. Pure but for links.
     """
@@ -82,7 +82,7 @@ def is_elsewhere(uri: str, before: str) -> bool:
 def refuse_rivals(
     store: Reader, pipeline: str, source_uris: Mapping[str, str], ours: Entry | None
 ) -> None:
-    """Notice other pipelines of the table that read our sources, be it under an old name of ours.
+    """Refuse to start if another pipeline of the table reads our sources, even under an old name.
 
     `ours` is entry 0 of our journal, where nothing follows it.
     """
@@ -93,32 +93,32 @@ def refuse_rivals(
                 continue
             case Precedence.UNKNOWN:
                 raise SourceContested(
-                    f"pipeline {rival.pipeline!r} of this table has begun to read {rival.uri} in "
-                    f"the same moment as {pipeline!r}; one of them gives way. This is tried again; "
-                    "let only one of the two read it",
+                    f"pipeline {rival.pipeline!r} of this table started reading {rival.uri} at "
+                    f"the same moment as {pipeline!r}; one of them gives way. This is tried "
+                    "again; let only one of the two read it",
                     path=path,
                 )
             case Precedence.THEIRS if rival.same:
                 raise SourceTaken(
-                    f"pipeline {rival.pipeline!r} of this table reads {rival.uri} already, so "
-                    f"{pipeline!r} would ingest it a second time; call the pipeline "
-                    f"{rival.pipeline!r}, write to another table, or take its journal over with "
+                    f"pipeline {rival.pipeline!r} of this table already reads {rival.uri}, so "
+                    f"{pipeline!r} would ingest it a second time; rename the pipeline to "
+                    f"{rival.pipeline!r}, write to another table, or take over its journal with "
                     f"blizzard journal new --from {rival.pipeline}",
                     path=path,
                 )
             case Precedence.THEIRS:
                 raise SourceTaken(
-                    f"pipeline {rival.pipeline!r} of this table reads {rival.uri} already, and "
-                    f"source {rival.source!r} is {source_uris[rival.source]}: files that lie in "
-                    "both would be ingested twice, whatever the patterns say. Let one pipeline "
-                    "read the outer folder, choose folders that do not lie in each other, or "
-                    "write to another table",
+                    f"pipeline {rival.pipeline!r} of this table already reads {rival.uri}, and "
+                    f"source {rival.source!r} is {source_uris[rival.source]}: files in both "
+                    "would be ingested twice, whatever the patterns say. Let one pipeline read "
+                    "the outer folder, choose folders that do not overlap, or write to another "
+                    "table",
                     path=path,
                 )
 
 
 def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> bool:
-    """Whether a journal has the entry that a receipt names, as it was."""
+    """Whether a journal has the exact entry that a receipt names."""
     if history.journal != receipt.journal or receipt.sequence > history.sequence:
         return False
     if receipt.sequence == history.sequence:
@@ -128,13 +128,13 @@ def has(store: Reader, pipeline: str, history: History, receipt: Receipt) -> boo
 
 
 def refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
-    """Notice a journal that does not have what is committed."""
+    """Refuse a journal that does not have what is committed."""
     receipt = history.receipt
     if receipt is not None and not has(store, pipeline, history, receipt):
         raise JournalLost(
-            f"entry {receipt.sequence} of journal {receipt.journal} is committed to the "
-            "table, but the journal does not have it as it was; put the folder back from a "
-            f"backup, {NEW_JOURNAL}",
+            f"entry {receipt.sequence} of journal {receipt.journal} is committed to the table, "
+            "but the journal does not have that exact entry; restore the folder from a backup, "
+            f"{NEW_JOURNAL}",
             path=store.describe(layout.journal_folder(pipeline)),
         )
 
@@ -142,7 +142,7 @@ def refuse_rolled_back(store: Reader, pipeline: str, history: History) -> None:
 def refuse_beside(
     pipeline: str, source_uris: Mapping[str, str], beside: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Notice pipelines of the same configuration and table that want to read our sources, too.
+    """Refuse pipelines of the same configuration and table that are to read our sources, too.
 
     They may have no journal yet, and neither may we: at a start one of us would give way.
     """
@@ -153,39 +153,39 @@ def refuse_beside(
             )
             if other != pipeline and met is not None:
                 raise SourceTaken(
-                    f"pipeline {other!r} of the same table is to read {met}, and source {name!r} "
-                    f"is {uri}: files that lie in both would be ingested twice, and one of the two "
-                    "pipelines is refused. Choose folders that do not lie in each other, or write "
-                    "to another table",
+                    f"pipeline {other!r} of the same table is configured to read {met}, and "
+                    f"source {name!r} is {uri}: files in both would be ingested twice, and one "
+                    "of the two pipelines is refused. Choose folders that do not overlap, or "
+                    "write to another table",
                     pipeline=other,
                 )
 
 
 def refuse_closed(store: Reader, pipeline: str, *, heir: str | None) -> None:
-    """Notice a journal that another pipeline has taken over."""
+    """Refuse a journal that another pipeline has taken over."""
     if heir is not None:
         raise JournalLost(
-            f"pipeline {heir!r} has taken this journal over; call the pipeline {heir!r}",
+            f"pipeline {heir!r} has taken over this journal; rename the pipeline to {heir!r}",
             path=store.describe(layout.journal_folder(pipeline)),
         )
 
 
 def refuse_half_moved(store: Reader, pipeline: str, history: History) -> None:
-    """Notice a source of which the journal does not know yet where all of its files lie."""
+    """Refuse a source if the journal does not know yet where all of its files are."""
     if history.moving is not None and history.sequence < history.awaits:
         raise JournalLost(
-            f"the journal has yet to learn where the files of source {history.moving!r} lie; run "
-            f"blizzard source set {history.moving} --same-files --yes again, it finishes that",
+            f"the journal does not know yet where the files of source {history.moving!r} are; "
+            f"run blizzard source set {history.moving} --same-files --yes again to finish it",
             path=store.describe(layout.journal_folder(pipeline)),
         )
 
 
 def refuse_half_begun(store: Reader, pipeline: str, *, sequence: int, awaits: int) -> None:
-    """Notice a journal that is not wholly begun: what it knows is in entries that are to come."""
+    """Refuse a journal that is only partly started: what it knows is in entries yet to come."""
     if 0 <= sequence < awaits:
         raise JournalLost(
-            "a new journal was begun and does not know yet what it takes over; run the same "
-            "blizzard journal new again, it finishes that",
+            "a new journal was started and does not know yet what it takes over; run the same "
+            "blizzard journal new again to finish it",
             path=store.describe(layout.journal_folder(pipeline)),
         )
 
@@ -193,7 +193,7 @@ def refuse_half_begun(store: Reader, pipeline: str, *, sequence: int, awaits: in
 def refuse_other_names(
     store: Reader, pipeline: str, source_uris: Mapping[str, str], known_as: Mapping[str, str]
 ) -> None:
-    """Notice files that this journal knows by another source's name: a file has one name."""
+    """Refuse files that this journal knows under another source's name: a file has one name."""
     known = [(place_of(uri), uri, name) for uri, name in known_as.items()]
     for name, uri in source_uris.items():
         place = place_of(uri)
@@ -206,12 +206,12 @@ def refuse_other_names(
             if place.same(there):
                 raise JournalLost(
                     f"the source {uri} has been read as {before!r} and is now called {name!r}, "
-                    f"so it would be ingested a second time; call it {before!r}",
+                    f"so it would be ingested a second time; change its name back to {before!r}",
                     path=path,
                 )
             raise JournalLost(
-                f"the source {name!r} is {uri}, and {read} has been read as {before!r}: files that "
-                f"lie in both would be ingested a second time; {_how_to_read_other_folders(read)}",
+                f"the source {name!r} is {uri}, and {read} has been read as {before!r}: files in "
+                f"both would be ingested a second time; {_how_to_read_other_folders(read)}",
                 path=path,
             )
 
@@ -219,7 +219,7 @@ def refuse_other_names(
 def refuse_moved(
     store: Reader, pipeline: str, source_uris: Mapping[str, str], known_at: Mapping[str, str]
 ) -> None:
-    """Notice a source that is at another place now: its files are known by their names there."""
+    """Refuse a source that is at another place now: its files are known by their old names."""
     for name, uri in source_uris.items():
         before = known_at.get(name, uri)
         if not is_elsewhere(uri, before):
@@ -233,26 +233,28 @@ def refuse_moved(
                 path=path,
             )
         raise SourceMoved(
-            f"source {name!r} has been read from {before} and is now {uri}: a file there would be "
-            "taken for the one of the same name that is in the table. If the same files lie "
-            f"there now, say so with blizzard source set {name} --same-files; if they are other "
-            f"files, give the source another name than {name!r} under sources:",
+            f"source {name!r} has been read from {before} and is now {uri}: a file there would "
+            "be taken for the one of the same name that is in the table. If the same files are "
+            f"there now, confirm it with blizzard source set {name} --same-files; if they are "
+            f"other files, give the source a name other than {name!r} under sources:",
             path=path,
         )
 
 
 def _how_to_read_part(before: str, now: str) -> str:
-    """Return how a source goes on whose path became narrower or wider. Pure but for links."""
+    """Return how to continue a source whose path became narrower or wider. Pure but for links."""
     outer, inner = place_of(before), place_of(now)
     if not outer.holds(inner):
         return _how_to_read_other_folders(before)
     first, *rest = inner.folders[len(outer.folders) :]
     pattern = "/".join([f"{first[:-1]}[{first[-1]}]", *rest, "**"])
     return (
-        "to read only that folder, keep the outer one and name it with a pattern: "
+        "to read only that folder, keep the outer one and select it with a pattern: "
         f"{before.rstrip('/')}/{pattern}"
     )
 
 
 def _how_to_read_other_folders(before: str) -> str:
-    return f"keep {before} as it is, and add each other folder under sources: by a name of its own"
+    return (
+        f"keep {before} as it is, and add each other folder under sources: with a name of its own"
+    )

@@ -1,4 +1,4 @@
-"""Writing down what a journal says, so that the next start need not read every entry.
+"""Snapshots of what a journal says, so that the next start need not read every entry.
 
 Nothing here is needed for a batch to have happened, so nothing here may fail one.
 """

@@ -1,10 +1,10 @@
-"""Entries never outlive their journal: one that stands in a journal it does not belong to goes.
+"""Entries never outlive their journal: one that is in a journal it does not belong to is removed.
 
-`blizzard journal new` puts another journal in the place of one. Whoever looked at the old one and
-slept meanwhile could still create the entry that was next there, and so make a gap in the new one.
-A run is kept from that by its lease, which `journal new` takes. The commands that append beside a
-run have none. Both look back: an entry that does not follow the one before it is taken back. And a
-batch that goes after a clean-up names nothing that this has taken.
+`blizzard journal new` puts another journal in the place of one. A process that read the old one and
+was suspended in between could still create the entry that was next there, and so leave a gap in the
+new one. The lease, which `journal new` takes, keeps a run from doing that. The commands that append
+alongside a run have no lease. Both check afterwards: an entry that does not follow the one before
+it is withdrawn. And a batch that comes after a clean-up names nothing that the clean-up deleted.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import FilesCollected, JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.units import plural
 
 TRIES = 3
 
@@ -49,16 +50,16 @@ def append_beside(store: Store, entry: Entry) -> bool:
         return False
     if withdraw_stray(store, entry):
         raise JournalConflict(
-            "the journal was replaced while this command was at work; nothing was done, try again",
+            "the journal was replaced while this command was running; nothing was done, try again",
             path=store.describe(layout.journal_folder(entry.pipeline)),
         )
     return True
 
 
 def withdraw_stray(store: Store, entry: Entry) -> bool:
-    """Take an entry of ours back if it follows nothing; return whether it was taken back.
+    """Withdraw an entry of ours if it follows nothing; return whether it was withdrawn.
 
-    Nobody can have gone on from it: the next entry would have to follow it, and both programs
+    Nothing can have been built on it: the next entry would have to follow it, and both programs
     refuse a journal in which one does not follow the other.
     """
     if entry.sequence == 0:
@@ -74,7 +75,7 @@ def withdraw_stray(store: Store, entry: Entry) -> bool:
 
 
 def refuse_collected(first: Entry, ours: Entry) -> None:
-    """Never name a file that a clean-up has said it deletes. Pure."""
+    """Raise if a batch names a file that a clean-up has announced to delete. Pure."""
     taken = set(first.deleted) & {
         *(file.filename for file in ours.files),
         *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
@@ -83,8 +84,8 @@ def refuse_collected(first: Entry, ours: Entry) -> None:
     taken |= {path for path in first.deleted if path.rpartition("/")[2] in letters}
     if taken:
         raise FilesCollected(
-            f"blizzard gc (entry {first.sequence}) has taken {len(taken)} files of a batch "
-            "that was not journaled yet; its source files are read again. Let gc leave "
+            f"blizzard gc (entry {first.sequence}) has deleted {plural(len(taken), 'file')} of a "
+            "batch that was not journaled yet; its source files are read again. Make gc leave "
             "younger files alone: --older-than must be longer than a batch takes",
             file=min(taken),
         )

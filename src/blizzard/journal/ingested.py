@@ -1,4 +1,4 @@
-"""Names of source files that are done, in sorted segments: looked up in order, never held whole.
+"""Names of source files that are done, in sorted segments: looked up in order, never all in memory.
 
 A segment is derived data: the entries of the journal say the same. It is cut into blocks with a
 digest each, and its index says where they are, so that a few names cost a few blocks and all names
@@ -154,7 +154,7 @@ def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[Inges
 class Blocks:
     """The decoded blocks that are kept between two looks, the last used ones.
 
-    A look ahead that nobody wants any more may go on beside the look that takes its place.
+    A lookup that is no longer needed may continue alongside the one that replaces it.
     """
 
     kept: OrderedDict[tuple[str, int], dict[str, IngestedFile]] = field(default_factory=OrderedDict)
@@ -169,7 +169,7 @@ class Blocks:
             return found
 
     def put(self, place: tuple[str, int], names: dict[str, IngestedFile]) -> None:
-        """Keep a block, and let go of the one that was used longest ago."""
+        """Keep a block, and drop the least recently used one."""
         with self._lock:
             self.kept[place] = names
             while len(self.kept) > CACHED:

@@ -43,7 +43,7 @@ from lakebed.types import Handoff
 
 TRIES = 6
 MAINTENANCE = ("gc", "redo", "retry")
-"""Entries of an operator's hand, which a batch goes after."""
+"""Entries of an operator's commands; a batch comes after them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Journal:
         self._in_doubt: tuple[Entry, bytes] | None = None
         self._start_note = StartNote(store, identity.pipeline)
         self._unseen: Mapping[str, str] = {}
-        """Sources that are new to the journal, until the other pipelines were asked of them."""
+        """Sources that are new to the journal, until the other pipelines were checked for them."""
         self._snapshots = SnapshotWriter(store=store, pipeline=identity.pipeline, clock=clock)
         self.is_open = False
         """Whether it can be appended to: from then on the table knows the pipeline."""
@@ -114,7 +114,7 @@ class Journal:
         return self._history.last
 
     def check_protocol(self) -> None:
-        """See that the table's hand-off is still ours: somebody may have changed it meanwhile."""
+        """Check that the table's hand-off is still ours: it may have been changed."""
         require_handoff(self._store, self._identity.handoff)
 
     @property
@@ -139,7 +139,7 @@ class Journal:
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether so much has happened that a snapshot is worth its writing."""
+        """Whether enough has happened for a snapshot to be worth writing."""
         return self._snapshots.is_due(self._history)
 
     def write_snapshot(self) -> None:
@@ -159,14 +159,14 @@ class Journal:
             self._only_maintained_since()
         ):
             raise JournalLost(
-                "the journal is not the one that this run has written to; put it back from a "
+                "the journal is not the one that this run has written to; restore it from a "
                 "backup, and run one blizzard per pipeline",
                 path=self._store.describe(layout.journal_folder(self._identity.pipeline)),
             )
         self._history = fresh
 
     def _only_maintained_since(self) -> bool:
-        """Whether nobody but an operator's commands has appended to what this run has written."""
+        """Whether only an operator's commands have appended to what this run has written."""
         since = list(self._reader.entries(self.sequence))
         return (
             bool(since)
@@ -211,7 +211,7 @@ class Journal:
         )
 
     def _give_way(self) -> None:
-        """Take back that sources are read of which nothing was read yet: another reads them."""
+        """Withdraw sources of which nothing has been read yet: another pipeline reads them."""
         opening, pipeline = unconfirmed(self._history), self._identity.pipeline
         if opening is None:
             for name in self._unseen:
@@ -238,7 +238,7 @@ class Journal:
         return self._append("batch", sources, files, dlq)
 
     def catch_up(self) -> int:
-        """Learn what an operator's commands have appended beside this run; return how many entries.
+        """Learn what an operator's commands have appended meanwhile; return how many entries.
 
         A source may be quiet for days: without this, a redo would wait for the next batch. An
         entry of another run is a JournalConflict.
@@ -258,11 +258,11 @@ class Journal:
         self._start_note.write(self.sequence + 1, note)
 
     def forget_start(self) -> None:
-        """Take this process's start of the next batch back: it has not died with it."""
+        """Withdraw the note of this process's start of the next batch: it did not die with it."""
         self._start_note.take_back(self.sequence + 1)
 
     def settle(self) -> Entry | None:
-        """Find out what became of an entry whose write had no answer, by writing it again.
+        """Find out what became of an entry whose write got no response, by writing it again.
 
         One run never tries two different bodies for one entry, so the same bytes are written.
         """
@@ -271,7 +271,7 @@ class Journal:
         return self._write(*self._in_doubt)
 
     def withdraw(self, entry: Entry) -> None:
-        """Take an entry of this run back if another journal stands in the place of this one."""
+        """Withdraw an entry of this run if another journal has taken the place of this one."""
         with contextlib.suppress(LakeError):  # Whoever reads it refuses it, and says why.
             withdraw_stray(self._store, entry)
 
@@ -306,7 +306,7 @@ class Journal:
         return self._write(entry, encode(entry))
 
     def with_attempts(self, record: SourceRecord) -> SourceRecord:
-        """Note how often a file has failed, so that it rests longer each time."""
+        """Note how often a file has failed, so that the pause grows each time."""
         before = self.unfinished.get(record.key)
         if record.failure is None or before is None or before.record.failure is None:
             return record
@@ -336,7 +336,7 @@ class Journal:
         return entry
 
     def _try(self, entry: Entry, body: bytes) -> tuple[Entry, bytes] | None:
-        """Write the entry in its place, or give the clean-up's that stands there already."""
+        """Write the entry in its place, or return the clean-up's that is already there."""
         path = layout.journal_entry(entry.pipeline, entry.sequence)
         self._in_doubt = (entry, body)
         for attempt in attempts(TRIES, Backoff(limit_secs=20), self._pause):
@@ -348,7 +348,7 @@ class Journal:
         return None
 
     def _check_ours(self, sequence: int, body: bytes) -> tuple[Entry, bytes] | None:
-        """Tell our own write, whose answer was lost, from a clean-up's and from another run's."""
+        """Check whose entry is there: ours, its answer lost, a clean-up's, or another run's."""
         path = layout.journal_entry(self._identity.pipeline, sequence)
         stored = self._reader.stored(sequence)
         if stored is None:
@@ -373,7 +373,7 @@ class Journal:
 
 
 def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
-    """Return who writes the entries, from which sources, with which schema."""
+    """Return the identity of the entries' writer: pipeline, sources, schema."""
     template = settings.sink.template
     return Identity(
         pipeline=settings.name,

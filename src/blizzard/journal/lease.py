@@ -1,4 +1,4 @@
-"""A run's turn at a pipeline: whoever starts second is told; whoever was taken over from stops."""
+"""A run's lease on a pipeline: a second run is refused, and one that was taken over from stops."""
 
 import contextlib
 import os
@@ -27,11 +27,11 @@ from lakebed.storage.store import AlreadyThere, Reader, Store
 from lakebed.telemetry.events import Emit
 
 BEAT_SECS = 10.0
-"""Seconds between two renewals of the note: a GET and a PUT for each running pipeline."""
+"""Seconds between two renewals of the lease: a GET and a PUT for each running pipeline."""
 LOOKS = 7
-"""How often a note that may be alive is looked at, half a beat apart: three beats and a half."""
+"""How often a lease that may be alive is checked, half a beat apart: three and a half beats."""
 LONGEST_BEAT_SECS = 60.0
-"""Whatever a note says, its beat is not waited for longer."""
+"""The longest beat that is waited for, whatever a lease says."""
 
 
 class Lease:
@@ -98,7 +98,7 @@ class Lease:
             return max(timedelta(0), self._wrote - found.modified)
 
     def check(self) -> None:
-        """See that nobody has taken over, before something becomes visible.
+        """Raise if another run has taken over, before anything becomes visible.
 
         A note that cannot be read says nothing: the journal decides anyway.
         """
@@ -132,7 +132,7 @@ class Lease:
                 self._emit(BeatFailed(pipeline=self._pipeline, code=error.code, error=str(error)))
 
     def give_back(self, *, keep: bool) -> None:
-        """Write into the note that we have ended, or take it away where it need not be kept."""
+        """Record in the lease that we have ended, or remove it if it need not be kept."""
         with self._lock:
             store, note = self._store, self._note
             self._store = self._note = None
@@ -167,9 +167,9 @@ class Lease:
                 return True
             if (now.run, now.beat) != (found.run, found.beat):
                 raise JournalConflict(
-                    f"another blizzard writes this pipeline and is alive: {now.who()}; "
-                    "this one stops and publishes nothing. Run one blizzard per pipeline, "
-                    "or end the other one first",
+                    f"another blizzard is running this pipeline and is alive: {now.who()}; this "
+                    "one stops and publishes nothing. Run one blizzard per pipeline, or stop "
+                    "the other one first",
                     path=store.describe(self._path),
                 )
         self._tell_taken_over(found, f"it gave no sign of life for {LOOKS * every / 2:.0f} s")
@@ -207,10 +207,10 @@ def refuse_while_written(
     wait: Callable[[float], object],
     watching: Callable[[LeaseRecord], object],
 ) -> None:
-    """Let nothing be done to a pipeline that a run writes: a JournalConflict says which run.
+    """Raise a JournalConflict if a run is writing the pipeline, and say which run.
 
-    One on this machine is known to live; the beat of one elsewhere is watched, and whoever waits
-    is told. It reads only.
+    One on this machine is known to live; the beat of one elsewhere is watched, and whoever waits is
+    told. Read-only.
     """
     found = read_lease(store, pipeline)
     refuse_while_alive_here(store, pipeline, machine=machine)
@@ -227,9 +227,9 @@ def refuse_while_written(
 
 
 def refuse_while_alive_here(store: Reader, pipeline: str, *, machine: Machine) -> None:
-    """Let nothing be done to a pipeline whose run lives on this machine, frozen or not.
+    """Raise if the pipeline's run is alive on this machine, frozen or not.
 
-    Its beat would be missed while it sleeps; its process is there. It reads only.
+    Its beat would be missed while it sleeps; its process is there. Read-only.
     """
     found = read_lease(store, pipeline)
     if found is not None and life_of(found, machine) is Life.ALIVE:
@@ -238,7 +238,7 @@ def refuse_while_alive_here(store: Reader, pipeline: str, *, machine: Machine) -
 
 def _is_written(store: Reader, pipeline: str, writer: LeaseRecord) -> JournalConflict:
     return JournalConflict(
-        f"a blizzard writes pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
+        f"a blizzard is running pipeline {pipeline} and is alive: {writer.who()}; stop it first. "
         "Nothing was done",
         path=store.describe(layout.writer(pipeline)),
     )
@@ -274,7 +274,7 @@ def turn_of(
 
 @contextmanager
 def renewed(lease: Lease, *, keep: Callable[[], bool]) -> Iterator[None]:
-    """Let a lease beat while the block runs, whatever the block does, and give it back."""
+    """Renew a lease while the block runs, whatever the block does, and release it at the end."""
     over = threading.Event()
 
     def beat() -> None:

@@ -1,4 +1,4 @@
-"""Who writes a pipeline: a note that a running blizzard renews, so that a second one is told.
+"""The lease of a pipeline: a record that a running blizzard renews, to keep a second one out.
 
 The note is advisory and correctness never depends on it: two runs cannot both append entry N, with
 or without it. It is there to say who writes, to let one start at once where the other is gone, and
@@ -25,13 +25,13 @@ class LeaseRecord:
 
     run: str
     turn: int
-    """How many runs have written this pipeline, this one included: a higher turn took over."""
+    """How many runs have held this lease, this one included: a higher turn took over."""
     host: str
     process: int
     machine: str | None
     """The boot and the process namespace that the process id belongs to; None where unknown."""
     born: str | None
-    """When the process began, as its machine counts: a process id may be given a second time."""
+    """When the process started, by its machine's count: a process id may be reused."""
     since: str
     every: float
     """Seconds between two beats."""
@@ -50,35 +50,35 @@ class Machine:
     host: str
     id: str | None
     born: Callable[[int], str | None]
-    """Says when a process that lives began; None for one that does not."""
+    """Returns when a living process started; None for one that is not alive."""
 
 
 class Life(StrEnum):
     """What is known of the run of a note without waiting for its beat."""
 
     ENDED = "ended"
-    """It has said so."""
+    """It has recorded its end."""
     GONE = "gone"
-    """It ran on this machine, and its process is no more."""
+    """It ran on this machine, and its process is gone."""
     ALIVE = "alive"
     """Its process runs on this machine."""
     UNKNOWN = "unknown"
-    """It ran elsewhere and has not ended: only its beat tells."""
+    """It ran elsewhere and has not ended: only its beat shows whether it is alive."""
 
 
 class Standing(Enum):
     """What the stored note means to the run that looks at it."""
 
     OURS = auto()
-    """The place is ours to write."""
+    """The lease is ours."""
     TIED = auto()
-    """Another began in the same moment: the next journal entry decides between us."""
+    """Another started at the same moment: the next journal entry decides between us."""
     LOST = auto()
     """Another has taken over."""
 
 
 def read_lease(store: Reader, pipeline: str) -> LeaseRecord | None:
-    """Read who writes a pipeline, or has written it last; None where nobody ever has."""
+    """Read the lease of a pipeline, or its last one; None if there never was one."""
     path = layout.writer(pipeline)
     body = store.get(path)
     if body is None:
@@ -87,8 +87,8 @@ def read_lease(store: Reader, pipeline: str) -> LeaseRecord | None:
         return _LEASE.validate_json(body)
     except ValidationError as invalid:
         raise DocumentUnreadable(
-            "the note of who writes this pipeline cannot be read; delete it once you are sure "
-            "that no other blizzard runs this pipeline",
+            "the lease of this pipeline cannot be read; delete it once you are sure that no "
+            "other blizzard is running this pipeline",
             path=store.describe(path),
         ) from invalid
 
@@ -125,7 +125,7 @@ def life_of(writer: LeaseRecord, machine: Machine) -> Life:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterStatus:
-    """The run that writes a pipeline, or has written it last, as an operator is told."""
+    """The run that writes a pipeline, or wrote it last, as an operator sees it."""
 
     run: str
     host: str
@@ -135,7 +135,7 @@ class WriterStatus:
 
 
 def writer_status(store: Reader, pipeline: str, machine: Machine) -> WriterStatus | None:
-    """Return who writes a pipeline; None where nobody ever has."""
+    """Return the writer of a pipeline; None if there never was one."""
     found = read_lease(store, pipeline)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What a table directory says of itself, written before any data file and obeyed ever after."""
+"""The protocol of a table directory, written before any data file and followed from then on."""
 
 from lakebed import layout
 from lakebed.documents.entry import Protocol, decode_protocol, encode
@@ -29,9 +29,9 @@ def require_handoff(store: Reader, handoff: Handoff) -> None:
 def _refuse_other_handoff(latest: Protocol, handoff: Handoff, store: Reader) -> None:
     if latest.handoff is not handoff:
         raise ProtocolConflict(
-            f"this table is handed off by {latest.handoff.value!r}, the configuration says "
+            f"this table's hand-off is {latest.handoff.value!r}, but the configuration says "
             f"{handoff.value!r}; set sink.handoff: {latest.handoff.value}, or change the table's "
-            "with blizzard handoff set",
+            "hand-off with blizzard handoff set",
             path=store.uri,
         )
 

@@ -1,4 +1,4 @@
-"""Other pipelines of a table that read the files of our sources. It looks only.
+"""Other pipelines of a table that read the files of our sources. Read-only.
 
 A file that lies in the sources of two pipelines would be in the table twice. Folders are compared,
 not patterns: which of them a journal's files were found by, it does not say.
@@ -26,7 +26,7 @@ class Rival:
     uri: str
     """Where the other pipeline reads, or has read."""
     same: bool
-    """Whether both read the same folder; else one lies in the other's."""
+    """Whether both read the same folder; otherwise one contains the other."""
     opening: Entry | None
     """Its entry 0, if nothing follows it: then it has read nothing yet."""
     is_written: bool
@@ -34,7 +34,7 @@ class Rival:
 
 
 class Precedence(Enum):
-    """Who of two pipelines reads a folder that both want."""
+    """Which of two pipelines reads a folder that both claim."""
 
     OURS = auto()
     """We do: the other has read nothing, does not run, and will find us when it starts."""
@@ -44,7 +44,7 @@ class Precedence(Enum):
 
 
 def precedence(ours: Entry | None, rival: Rival) -> Precedence:
-    """Decide who goes on, given our entry 0 if nothing follows it. Pure.
+    """Decide which one continues, given our entry 0 if nothing follows it. Pure.
 
     Both look after both entries are there, or one of them had no rival when it looked. So whoever
     has read something comes first. If neither has, the one that was begun first does, whatever the

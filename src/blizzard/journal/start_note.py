@@ -30,7 +30,7 @@ class StartNote:
         self._noted = -1
         """The batch whose start this process has written down."""
         self._left = -1
-        """The batch of which there is a note, be it this process's or an earlier one's."""
+        """The batch of which there is a note, from this process or an earlier one."""
 
     def read(self, entry: int) -> Started:
         """Return how often a batch was started by processes that died with it."""
@@ -46,7 +46,7 @@ class StartNote:
             self._noted = self._left = entry
 
     def take_back(self, entry: int) -> None:
-        """Take this process's start of a batch back: it has not died with it."""
+        """Withdraw the note of this process's start of a batch: it did not die with it."""
         if self._noted != entry:
             return
         with contextlib.suppress(LakeError):

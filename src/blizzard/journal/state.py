@@ -1,4 +1,4 @@
-"""What a journal says up to now: who we are, where we are, which files are known.
+"""The state of a journal: its identity, its position, and which files are known.
 
 A start reads the newest snapshot and the entries after it. Snapshots and segments are derived:
 where one is missing, damaged, or does not match its entry, every entry is read instead. An entry
@@ -40,7 +40,7 @@ UNKNOWN = Before()
 
 
 def _step(peak: datetime | None, at: datetime) -> timedelta:
-    """Return by how much a time is earlier than the latest one that was told."""
+    """Return by how much a time is earlier than the latest one recorded."""
     return timedelta(0) if peak is None else max(timedelta(0), peak - at)
 
 
@@ -63,11 +63,11 @@ class History:
     since: dict[str, datetime] = field(default_factory=dict)
     """When each source was first read, by its name, as far as no clock contradicts it."""
     opened: datetime | None = None
-    """When the store says that entry 0 was written, once somebody has asked."""
+    """When the store says that entry 0 was written, once it was asked."""
     peak: datetime | None = None
     """The latest time that an entry tells."""
     stepped_back: timedelta = timedelta(0)
-    """By how much a later entry told an earlier time: so far, at least, the clock was ahead."""
+    """By how much a later entry has an earlier time: the clock was ahead by at least that."""
     last: Entry | None = None
     awaits: int = 0
     """The last entry that a journal with inherited knowledge needs before it may go on."""
@@ -95,8 +95,8 @@ class History:
         if entry.sequence != self.sequence + 1 or entry.previous != self.digest:
             raise DocumentUnreadable(
                 "this entry does not follow the one before it: the journal was changed by hand "
-                "or rolled back; put it back from a backup, or begin a new journal with "
-                "blizzard journal new",
+                "or rolled back; restore it from a backup, or start a new journal with blizzard "
+                "journal new",
                 path=path,
             )
         if self.journal not in (None, entry.journal):
@@ -127,7 +127,7 @@ class History:
                 self.unfinished[record.key] = UnfinishedFile(record=record, at=at)
 
     def _heed_clock(self, at: datetime) -> None:
-        """Take back what a clock that was ahead has told of the sources that are known so far."""
+        """Correct what a clock that was ahead recorded for the sources that are known so far."""
         more = _step(self.peak, at) - self.stepped_back
         if more > timedelta(0):
             self.stepped_back += more
@@ -163,7 +163,7 @@ class History:
         self.marks_empty = self.marks_empty or needs_mark(name)
 
     def _forget(self, key: str, at: datetime) -> None:
-        """Wait no more for a file that is gone; should it come back, it is a new one.
+        """Stop waiting for a file that is gone; if it comes back, it is a new one.
 
         What of it is in the table, or was given up there, stays known: it must come once.
         """
@@ -186,7 +186,7 @@ class History:
 
 
 def learn_sources(entry: Entry, names: dict[str, str], uris: dict[str, str]) -> None:
-    """Enter where an entry says that sources are: names by URI, all that were, and URIs by name."""
+    """Record where an entry says that sources are: all names by URI so far, and URIs by name."""
     gone = entry.moved
     if gone is not None and entry.source_uris.get(gone) != uris.get(gone):
         # Its files are not where they were: whoever reads that folder reads others.
@@ -286,7 +286,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
     last = entry if found.last == found.sequence else journal.entry(found.last)
     if last is None:
         raise DocumentUnreadable(
-            "this entry is missing; put it back from a backup", path=journal.where(found.last)
+            "this entry is missing; restore it from a backup", path=journal.where(found.last)
         )
     return History(
         journal=found.journal,

@@ -1,1 +1,1 @@
-"""An operator's orders that write: gc, redo, a new journal."""
+"""An operator's commands that write: gc, redo, a new journal."""

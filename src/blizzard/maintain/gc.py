@@ -1,4 +1,4 @@
-"""Files that nobody will ever name: found, written down in the journal, and only then deleted.
+"""Files that nothing will ever reference: found, recorded in the journal, and only then deleted.
 
 An attempt that died leaves files. They are garbage if they carry this pipeline's mark and if no
 entry of any journal, no meta and nothing in the Delta log names them. A batch may be on its way
@@ -36,7 +36,7 @@ from lakebed.storage.store import ObjectFacts, Reader, Store
 
 CONCURRENT = 16
 WRITING = timedelta(hours=1)
-"""A file that nobody has written to for so long has no writer, whatever age is asked for."""
+"""A file that was not written to for this long has no writer, whatever age is asked for."""
 
 LogNames = Callable[[], frozenset[str]]
 """Reads every file that the Delta log names; an error where it cannot be read whole."""
@@ -64,7 +64,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look at a table directory has found of one pipeline."""
+    """The garbage of one pipeline that was found in a table directory."""
 
     garbage: tuple[Piece, ...] = ()
     """Nobody names it, and it is old enough."""
@@ -172,7 +172,7 @@ def _leftovers(
     now: datetime,
     older_than: timedelta,
 ) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """Find what nobody can ever name: what may go, and what is too young for that."""
+    """Find what nothing can ever reference: what may be deleted, and what is too young for that."""
     try:
         newest = read_latest(store, pipeline)
     except SnapshotBroken:
@@ -194,7 +194,7 @@ def _leftovers(
 
 
 def _is_replaced(path: str, pipeline: str, newest: Snapshot | None) -> bool:
-    """Whether an object is derived from the journal, and the newest snapshot does without. Pure."""
+    """Whether an object derived from the journal is not used by the newest snapshot. Pure."""
     if newest is None:
         return False
     number, segment = layout.snapshot_sequence(pipeline, path), layout.known_segment(pipeline, path)

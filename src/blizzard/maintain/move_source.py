@@ -1,4 +1,4 @@
-"""A source whose files lie at another place now: told to the journal, so that they stay known.
+"""A source whose files are at another place now: recorded in the journal, so that they stay known.
 
 A file is known by its name below the source's folder, and as the object that was read: size and
 e-tag. Files that are moved or copied keep name and size, and get another e-tag. So a `moved` entry
@@ -65,7 +65,7 @@ def compare(
 ) -> Compared | None:
     """Compare what lies at a source's place with the journal; None where it is known to be there.
 
-    Raise what speaks against the source being there.
+    Raise if something contradicts the source being there.
     """
     before, now = _checked(store, pipeline, source, history)
     if place_of(before).same(place_of(now)) and history.sequence >= history.awaits:
@@ -84,8 +84,8 @@ def compare(
             records += to_learn(known, facts)
     if counts["new"] and not counts["same"] and not counts["changed"]:
         raise NothingToMove(
-            f"not one of the files at {now} has a name that is known from {before}, so these are "
-            "other files; correct source.path, or give the source another name"
+            f"none of the files at {now} has a name that is known from {before}, so these are "
+            "different files; correct source.path, or give the source another name"
         )
     return Compared(before=before, now=now, in_part=in_part, records=tuple(records), **counts)
 
@@ -128,7 +128,7 @@ def move(
     *,
     clock: Clock,
 ) -> Compared | None:
-    """Write down where a source is; doing so again changes nothing, or finishes what was begun."""
+    """Record where a source is; doing so again changes nothing, or finishes what was started."""
     found = compare(store, pipeline, source, history, place)
     if found is None:
         return None
@@ -159,7 +159,7 @@ def move(
 def _checked(
     store: Reader, pipeline: str, source: SourceSettings, history: History
 ) -> tuple[str, str]:
-    """Return where a source was and is; raise what keeps it from having been moved."""
+    """Return where a source was and is; raise if it cannot have been moved."""
     path = store.describe(layout.journal_folder(pipeline))
     refuse_rolled_back(store, pipeline, history)
     refuse_closed(store, pipeline, heir=history.heir)
@@ -171,14 +171,14 @@ def _checked(
     if before is None:
         known = ", ".join(sorted(history.source_uris)) or "none yet"
         raise NothingToMove(
-            f"the journal does not know a source {source.name!r}, so nothing of it can have been "
-            f"moved; it knows: {known}",
+            f"the journal knows no source {source.name!r}, so it cannot have moved; it knows: "
+            f"{known}",
             path=path,
         )
     if place_of(before).meets(place_of(now)) and not place_of(before).same(place_of(now)):
         raise NothingToMove(
-            f"{before} and {now} lie in each other: the same files would have other names there. "
-            "blizzard --dry-run says how to read a part of a source, or more than it",
+            f"one of {before} and {now} is inside the other, so the same files would have other "
+            "names there. blizzard --dry-run shows how to read part of a source, or more than it",
             path=path,
         )
     others = {uri: name for uri, name in history.source_names.items() if name != source.name}
@@ -205,7 +205,7 @@ def _last(store: Reader, pipeline: str, history: History) -> Entry:
 def _append(store: Store, entry: Entry) -> None:
     if not append_beside(store, entry):
         raise JournalConflict(
-            "another entry stands there by now; stop every blizzard of this pipeline and run the "
-            "same command again",
+            "another entry has been written there in the meantime; stop every blizzard of this "
+            "pipeline and run the same command again",
             path=store.describe(layout.journal_entry(entry.pipeline, entry.sequence)),
         )

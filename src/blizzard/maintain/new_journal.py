@@ -35,7 +35,7 @@ CHUNK = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """A journal that was begun."""
+    """A journal that was started."""
 
     journal: str
     entries: int
@@ -48,7 +48,7 @@ class Renewed:
 def begin_empty(
     store: Store, identity: Identity, last_committed: LastCommitted, clock: Clock
 ) -> Renewed:
-    """Begin a journal that knows nothing; doing so again finishes what was begun."""
+    """Start a journal that knows nothing; doing so again finishes what was started."""
     agree_on_protocol(store, identity.handoff)
     opening = _begun_empty(store, identity.pipeline, last_committed)
     kept = None
@@ -61,7 +61,7 @@ def begin_empty(
 def take_over(
     store: Store, identity: Identity, old: str, last_committed: LastCommitted, clock: Clock
 ) -> Renewed:
-    """Begin a journal that knows what another one knew; doing so again finishes what was begun."""
+    """Start a journal that knows what another one knew; a second try finishes what was started."""
     agree_on_protocol(store, identity.handoff)
     past = past_of(store, identity.pipeline, old)
     check_past(store, identity, old, past, last_committed)
@@ -74,7 +74,7 @@ def take_over(
         opening = begun(store, opening_of(store, identity.pipeline), old)
         if opening is None and JournalReader(store, identity.pipeline).numbers():
             raise JournalConflict(
-                f"pipeline {identity.pipeline!r} has a journal of its own already",
+                f"pipeline {identity.pipeline!r} already has a journal of its own",
                 path=store.describe(layout.journal_folder(identity.pipeline)),
             )
         _close(store, past, identity.pipeline, clock)
@@ -99,7 +99,7 @@ def in_chunks(records: Sequence[SourceRecord]) -> tuple[tuple[SourceRecord, ...]
 
 
 def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) -> Entry | None:
-    """Give entry 0 of an empty journal that an earlier try has begun, if it is one.
+    """Return entry 0 of an empty journal that an earlier attempt started, if it is one.
 
     It stands alone, and neither receipt nor log know of entries after it.
     """
@@ -114,7 +114,7 @@ def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) ->
 
 
 def _set_aside(store: Store, pipeline: str) -> str | None:
-    """Move a journal out of the way: every object is copied before the first one goes.
+    """Move a journal out of the way: every object is copied before the first one is deleted.
 
     Entry 0 goes first: a journal without it is refused by both programs, however much is left.
     """
@@ -131,7 +131,7 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
             continue
         if isinstance(store.create(copy, body), AlreadyThere) and store.get(copy) != body:
             raise JournalConflict(
-                "another object is kept under this name already", path=store.describe(copy)
+                "another object already exists under this name", path=store.describe(copy)
             )
     for path in listed:
         store.delete(path)
@@ -139,7 +139,7 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
 
 
 def _close(store: Store, past: Past, heir: str, clock: Clock) -> None:
-    """End the old journal, so that whoever still writes to it is refused."""
+    """Close the old journal, so that a process that still writes to it is refused."""
     if past.heir == heir:
         return
     entry = past.last.successor(
@@ -204,7 +204,7 @@ def _create(store: Store, entry: Entry) -> bytes:
     path, body = layout.journal_entry(entry.pipeline, entry.sequence), encode(entry)
     if isinstance(store.create(path, body), AlreadyThere) and store.get(path) != body:
         raise JournalConflict(
-            "another entry stands there; stop every blizzard of this pipeline and try again",
+            "another entry is already there; stop every blizzard of this pipeline and try again",
             path=store.describe(path),
         )
     return body

@@ -1,4 +1,4 @@
-"""What an old journal knew, for the one that takes its place. It looks only."""
+"""What an old journal knew, for the one that takes its place. Read-only."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,6 +15,7 @@ from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
+from lakebed.units import plural
 
 LastCommitted = Callable[[str, str], int | None]
 """Asks the Delta log for the last committed entry of a pipeline's journal."""
@@ -58,10 +59,10 @@ def past_of(store: Reader, pipeline: str, old: str) -> Past:
 def check_past(
     store: Reader, identity: Identity, old: str, past: Past, last_committed: LastCommitted
 ) -> None:
-    """Refuse to take over what is not committed yet, or what somebody else has taken over."""
+    """Refuse to take over what is not committed yet, or what another pipeline has taken over."""
     if past.heir not in (None, identity.pipeline):
         raise JournalConflict(
-            f"pipeline {past.heir!r} has taken the journal of {old!r} over already",
+            f"pipeline {past.heir!r} has already taken over the journal of {old!r}",
             path=store.describe(layout.journal_folder(old)),
         )
     refuse_other_names(store, identity.pipeline, identity.source_uris, past.source_names)
@@ -79,14 +80,14 @@ def check_past(
         receipt = JournalReader(store, old).receipt()
         if receipt is not None and receipt.sequence > past.last.sequence + 1:
             raise JournalLost(
-                f"entry {receipt.sequence} of pipeline {old!r} is committed, and its journal ends "
-                f"at {past.last.sequence}: it was rolled back; put it back from a backup",
+                f"entry {receipt.sequence} of pipeline {old!r} is committed, but its journal "
+                f"ends at {past.last.sequence}: it was rolled back; restore it from a backup",
                 path=store.describe(layout.journal_folder(old)),
             )
 
 
 def _refuse_held(store: Reader, past: Past) -> None:
-    """Notice files that penguin holds: it releases them by the journal that is about to go."""
+    """Refuse while penguin holds files: it releases them by the journal that is about to go."""
     held = [
         facts.path
         for facts in store.objects(layout.HELD)
@@ -95,9 +96,9 @@ def _refuse_held(store: Reader, past: Past) -> None:
     ]
     if held:
         raise JournalConflict(
-            f"penguin holds {len(held)} files of this journal and could not release them any "
-            "more, while their source files count as read; see penguin held, and release or "
-            "discard them first, or begin with --empty",
+            f"penguin holds {plural(len(held), 'file')} of this journal and could no longer "
+            "release them, although their source files count as read; see penguin held, and "
+            "release or discard them first, or start with --empty",
             path=store.describe(held[0]),
         )
 
@@ -150,9 +151,9 @@ def _is_in_table(records: tuple[SourceRecord, ...]) -> bool:
 
 
 def inherited(record: SourceRecord) -> SourceRecord:
-    """Keep what a later batch must know of a file; its lines are in the old journal's books. Pure.
+    """Keep what a later batch must know of a file; its lines are counted in the old journal. Pure.
 
-    So that the books of the new one balance, it counts none of them.
+    So that the counts of the new one add up, it counts none of them.
     """
     return replace(settled(record), retry=record.retry)
 
@@ -166,9 +167,9 @@ def opening_of(store: Reader, pipeline: str) -> Entry | None:
 
 
 def begun(store: Reader, opening: Entry | None, old: str) -> Entry | None:
-    """Give entry 0 of a journal that an earlier try has begun to take over, if it is one.
+    """Return entry 0 of a journal that an earlier attempt started to take over, if it is one.
 
-    One of which entries are committed was begun wholly, and may have come to harm since.
+    If any of its entries are committed, it was started completely and may have been damaged since.
     """
     if opening is None or opening.inherits is None or opening.inherits.pipeline != old:
         return None

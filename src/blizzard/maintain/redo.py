@@ -1,4 +1,4 @@
-"""Source files whose rows are in data files that are not in the table: given up, and read again.
+"""Reading source files again whose rows are in data files that are not in the table.
 
 penguin holds all that a work unit wrote when one of its files is missing, and every file of an
 entry that the table cannot hold; an operator may have discarded some. A `redo` entry names these
@@ -146,7 +146,7 @@ class _Written:
     """The entries that have read its sources since, by their paths."""
 
     def is_meant(self, marks: Mapping[str, int | None]) -> bool:
-        """Whether it is one to judge: of a source's units only those that are not in the table."""
+        """Whether it is meant: of a source's units only those that are not in the table."""
         return self.by_name or any(marks.get(name) in (HELD, GONE) for name in self.names)
 
 
@@ -200,7 +200,7 @@ def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
 
 
 def _of_other_journals(metas: list[HeldMeta]) -> Iterator[Unit]:
-    """Tell of what is held by a journal that is not there any more."""
+    """Yield the units of files that are held under a journal that no longer exists."""
     together: dict[tuple[str | None, int | None, str | None], list[HeldMeta]] = {}
     for meta in metas:
         together.setdefault((meta.journal, meta.entry, meta.unit), []).append(meta)
@@ -223,7 +223,7 @@ def _why_not(
     *,
     lost: bool,
 ) -> str | None:
-    """Return why sources cannot be read again without a row twice; None where they can."""
+    """Return why sources cannot be read again without duplicating rows; None if they can."""
     committed = 0 if history.receipt is None else history.receipt.sequence
     settled = _why_settled(written, {marks.get(name) for name in written.names}, committed, lost)
     if settled is not None:
@@ -236,7 +236,7 @@ def _why_not(
     for record in sorted(written.sources, key=lambda each: each.key):
         done = lookup(record.key).finished
         if done is None or (done.size, done.etag) != (record.size, record.etag):
-            return f"{record.path} is not known as it was read then"
+            return f"{record.path} is no longer recorded as it was when it was read"
     return None
 
 
@@ -246,15 +246,15 @@ def _why_settled(
     """Return what has become of a unit's files that leaves nothing to do; or None."""
     if written.given_up_by is not None:
         # Until that is committed the log still says that the files are held.
-        under_way = "that is under way: penguin has yet to commit it"
-        again = f"entry {written.given_up_by} has had them read again"
+        under_way = "this is already under way: penguin has yet to commit it"
+        again = f"entry {written.given_up_by} has already had them read again"
         return under_way if written.given_up_by > committed else again
     if lost and found != {HELD}:
         return "the log does not say that they are held; let penguin run first"
     if found <= {HELD, GONE}:
         return None
     if not found.isdisjoint({HELD, GONE}):
-        return "other files of the same work unit are settled already"
+        return "other files of the same work unit have already been decided on"
     in_table = "they are in the table, neither held nor discarded"
     return in_table if written.entry <= committed else "penguin has yet to commit their entry"
 

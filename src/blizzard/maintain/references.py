@@ -72,8 +72,8 @@ def read_references(store: Reader, pipeline: str) -> References:
                     digests.append(stored.digest)
     if receipt is not None and receipt.digest not in digests[receipt.sequence :][:1]:
         raise JournalLost(
-            f"entry {receipt.sequence} is committed, and the journal does not have it as it was, "
-            "so which files are named is not known",
+            f"entry {receipt.sequence} is committed, but the journal does not have that exact "
+            "entry, so it is not known which files are referenced",
             path=store.describe(layout.journal_folder(pipeline)),
         )
     return References(
@@ -94,7 +94,8 @@ def entries_in(store: Reader, pipeline: str, folder: str) -> Iterator[StoredEntr
         stored = journal.stored(place) if place == number else None
         if stored is None:
             raise DocumentUnreadable(
-                f"entry {place} of a journal is missing, so what it names is not known",
+                f"entry {place} of a journal is missing, so it is not known which files it "
+                "references",
                 path=journal.where(place),
             )
         if stored.entry.previous != before:

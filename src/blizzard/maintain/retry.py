@@ -1,4 +1,4 @@
-"""Source files that failed, and that an operator wants to be read again at once.
+"""Source files that failed and that an operator asks to have read again at once.
 
 A `retry` entry names them. It changes nothing of what is known of them but that they are due: a
 blizzard that runs hears of it at its next look, any other at its start. Where the operator says
@@ -25,7 +25,7 @@ class Failed:
 
     records: tuple[SourceRecord, ...] = ()
     unknown: frozenset[str] = frozenset()
-    """What was named, and is none of the files that failed."""
+    """What was named but is not one of the files that failed."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Files that failed, are meant, and cannot be read so; with the reason."""
     last: Entry | None = None
@@ -97,7 +97,7 @@ def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
     One request to the store.
     """
     if not is_part_way(record):
-        return "nothing of it is in the table; without --same-lines it is read as a whole"
+        return "nothing of it is in the table; without --same-lines it is read in full"
     if record.source not in present.uris:
         return f"its source {record.source!r} is not in the configuration"
     facts = present.open(record.source).head(record.path)
@@ -105,7 +105,10 @@ def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
         return "it is not in its source"
     asked = with_same_lines(record, size=facts.size, etag=facts.etag)
     if asked is None:
-        return f"it has {facts.size} bytes, fewer than were read of it, so its lines are not those"
+        return (
+            f"it has {facts.size} bytes, fewer than have been read of it, so these cannot be the "
+            "same lines"
+        )
     return asked
 
 

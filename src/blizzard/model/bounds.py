@@ -22,7 +22,7 @@ class Bounds:
 
 
 def instruction(bounds: Bounds, *, age: float, failed: int) -> Instruction:
-    """Decide what a batch is to do that has run for so long, and so many files of which failed."""
+    """Return what a batch is to do, given its age and how many of its files have failed."""
     if bounds.failures is not None and failed >= bounds.failures:
         return Instruction.STOP
     if bounds.seconds is not None and age > bounds.seconds:
@@ -32,7 +32,7 @@ def instruction(bounds: Bounds, *, age: float, failed: int) -> Instruction:
 
 @dataclass(slots=True)
 class Overseer:
-    """Hears the units of one job and answers each of them what to do.
+    """Receives the reports of one job's units and answers each of them what to do.
 
     The age counts from the first word of a unit, not from the start of the job: Spark may take
     longer to begin than a batch may run, and a batch in which nothing began would never end.

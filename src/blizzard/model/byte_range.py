@@ -1,4 +1,4 @@
-"""Parts of a file that several tasks read, and files that are gone on with where a run stopped.
+"""Parts of a file that several tasks read, and files that are resumed where a run stopped.
 
 A byte range owns the lines that *start* in it. So a reader of a range begins one byte early, lets
 the rest of the line before go, and reads past its end until its last line is whole: every line is
@@ -19,12 +19,12 @@ class ByteRange:
 
     @property
     def read_from(self) -> int:
-        """Say at which byte to begin: the one before tells whether a line starts at `start`."""
+        """Return the byte to begin at: the one before shows whether a line starts at `start`."""
         return max(0, self.start - 1)
 
 
 def cut(size: int, parts: int, *, start: int = 0) -> tuple[ByteRange, ...]:
-    """Cut a file, or so many bytes of it from a place on, into ranges that cover each byte once."""
+    """Cut a file, or some bytes of it from an offset on, into ranges that cover each byte once."""
     edges = [start + size * number // parts for number in range(parts + 1)]
     return tuple(ByteRange(low, high) for low, high in itertools.pairwise(edges))
 
@@ -34,7 +34,7 @@ def lines_of(
 ) -> Iterator[bytes]:
     """Yield the bytes of the lines that start in a range; the chunks begin at `read_from`.
 
-    Before the first of them `begins` is told at which byte of the file it starts.
+    Before the first of them, `begins` is called with the byte of the file at which it starts.
     """
     place = part.read_from
     before_first, in_last = part.start > 0, False

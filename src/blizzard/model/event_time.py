@@ -85,7 +85,7 @@ class RowPartitions:
 
     @property
     def read(self) -> tuple[Field, ...]:
-        """Return the fields that are read from the rows and then stand in no data file."""
+        """Return the fields that are read from the rows but are in no data file."""
         read = {part.column.name: part.column for part in self.columns}
         if self.timestamp.name in self.keys:
             read[self.timestamp.name] = self.timestamp
@@ -93,7 +93,7 @@ class RowPartitions:
 
     @property
     def seconds(self) -> int:
-        """Return how finely time must be told: two rows of one such span have equal parts."""
+        """Return the resolution of time: two rows of one such span have equal parts."""
         codes = (code for part in self.times for code in _codes(part.pattern or ""))
         return min((CODES[code].seconds for code in codes), default=DAY)
 
@@ -154,10 +154,10 @@ def faults(template: Template, timestamp: Field, declared: Iterable[Field]) -> I
         unknown = sorted(set(codes) - CODES.keys())
         if unknown or not codes:
             what = f"has {', '.join(unknown)}" if unknown else "has neither %s nor a time code"
-            known = f"known are %s alone, or {' '.join(CODES)}"
-            yield f"{part.key} {what}, which timestamp_field cannot give; {known}"
+            known = f"use %s alone, or {' '.join(CODES)}"
+            yield f"{part.key} {what}, which cannot be filled from timestamp_field; {known}"
         elif timestamp.type is FieldType.DATE and any(CODES[code].seconds < DAY for code in codes):
-            yield f"{part.key} asks for a time of day, and {timestamp.name} is a date"
+            yield f"{part.key} needs a time of day, but {timestamp.name} is a date"
         elif part.key in types and not _holds(types[part.key], part.pattern, codes):
             yield (
                 f"{part.key} is declared as {types[part.key]}, which cannot hold {part.pattern}; "

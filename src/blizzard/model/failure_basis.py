@@ -1,4 +1,4 @@
-"""Which settings bear on a failure: a file that failed under others is worth another try. Pure."""
+"""Which settings affect a failure: a file that failed under others is worth another try. Pure."""
 
 import hashlib
 import json

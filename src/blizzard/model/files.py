@@ -1,4 +1,4 @@
-"""The values that travel: what is read, in which units, and what came of it.
+"""The values that travel: what is read, in which units, and the outcome.
 
 They cross from the driver to Spark's executors and back, so they are frozen and they pickle.
 """
@@ -92,7 +92,7 @@ class WorkUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where a store is and how to get in; executors open stores themselves."""
+    """Where a store is and how to access it; executors open stores themselves."""
 
     uri: str
     options: StorageOptions
@@ -100,7 +100,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much of one source a task takes at a time."""
+    """How much of one source a task takes at once."""
 
     max_concurrent_files: int
     batch_size: int
@@ -129,7 +129,7 @@ class Work:
     outbox: str | None = None
     """The pipeline in whose outbox files wait for their entry; None where they need not."""
     show_values: bool = False
-    """Whether failures may quote what stands in a line."""
+    """Whether failures may quote what is in a line."""
     bounds: Bounds = field(default_factory=Bounds)
     """When the batch is to end before all of its files are read."""
     driver: Address | None = None
@@ -171,7 +171,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOutcome:
-    """What came of a unit: every source file read or failed, and the files that hold the rows.
+    """The outcome of a unit: every source file read or failed, and the files that hold the rows.
 
     A source file that is not in it was not read, because the unit was asked to end. Nothing in it
     means anything until the driver has journaled it.

@@ -1,6 +1,6 @@
-"""How much of one line is taken in."""
+"""How much of one line is read."""
 
-# Far below what Python's own parser bears, so that the answer never depends on who is calling.
+# Far below what Python's own parser can take, so that the answer never depends on the caller.
 MAX_DEPTH = 500
 
 

@@ -1,4 +1,4 @@
-"""Files that are in the table in part, and whose rest cannot be read as things are. Pure.
+"""Files of which only a part is in the table and whose rest cannot be read at present. Pure.
 
 The object that was begun is not there any more, so its rest cannot be read, and what is there
 instead cannot be read either without rows twice. That is a failure, until the object is back or
@@ -40,35 +40,36 @@ def lacks_its_object(record: SourceRecord) -> bool:
 
 
 def is_told(record: SourceRecord, error: type[LakeError]) -> bool:
-    """Whether the books have this failure of a file already, and nobody has asked again since."""
+    """Whether this failure of a file is already recorded, and no retry was requested since."""
     failure = record.failure
     return failure is not None and failure.code == error.code and not (record.retry or record.gone)
 
 
 def changed_part_way(record: SourceRecord) -> SourceRecord:
-    """Enter a file that is another object now; the books keep the one that was begun."""
+    """Return the record of a file that is a different object now; it keeps the one begun."""
     return _failed(
         record,
         ChangedPartWay(
-            f"it changed before all of it was read: {in_the_table(record)}, the rest of what it "
-            "held then is not, and what it holds now is not read. If those lines still stand where "
-            "they stood (it was touched, appended to, or corrected behind them), blizzard dlq "
-            f"retry --file {record.path} --same-lines reads the others. If it is put back as it "
-            "was, its rest is read. source.on_change: reingest reads it whole as it is now, and "
-            "the rows that are in the table stay there, too"
+            f"it changed before all of it was read: {in_the_table(record)}, the rest of its "
+            "content at that time is not, and its current content is not read. If those lines "
+            "are still where they were (the file was touched, appended to, or corrected after "
+            f"them), blizzard dlq retry --file {record.path} --same-lines reads the others. If "
+            "the file is restored as it was, the rest of it is read. source.on_change: reingest "
+            "reads all of its current content, and the rows that are already in the table stay "
+            "there, too"
         ),
     )
 
 
 def gone_part_way(record: SourceRecord) -> SourceRecord:
-    """Enter a file that is not there any more; the books keep the object that was begun."""
+    """Return the record of a file that no longer exists; it keeps the object that was begun."""
     return _failed(
         record,
         GonePartWay(
-            f"it is gone from its source before all of it was read: {in_the_table(record)}, the "
-            "rest is not. If it is put back as it was, its rest is read; if it comes back as "
-            f"another object that has those lines where they stood, blizzard dlq retry --file "
-            f"{record.path} --same-lines reads the others"
+            f"it disappeared from its source before all of it was read: {in_the_table(record)}, "
+            "the rest is not. If the file is restored as it was, the rest of it is read; if it "
+            "comes back as another object that has those lines where they were, blizzard dlq "
+            f"retry --file {record.path} --same-lines reads the others"
         ),
     )
 
@@ -94,7 +95,7 @@ def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> Sou
 
 
 def settled(record: SourceRecord) -> SourceRecord:
-    """Return a file as earlier batches left it: what they read is in the books already."""
+    """Return a file as earlier batches left it: what they read is already recorded."""
     return replace(
         record,
         lines=0,

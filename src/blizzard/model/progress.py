@@ -87,7 +87,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the driver listens, and the word that lets a task in. Not shown: it is a secret."""
+    """Where the driver listens, and the token that lets a task in. Not shown: it is a secret."""
 
     host: str
     port: int

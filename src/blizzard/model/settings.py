@@ -1,4 +1,4 @@
-"""What a run of blizzard is told: plain values in bytes and seconds, which pickle.
+"""The settings of a blizzard run: plain values in bytes and seconds, which pickle.
 
 They are built from YAML by `blizzard.config.load`; the stages know only this module.
 """
@@ -25,7 +25,7 @@ from lakebed.units import mebibytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """One place where NDJSON files land, and how much of it is taken at a time."""
+    """One place where NDJSON files land, and how much of it is taken at once."""
 
     name: str = "default"
     uri: str
@@ -112,7 +112,7 @@ class PipelineSettings:
     dlq_path: str | None = None
     """The dead letter queue; None where it is below the table directory."""
     show_values: bool = False
-    """Whether messages of failures may quote what stands in a line."""
+    """Whether failure messages may quote what is in a line."""
 
     @property
     def poll_interval(self) -> float:
@@ -127,7 +127,7 @@ class SparkSettings:
     master: str = "local[*,4]"
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     most_tasks: int | None = None
-    """The most tasks at a time: each transfers at least one file, so no more than may transfer."""
+    """The most tasks at once: each transfers at least one file, so no more than may transfer."""
     shared_paths: tuple[str, ...] = ()
     """Folders that are mounted at the same place on the driver and on every executor."""
     line_port: int = 0
@@ -135,7 +135,7 @@ class SparkSettings:
 
 
 def share_of(total: int | None, *, limit: int, tasks: int) -> int:
-    """Return one task's share of all transfers where so many tasks may run; at most its limit."""
+    """Return one task's share of all transfers, given how many tasks may run; at most its limit."""
     return limit if total is None else max(1, min(limit, total // max(1, tasks)))
 
 
@@ -148,9 +148,9 @@ class BlizzardSettings:
     tables: Mapping[str, str] = field(default_factory=dict)
     """Names under `tables:` by pipeline: the entry that holds the settings of inline commits."""
     total_concurrency: int | None = None
-    """The most downloads, and the most uploads, at a time in all running tasks together."""
+    """The most downloads, and the most uploads, at once in all running tasks together."""
     poll_jitter: float = 0.0
-    """Each look at a source comes up to so many seconds later, by chance."""
+    """Each look at a source is delayed by up to this many seconds, at random."""
     metrics_address: str | None = None
     """Where metrics are served; None where they are not."""
     metrics_key: str = "metrics.address"

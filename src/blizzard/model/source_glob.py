@@ -77,5 +77,5 @@ def split(path: str) -> tuple[str, Pattern | None]:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether a name, or a folder of it, is somebody's bookkeeping."""
+    """Whether a name, or one of its folders, is hidden: a program's bookkeeping."""
     return any(part[:1] in ("_", ".") or part == LOST_AND_FOUND for part in path.split("/"))

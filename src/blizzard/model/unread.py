@@ -1,4 +1,4 @@
-"""The rests of files that several batches read: what is left, and what is in the table. Pure.
+"""Files that several batches read: what is left of them, and what is in the table. Pure.
 
 Tasks that share a plain file stop each at a place of its own. So what is left of the file are byte
 ranges, each with the number of lines that were read between the one before and itself: by that a
@@ -18,7 +18,7 @@ FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A byte range of a file, and what came of it; nothing where it was not begun."""
+    """A byte range of a file, and its outcome; none where it was not begun."""
 
     range: ByteRange
     lines_before: int
@@ -34,7 +34,7 @@ class Part:
 def parts_of(
     files: Sequence[SourceFile], records: Sequence[SourceRecord | None]
 ) -> tuple[Part, ...]:
-    """Bring the parts of one file, in their order, together with what came of them."""
+    """Return the parts of one file, in their order, with their outcomes."""
     gaps = {one.start: one.lines_before for one in files[0].unread}
     return tuple(
         Part(range=file.part, lines_before=gaps.get(file.part.start, 0), record=record)
@@ -53,7 +53,7 @@ def lines_before(parts: Sequence[Part], number: int) -> int | None:
 
 
 def left_of(parts: Iterable[Part]) -> tuple[Unread, ...]:
-    """Return the bytes that are left once these parts came so far; those that touch become one."""
+    """Return the bytes that are left after what these parts have read; adjacent ones are merged."""
     left: list[Unread] = []
     since = 0  # lines that are read since the last bytes that are not
     for part in parts:
@@ -91,7 +91,7 @@ def bytes_in_words(record: SourceRecord) -> str:
 
 
 def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
-    """Enter a failure: what this batch has read does not count, and what is in the table is told.
+    """Return the record of a failure: only what is in the table counts, not what this batch read.
 
     The record says how the file was before this batch.
     """
@@ -113,7 +113,7 @@ def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
 
 
 def untouched(file: SourceFile) -> SourceRecord:
-    """Enter a file as earlier batches have left it."""
+    """Return the record of a file as earlier batches have left it."""
     return SourceRecord(
         source=file.source,
         path=file.path,

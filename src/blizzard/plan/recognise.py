@@ -1,4 +1,4 @@
-"""A plan that is certain of each large file whether it is plain: only those can be cut."""
+"""A plan that knows of each large file whether it is uncompressed: only those can be cut."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -18,7 +18,7 @@ from lakebed.types import Codec
 COMPRESSED_WEIGHT = 6
 """A compressed byte is about as much work as six plain ones."""
 FILE_WORK = 16 * 1024
-"""To find, open and enter a file is about as much work as to read so many plain bytes."""
+"""Finding, opening and recording a file is about as much work as reading this many plain bytes."""
 SMALLEST_UNIT = 16 * 1024 * 1024
 """Below this much plain NDJSON a task is over before it has paid for itself."""
 PARQUET_PER_NDJSON = 0.2
@@ -82,7 +82,7 @@ def weight(file: SourceFile) -> int:
 
 
 def work(file: SourceFile) -> int:
-    """Estimate the work in a file, by that of reading so many bytes of plain NDJSON."""
+    """Estimate the work in a file, measured in bytes of plain NDJSON."""
     return weight(file) + FILE_WORK
 
 

@@ -1,7 +1,7 @@
-"""Decompression as a stream: every member and frame, bounded pieces, and no quiet endings.
+"""Decompression as a stream: every member and frame, bounded pieces, and no silent truncation.
 
-A stream that breaks off is a failure, never a short file. So is an empty `.gz`, `.zst` or `.bz2`
-object: even nothing, compressed, has a header.
+A truncated stream is a failure, never a short file. So is an empty `.gz`, `.zst` or `.bz2` object:
+even nothing, compressed, has a header.
 """
 
 import bz2
@@ -53,7 +53,7 @@ class _Source:
         self.offset = 0
 
     def some(self, most: int) -> bytes:
-        """Take up to so many bytes, at least one; none at the end."""
+        """Take up to this many bytes, at least one; none at the end."""
         while self._at == len(self._held):
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -65,14 +65,14 @@ class _Source:
         return taken
 
     def upto(self, count: int) -> bytes:
-        """Take so many bytes; fewer at the end."""
+        """Take this many bytes; fewer at the end."""
         taken = self.some(count)
         while len(taken) < count and (more := self.some(count - len(taken))):
             taken += more
         return taken
 
     def give_back(self, rest: bytes) -> None:
-        """Put bytes back that were taken too many."""
+        """Put back bytes that were taken in excess."""
         self._held, self._at = rest + self._held[self._at :], 0
         self.offset -= len(rest)
 
@@ -92,7 +92,7 @@ _IsalError = cast("type[Exception]", isal_zlib.error)
 def _gzip(source: _Source) -> Iterator[bytes]:
     head = source.upto(1)
     if not head:
-        raise _corrupt("an empty object is no gzip stream", 0)
+        raise _corrupt("an empty object is not a gzip stream", 0)
     while head:
         yield from _gzip_member(source, head)
         head = source.upto(1)
@@ -105,7 +105,7 @@ def _gzip_member(source: _Source, head: bytes) -> Iterator[bytes]:
     start = source.offset - len(head)
     head += source.upto(2 - len(head))
     if head != b"\x1f\x8b"[: len(head)]:
-        what = "the stream is not gzip" if start == 0 else "something follows that is not gzip"
+        what = "the stream is not gzip" if start == 0 else "the data after the stream is not gzip"
         raise _corrupt(what, start)
     member = isal_zlib.decompressobj(wbits=_GZIP)
     data = head
@@ -120,14 +120,14 @@ def _gzip_member(source: _Source, head: bytes) -> Iterator[bytes]:
         if not data and len(piece) < PIECE_BYTES and not member.eof:
             data = source.some(_GZIP_STEP)
             if not data:
-                raise _corrupt("the gzip stream breaks off", source.offset)
+                raise _corrupt("the gzip stream is truncated", source.offset)
     source.give_back(member.unused_data)
 
 
 def _require_zeros(source: _Source) -> None:
     while padding := source.some(_GZIP_STEP):
         if padding.strip(b"\0"):
-            raise _corrupt("something follows the zeros after the gzip stream", source.offset)
+            raise _corrupt("there is data after the zero padding of the gzip stream", source.offset)
 
 
 # ---------------------------------------------------------------------------------------- zstd
@@ -143,7 +143,7 @@ def _zstd(source: _Source) -> Iterator[bytes]:
     """Walk the frames block by block: a block gives at most 128 KiB, and a missing one is seen."""
     magic = source.upto(4)
     if not magic:
-        raise _corrupt("an empty object is no zstd stream", 0)
+        raise _corrupt("an empty object is not a zstd stream", 0)
     while magic:
         number = int.from_bytes(magic, "little")
         if len(magic) == 4 and number & 0xFFFFFFF0 == _SKIPPABLE_MAGIC:
@@ -152,7 +152,9 @@ def _zstd(source: _Source) -> Iterator[bytes]:
             yield from _zstd_frame(source, magic)
         else:
             start = source.offset - len(magic)
-            what = "the stream is not zstd" if start == 0 else "something follows that is not zstd"
+            what = (
+                "the stream is not zstd" if start == 0 else "the data after the frame is not zstd"
+            )
             raise _corrupt(what, start)
         magic = source.upto(4)
 
@@ -162,7 +164,7 @@ def _skip_frame(source: _Source) -> None:
     while left:
         skipped = source.some(left)
         if not skipped:
-            raise _corrupt("the zstd stream breaks off", source.offset)
+            raise _corrupt("the zstd stream is truncated", source.offset)
         left -= len(skipped)
 
 
@@ -176,7 +178,7 @@ def _zstd_frame(source: _Source, magic: bytes) -> Iterator[bytes]:
         number = int.from_bytes(head, "little")
         last, kind, size = number & 1 == 1, number >> 1 & 3, number >> 3
         if kind == _RESERVED or size > _MAX_BLOCK:
-            raise _corrupt("corrupt zstd data: no such block", source.offset - 3)
+            raise _corrupt("corrupt zstd data: invalid block", source.offset - 3)
         data += head + _exactly(source, 1 if kind == _RLE else size)
         if last and has_checksum:
             data += _exactly(source, 4)
@@ -190,11 +192,13 @@ def _zstd_frame(source: _Source, magic: bytes) -> Iterator[bytes]:
             yield piece
         data = b""
     if not frame.eof:
-        raise _corrupt("corrupt zstd data: the frame does not end where it says", source.offset)
+        raise _corrupt(
+            "corrupt zstd data: the frame does not end where its header says", source.offset
+        )
 
 
 def _frame_header(source: _Source, magic: bytes) -> tuple[bytes, bool]:
-    """Take a frame's header, and tell whether a checksum follows its last block."""
+    """Take a frame's header; return it, and whether a checksum follows its last block."""
     start = source.offset - len(magic)
     descriptor = _exactly(source, 1)
     flags = descriptor[0]
@@ -211,8 +215,8 @@ def _frame_header(source: _Source, magic: bytes) -> tuple[bytes, bool]:
         needed = base + base // 8 * (window[0] & 7)
     if needed > MAX_WINDOW_BYTES:
         raise _corrupt(
-            f"the zstd frame needs a window of {needed:,} bytes, "
-            f"more than the {MAX_WINDOW_BYTES:,} that are given",
+            f"the zstd frame needs a window of {needed:,} bytes, more than the "
+            f"{MAX_WINDOW_BYTES:,} that are allowed",
             start,
         )
     return magic + descriptor + window + dictionary + content_size, flags >> 2 & 1 == 1
@@ -221,7 +225,7 @@ def _frame_header(source: _Source, magic: bytes) -> tuple[bytes, bool]:
 def _exactly(source: _Source, count: int) -> bytes:
     taken = source.upto(count)
     if len(taken) < count:
-        raise _corrupt("the zstd stream breaks off", source.offset)
+        raise _corrupt("the zstd stream is truncated", source.offset)
     return taken
 
 
@@ -233,11 +237,15 @@ _BZIP2_STEP = 128 << 10
 def _bzip2(source: _Source) -> Iterator[bytes]:
     head = source.upto(3)
     if not head:
-        raise _corrupt("an empty object is no bzip2 stream", 0)
+        raise _corrupt("an empty object is not a bzip2 stream", 0)
     while head:
         start = source.offset - len(head)
         if head != b"BZh":
-            what = "the stream is not bzip2" if start == 0 else "something follows, not bzip2"
+            what = (
+                "the stream is not bzip2"
+                if start == 0
+                else "the data after the stream is not bzip2"
+            )
             raise _corrupt(what, start)
         yield from _bzip2_stream(source, head)
         head = source.upto(3)
@@ -257,7 +265,7 @@ def _bzip2_stream(source: _Source, head: bytes) -> Iterator[bytes]:
         if stream.needs_input and not stream.eof:
             data = source.some(_BZIP2_STEP)
             if not data:
-                raise _corrupt("the bzip2 stream breaks off", source.offset)
+                raise _corrupt("the bzip2 stream is truncated", source.offset)
     source.give_back(stream.unused_data)
 
 

@@ -28,7 +28,7 @@ TRIES = 4
 BACKOFF = Backoff(limit_secs=10)
 
 OpenAt = Callable[[SourceFile, int], Iterator[bytes]]
-"""Opens a file at so many bytes from where its reader wants it to begin."""
+"""Opens a file, this many bytes after the place where its reader begins."""
 
 
 class Downloads:
@@ -141,7 +141,7 @@ class Downloads:
         return fetched
 
     def _tried(self, file: SourceFile) -> Iterator[bytes]:
-        """Go on after trouble that may pass, from the byte where it came, in the same object."""
+        """Resume after transient trouble, from the byte where it occurred, in the same object."""
         received = 0
         for attempt in attempts(
             TRIES, BACKOFF, self._pause, retried=self._count_retry, never=ObjectChanged
@@ -205,7 +205,7 @@ class _Lane:
         return True
 
     def abandon(self) -> None:
-        """Want nothing more of this file, and let go of what waits."""
+        """Stop reading this file, and drop what is queued."""
         self._abandoned.set()
         while True:
             try:
@@ -235,4 +235,4 @@ class _Bundle:
         return file is self.files[-1]
 
     def abandon(self) -> None:
-        """Want nothing more; what is fetched ends by itself."""
+        """Stop reading; the fetch in progress ends by itself."""

@@ -35,7 +35,7 @@ STAGED_BYTES = 16 * 1024 * 1024
 
 
 class ForPartition(Protocol):
-    """Gives the writer of one partition."""
+    """Opens the writer of one partition."""
 
     def __call__(self, values: PartitionValues, repeating: Repeating) -> RollingWriter:
         """Return it; `repeating` says which columns repeat."""
@@ -88,9 +88,9 @@ class PartitionedWriter:
     def write(
         self, batch: pa.RecordBatch, source: str, size: int | None = None
     ) -> Iterator[ClosedFile]:
-        """Take rows of a source file; give the files that they filled, or that made room.
+        """Take rows of a source file; return the files that they filled, or that made room.
 
-        `size` is what they take of the memory, where somebody knows it already.
+        `size` is the memory that they take, where it is already known.
         """
         if self._staged and source != self._source:
             yield from self._divide()
@@ -201,7 +201,7 @@ class PartitionedWriter:
         yield from closed
 
     def _finish_old(self) -> Iterator[ClosedFile]:
-        """Finish the files that have been in hand too long, whether or not more rows come."""
+        """Finish the files that have been open too long, whether or not more rows come."""
         latest = self._clock.seconds() - self._policy.rollover
         if self._oldest > latest:
             return

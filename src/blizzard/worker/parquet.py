@@ -36,15 +36,15 @@ PARQUET_CODEC: Mapping[ParquetCodec, Literal["snappy", "gzip", "zstd", "lz4", "n
 
 
 COLUMN_COST = 512
-"""Bytes of memory for each column of a batch beside its values, about: what describes them."""
+"""Approximate bytes of memory for each column of a batch besides its values."""
 
 
 Repeating = Callable[[pa.Table], Any]
-"""Says which columns of some rows repeat."""
+"""Returns which columns of some rows repeat."""
 
 
 def batch_cost(schema: pa.Schema) -> int:
-    """Return what a batch costs beside its values."""
+    """Return what a batch costs besides its values."""
     return COLUMN_COST * len(schema)
 
 
@@ -102,7 +102,7 @@ class RollingWriter:
     def write(
         self, batch: pa.RecordBatch, source: str, size: int | None = None
     ) -> Iterator[ClosedFile]:
-        """Take rows of a source file; give the file that they filled, if they did."""
+        """Take rows of a source file; return the file that they filled, if they did."""
         self.take(batch, source, size)
         if self.is_full:
             yield from self.flush()
@@ -110,7 +110,7 @@ class RollingWriter:
     def take(self, batch: pa.RecordBatch, source: str, size: int | None = None) -> None:
         """Take rows of a source file, and keep them until their row group is closed.
 
-        `size` is what they take of the memory, where somebody knows it already.
+        `size` is the memory that they take, where it is already known.
         """
         if not batch.num_rows:
             return

@@ -23,7 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_FOLDER = 255
 """Bytes of one folder's name that file systems take."""
 ESCAPED_BYTES = 3
-"""One byte of a value is at most so many of a folder's name."""
+"""One byte of a value is at most this many of a folder's name."""
 
 Column = Any
 """An array of whatever type the table has; pyarrow's stubs know one at a time."""
@@ -71,7 +71,7 @@ def grouped(
 
 
 def require_partitions(batch: pa.RecordBatch, by: RowPartitions, lines_before: int | None) -> None:
-    """Refuse the first row whose partition cannot be: NoPartition says which field it is.
+    """Refuse the first row whose partition is impossible: NoPartition names the field.
 
     Such a value would be found when the file is uploaded, or by penguin, where it stops more than
     the file that it is in. `lines_before` is None where blank lines hide which line a row is.
@@ -85,7 +85,7 @@ def require_partitions(batch: pa.RecordBatch, by: RowPartitions, lines_before: i
             why = "found no value, expected one: the partition column is required"
             faults.append(("required_field_missing", why, _missing(column, is_text=is_text)))
         if is_text:
-            why = f"found a value whose folder would have a name of over {LONGEST_FOLDER} bytes"
+            why = f"found a value whose folder name would be longer than {LONGEST_FOLDER} bytes"
             faults.append(("partition_value_too_long", why, _too_long(column, name)))
         for code, why, found in faults:
             row = pc.index(found, True).as_py()
@@ -113,7 +113,7 @@ def _too_long(column: Column, name: str) -> Column:
 
 
 def _numbered(rows: pa.Table, by: RowPartitions) -> Numbered:
-    """Return the partitions of the rows numbers: each row's number, and the values by number."""
+    """Return a number for each row's partition, and the values by number."""
     found: Numbered = (np.zeros(rows.num_rows, np.int64), [()] if rows.num_rows else [])
     names = [part.column.name for part in (*by.times, *by.columns)]
     if by.times:
@@ -126,7 +126,7 @@ def _numbered(rows: pa.Table, by: RowPartitions) -> Numbered:
 
 
 def _times(column: Column, by: RowPartitions) -> Numbered:
-    """Return the spans of time that the rows are in numbers, by how they are written."""
+    """Return the time spans of the rows as numbers, with how each is written."""
     whole = column.combine_chunks()
     if pa.types.is_date(whole.type):
         spans, unit = whole.cast(pa.int32()).cast(pa.int64()), DAY
@@ -148,7 +148,7 @@ def _times(column: Column, by: RowPartitions) -> Numbered:
 
 
 def _column(column: Column, field: Field) -> Numbered:
-    """Return the values of a column numbers, as Delta writes them; an empty string is null."""
+    """Return a column's values as numbers, and as Delta writes them; an empty string is null."""
     numbers, distinct = _distinct(column.combine_chunks())
     return _merged(numbers, [(_written(value, field),) for value in distinct])
 
@@ -172,7 +172,7 @@ def _distinct(array: Column) -> tuple[Numbers, list[Any]]:
 
 
 def _merged(numbers: Numbers, values: list[Values]) -> Numbered:
-    """Give equal values one number."""
+    """Assign one number to equal values."""
     first: dict[Values, int] = {}
     renamed = [first.setdefault(value, len(first)) for value in values]
     if len(first) == len(values):
@@ -181,7 +181,7 @@ def _merged(numbers: Numbers, values: list[Values]) -> Numbered:
 
 
 def _together(one: Numbered, other: Numbered) -> Numbered:
-    """Return the pairs that there are numbers."""
+    """Return the pairs that occur, as numbers."""
     (left, before), (right, after) = one, other
     if len(before) <= 1 or len(after) <= 1:
         numbers = right if len(before) <= 1 else left

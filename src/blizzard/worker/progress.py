@@ -38,7 +38,7 @@ class ProgressChannel(Protocol):
 
     @property
     def progress(self) -> Progress:
-        """Hold what is told to the driver; the unit keeps it up to date."""
+        """Hold what is reported to the driver; the unit keeps it up to date."""
 
     @property
     def done(self) -> Done:
@@ -46,14 +46,14 @@ class ProgressChannel(Protocol):
 
     @property
     def stop_soon(self) -> bool:
-        """Whether the driver wants the unit to come to a good end at once."""
+        """Whether the driver wants the unit to finish cleanly at once."""
 
     @property
     def hand_in(self) -> bool:
-        """Whether the driver wants the unit to come to a good end, as the batch is old enough."""
+        """Whether the driver wants the unit to finish cleanly, because the batch is old enough."""
 
     def report(self) -> None:
-        """Call the driver now, and wait for its answer; one that is silent is not waited for."""
+        """Call the driver now, and wait for its answer; a silent driver is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class NoProgressChannel:
 
 
 class ProgressClient:
-    """A task's end of the channel, open while one unit runs. Its trouble is no trouble of the task.
+    """A task's end of the channel, open while one unit runs. Its trouble never fails the task.
 
     `reached` says whether the driver has answered at all. A unit that is run `again`, because its
     worker died, is not asked to hand in: it might die unnoticed in one batch after the other.
@@ -98,26 +98,26 @@ class ProgressClient:
         self._answered = threading.Event()
         self._news = threading.Condition()
         self._reports = 0
-        """How many words the unit wanted to be told at once."""
+        """How many messages the unit wanted to send at once."""
         self._told = 0
         """How many of them the driver has answered."""
         self._over = False
         self._gone = address is None
-        """Whether nobody is there to be told."""
+        """Whether there is nobody to report to."""
         self._thread = threading.Thread(target=self._call, name="progress-client", daemon=True)
 
     @property
     def stop_soon(self) -> bool:
-        """Whether the driver wants the unit to come to a good end at once."""
+        """Whether the driver wants the unit to finish cleanly at once."""
         return self._instruction is Instruction.STOP
 
     @property
     def hand_in(self) -> bool:
-        """Whether the driver wants the unit to come to a good end, as the batch is old enough."""
+        """Whether the driver wants the unit to finish cleanly, because the batch is old enough."""
         return self._instruction is Instruction.HAND_IN and not self._again
 
     def report(self) -> None:
-        """Call the driver now, and wait for its answer; one that is silent is not waited for."""
+        """Call the driver now, and wait for its answer; a silent driver is not waited for."""
         with self._news:
             self._reports += 1
             wanted = self._reports
@@ -165,7 +165,7 @@ class ProgressClient:
         self._answered.set()
 
     def _wait(self) -> bool:
-        """Wait for the next beat, or for news that cannot; True once the unit has ended."""
+        """Wait for the next beat, or for urgent news; True once the unit has ended."""
         with self._news:
             self._news.wait_for(lambda: self._over or self._reports > self._told, BEAT_SECS)
             return self._over
@@ -201,7 +201,7 @@ def _send_at_once(connection: Connection) -> None:
 
 
 class ProgressServer:
-    """The driver's end: it hears every running unit and tells each of them what to do.
+    """The driver's end: it receives every running unit's reports and answers what to do.
 
     `host` is what executors call. The driver may have to listen at another address, `bind`: inside
     a container, or where its machine is known by another name outside.

@@ -1,4 +1,4 @@
-"""What a unit writes down of one source file: what it read of it, or why it failed."""
+"""What a unit records of one source file: what it read of it, or why it failed."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,7 @@ def record_of(
     failure: Failure | None = None,
     unread: tuple[Unread, ...] | None = (),
 ) -> SourceRecord:
-    """Enter one source file into the books; of one that failed, nothing that was read counts.
+    """Return the record of one source file; of one that failed, nothing that was read counts.
 
     `unread` is what is left of it, None where something is and only its lines are counted.
     """
@@ -69,7 +69,7 @@ def failure_of(
 ) -> Failure:
     """Return in the journal's words what went wrong, where, and whether trying again can help.
 
-    What stands in the lines is left out unless it is asked for: it may be a secret.
+    What is in the lines is left out unless it is asked for: it may be a secret.
     """
     failure = _failure(error, stage)
     if show_values and (seen := _seen(error)):
@@ -87,7 +87,7 @@ def _seen(error: Exception) -> str | None:
 
 
 def _where(error: Exception) -> str:
-    """Return the place in the code that an error of nobody's making came from."""
+    """Return the place in the code that an unforeseen error came from."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

@@ -221,7 +221,7 @@ class _Unit:
             yield (file, position), self._pieces(file, position)
 
     def _is_to_end(self, position: ReadPosition | None = None) -> bool:
-        """Whether to come to a good end: somebody wants to stop, or the batch is old enough.
+        """Whether to finish cleanly: a stop was requested, or the batch is old enough.
 
         A unit that the driver does not reach goes by its own age.
         """
@@ -235,7 +235,7 @@ class _Unit:
         return True
 
     def _fail(self, record: SourceRecord) -> None:
-        """Enter a failed file, and hear whether others may still fail."""
+        """Record a failed file, and ask whether others may still fail."""
         self.failed.append(record)
         bounds = self.work.bounds
         changed = record.failure is not None and record.failure.code == ObjectChanged.code

@@ -123,7 +123,7 @@ class Uploads:
                 break
         if facts.size != file.size:
             raise StoreUnavailable(
-                f"the store holds {facts.size} bytes of a file of {file.size}",
+                f"the store has {facts.size} bytes of a file of {file.size} bytes",
                 path=self._store.describe(name),
             )
         return facts

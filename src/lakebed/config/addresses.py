@@ -57,7 +57,10 @@ def address_faults(document: Document) -> Iterator[tuple[KeyPath, str]]:
     if shares and _port(metrics.address or "") == 1:
         yield (
             ("metrics", "address"),
-            "is penguin's, and leaves no port below it for blizzard; set metrics.blizzard_address",
+            (
+                "is penguin's address, and leaves no port below it for blizzard; set "
+                "metrics.blizzard_address"
+            ),
         )
         return
     blizzard, penguin = (metrics_address(document, program) for program in DEFAULTS)

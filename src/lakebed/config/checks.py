@@ -1,4 +1,4 @@
-"""What no section of a configuration can know alone, checked for both programs alike."""
+"""Checks across sections of a configuration, the same for both programs."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,8 @@ def check_sections(document: Document) -> Iterator[Fault]:
     if document.has_single_form and document.pipelines:
         yield Fault(
             ("pipelines",),
-            "stands beside a pipeline at the top of the document; move that one below pipelines",
+            "cannot be combined with a pipeline at the top level of the document; move that one "
+            "under pipelines",
             near=(),
         )
     yield from (Fault(path, message) for path, message in address_faults(document))
@@ -56,7 +57,9 @@ def filter_fault(path: KeyPath, section: Discovering) -> Fault | None:
 def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
     if pipeline.source is not None and pipeline.sources:
         yield Fault(
-            (*path, "source"), "stands beside sources; give it a name and move it there", near=()
+            (*path, "source"),
+            "cannot be combined with sources; give it a name and move it there",
+            near=(),
         )
     if pipeline.source is None and not pipeline.sources:
         yield Fault((*path, "source"), "is required", near=((*path, "source"), (*path, "sources")))
@@ -83,7 +86,9 @@ def _check_shared_table(
 
 def _disagreement(path: KeyPath, other: KeyPath) -> Fault:
     return Fault(
-        path, f"is not the same as {dotted(other)}, and both mean one table", near=(path, other)
+        path,
+        f"differs from {dotted(other)}, although both are for the same table",
+        near=(path, other),
     )
 
 

@@ -1,4 +1,4 @@
-"""Faults of a configuration, and how a person is told of them."""
+"""Faults of a configuration, and how they are shown."""
 
 import difflib
 from dataclasses import dataclass
@@ -12,12 +12,13 @@ from lakebed.config.section import Section
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing to mend, and where."""
+    """One thing to fix, and where."""
 
     path: KeyPath
     message: str
     near: tuple[KeyPath, ...] | None = None
-    """Where a fault already reported makes this one idle; unless told, at its own path."""
+    """Where a fault that was already reported makes this one redundant; by default, its own path.
+    """
 
 
 def dotted(path: KeyPath) -> str:
@@ -89,4 +90,8 @@ def _nearest(path: KeyPath) -> str:
             if isinstance(kind, type) and issubclass(kind, Section)
         )
     close = difflib.get_close_matches(str(path[-1]), section.attributes(), n=1)
-    return f"did you mean {close[0]}?" if close else f"known are {', '.join(section.attributes())}"
+    return (
+        f"did you mean {close[0]}?"
+        if close
+        else f"known keys are {', '.join(section.attributes())}"
+    )

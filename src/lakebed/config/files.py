@@ -1,4 +1,4 @@
-"""YAML files, read and merged section by section; each key knows the file that it is from."""
+"""YAML files, read and merged section by section; each key remembers its file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ def _mapping(loader: _YamlLoader, node: yaml.MappingNode) -> dict[str, Any]:
             raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
         if key.value in first:
             raise yaml.MarkedYAMLError(
-                problem=f"the key {key.value} is given twice, first in line {first[key.value]}",
+                problem=f"the key {key.value} is given twice, first on line {first[key.value]}",
                 problem_mark=key.start_mark,
             )
         first[key.value] = key.start_mark.line + 1
@@ -48,18 +48,20 @@ _YamlLoader.add_constructor("tag:yaml.org,2002:seq", _list)
 
 
 def read_all(files: Sequence[Path], folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """Read every file once; if any cannot be read, say so of all of them and stop.
+    """Read every file once; if any cannot be read, report all of them and stop.
 
-    Half a configuration would only make faults that are none.
+    Half a configuration would only produce false faults.
     """
     faults: list[str] = []
     if not files and not folders:
-        faults.append("no configuration is given: name a file with -c or a folder with -C")
+        faults.append("no configuration given: pass a file with -c or a folder with -C")
     wanted = list(files)
     for folder in folders:
         names = [path for path in folder.glob("[!.]*") if path.suffix in (".yaml", ".yml")]
         if not names:
-            what = "holds no *.yaml or *.yml file" if folder.is_dir() else "there is no such folder"
+            what = (
+                "contains no *.yaml or *.yml file" if folder.is_dir() else "there is no such folder"
+            )
             faults.append(f"{folder}: {what}")
         wanted += sorted(names)
     documents: dict[Path, tuple[str, dict[str, Any]]] = {}
@@ -88,13 +90,13 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as cause:
         raise ValueError(f"{path}: cannot be read: {cause.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not text in UTF-8") from None
+        raise ValueError(f"{path}: is not UTF-8 text") from None
     except yaml.MarkedYAMLError as cause:
         mark = cause.problem_mark or cause.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise ValueError(f"{path}{where}: {cause.problem or cause.context}") from None
     except yaml.YAMLError:
-        raise ValueError(f"{path}: holds a character that YAML does not allow") from None
+        raise ValueError(f"{path}: contains a character that YAML does not allow") from None
     if content is None:
         raise ValueError(f"{path}: is empty")
     if not isinstance(content, dict):
@@ -111,14 +113,14 @@ class Merged:
     faults: list[Fault] = field(default_factory=list)
 
     def line(self, fault: Fault) -> str:
-        """Write a fault for a person, with the file it stands in where that is known."""
+        """Return a fault as a line for a person, with its file where that is known."""
         if not fault.path:
             return fault.message
         above = (fault.path[:length] for length in range(len(fault.path), -1, -1))
         origin = next((self.origins[path] for path in above if path in self.origins), None)
         first, newline, rest = fault.message.partition("\n")
         text = f"{dotted(fault.path)}: {first}"
-        # What stands on further lines is to be copied, so nothing is put behind it.
+        # Further lines are meant to be copied, so nothing is appended to them.
         return f"{text}  ({origin}){newline}{rest}" if origin else f"{text}{newline}{rest}"
 
     def text_of(self, path: KeyPath, name: str) -> str:

@@ -24,7 +24,9 @@ def interpolate(text: str, environment: Mapping[str, str]) -> str:
             return "${"
         name, default = found["name"], found["default"]
         if name is None:
-            raise ValueError("`${` opens no variable; write ${NAME}, ${NAME:-default} or $${")
+            raise ValueError(
+                "`${` does not start a variable; write ${NAME}, ${NAME:-default} or $${"
+            )
         value = environment.get(name)
         if default is not None:
             return value or default

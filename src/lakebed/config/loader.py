@@ -1,8 +1,7 @@
 """From YAML files to one document without a fault, or to all faults at once.
 
 Files are read, merged section by section, interpolated, then validated. What is faulty is left out
-and the rest is checked on, so that one run of the program tells a person everything there is to
-mend.
+and the rest is checked on, so that one run of the program reports everything there is to fix.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

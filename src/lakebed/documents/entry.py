@@ -46,7 +46,7 @@ class Failure:
     retryable: bool = False
     attempts: int = 1
     basis: str | None = None
-    """A digest of the settings that bear on it, as they were; None where none do, or unknown."""
+    """A digest of the settings that affect it, as they were; None where none do, or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """One source file in the books: lines = blank + quarantined + rows, or a failure and no row.
+    """The record of one source file: lines = blank + quarantined + rows, or a failure and no row.
 
     A very large file may be read over several batches, if one ends in the middle of it: each batch
     then counts its own lines, and `skipped` says how many came before. Of a plain file `unread`
@@ -193,7 +193,7 @@ class Entry:
 
     @property
     def awaits(self) -> int:
-        """Number the last entry that this one needs before the journal may go on; else 0."""
+        """Return the last entry that this one needs before the journal may continue; else 0."""
         if self.inherits is not None:
             return self.inherits.entries
         return self.sequence + self.follows if self.follows else 0
@@ -213,7 +213,7 @@ class Entry:
         moved: str | None = None,
         follows: int = 0,
     ) -> "Entry":
-        """Return the entry that follows this one and says nothing but what it is given. Pure.
+        """Return the entry that follows this one and contains only what it is given. Pure.
 
         It goes on with what this one says of the journal and the table, and with nothing else:
         whatever this one did, its successor does not do again.
@@ -242,7 +242,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What a table directory says of itself before any data file is in it."""
+    """The protocol of a table directory, written before any data file."""
 
     format: int = FORMAT
     handoff: Handoff
@@ -250,7 +250,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The last entry known to be committed; never believed, only contradicted."""
+    """The last entry known to be committed; used only to detect contradictions."""
 
     journal: str
     sequence: int
@@ -303,7 +303,7 @@ def decode_entry(body: bytes, path: str) -> Entry:
         datetime.fromisoformat(entry.created)
     except ValueError as invalid:
         raise DocumentUnreadable(
-            f"this document cannot be read: created: {invalid}; put it back from a backup",
+            f"this document cannot be read: created: {invalid}; restore it from a backup",
             path=path,
         ) from invalid
     return entry
@@ -339,14 +339,14 @@ def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
         raise DocumentUnreadable(
-            f"this document cannot be read: {where}: {first['msg']}; put it back from a backup",
+            f"this document cannot be read: {where}: {first['msg']}; restore it from a backup",
             path=path,
         ) from invalid
     known = (FORMAT, FORMAT_WITH_HOLES) if isinstance(document, Entry) else (FORMAT,)
     if isinstance(document, Entry | Protocol) and document.format not in known:
         raise DocumentUnreadable(
-            f"this document has format {document.format}, this program reads {known[-1]}; "
-            "use the program that wrote it, or a newer one",
+            f"this document has format {document.format}, but this program reads formats up to "
+            f"{known[-1]}; use the program that wrote it, or a newer one",
             path=path,
         )
     return document

@@ -61,7 +61,7 @@ def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:
 
 
 def lower_bound(value: object) -> Bound:
-    """Write the least value so that no row lies below it, or give None."""
+    """Return the least value, written so that no row lies below it, or None."""
     match value:
         case bool() | float():
             return None
@@ -78,7 +78,7 @@ def lower_bound(value: object) -> Bound:
 
 
 def upper_bound(value: object) -> Bound:
-    """Write the greatest value so that no row lies above it, or give None."""
+    """Return the greatest value, written so that no row lies above it, or None."""
     match value:
         case str():
             return _cut_above(value)

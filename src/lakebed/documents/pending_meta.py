@@ -48,7 +48,7 @@ class HeldMeta(Meta):
 
 @dataclass(frozen=True, slots=True)
 class EntryName:
-    """Which entry of which journal a meta of ours rings for."""
+    """The entry and the journal that a meta of ours announces."""
 
     pipeline: str
     journal: str

@@ -55,5 +55,5 @@ def _group(text: str, at: int, *, lenient: bool) -> tuple[str, int]:
     try:
         re.compile(f"[{negated}{inner}]")
     except re.error as wrong:
-        raise ValueError("has a [ ] that cannot be read") from wrong
+        raise ValueError("has an invalid [ ]") from wrong
     return f"(?!/)[{negated}{inner}]", end + 1

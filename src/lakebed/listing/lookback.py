@@ -23,7 +23,7 @@ _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The folders of a template that are not older than so many of its finest units."""
+    """The folders of a template that are not older than a number of its finest units."""
 
     segments: tuple[re.Pattern[str], ...]
     """One pattern for each folder of the template, with the groups Y, m, d and H."""
@@ -41,12 +41,12 @@ class Window:
         segments = tuple(re.compile(_pattern(folder, seen), re.DOTALL) for folder in folders)
         if not seen:
             raise ValueError(
-                f"{prefix_template!r} names no time; it needs one of %Y, %m, %d and %H"
+                f"{prefix_template!r} contains no time; it needs one of %Y, %m, %d and %H"
             )
         return cls(segments, "".join(unit for unit in UNITS if unit in seen), lookback)
 
     def oldest(self, now: datetime) -> tuple[int, ...]:
-        """Return time of the oldest folder inside the window, as far as the template tells it."""
+        """Return the time of the oldest folder inside the window, as far as the template has it."""
         return self._parts(_back(now.astimezone(UTC), self.units[-1], self.lookback))
 
     def time(self, folder_or_path: str) -> tuple[int, ...] | None:
@@ -117,9 +117,9 @@ def _pattern(folder: str, seen: list[str]) -> str:
         if directive == ANYTHING:
             parts.append(".*")
         elif directive not in _DIGITS:
-            raise ValueError(f"{found[0]!r} is not known here; use %Y, %m, %d, %H and %s")
+            raise ValueError(f"{found[0]!r} is not supported here; use %Y, %m, %d, %H and %s")
         elif directive in seen:
-            raise ValueError(f"{found[0]!r} stands in the template twice")
+            raise ValueError(f"{found[0]!r} appears twice in the template")
         else:
             seen.append(directive)
             parts.append(f"(?P<{directive}>{_DIGITS[directive]})")
@@ -127,7 +127,7 @@ def _pattern(folder: str, seen: list[str]) -> str:
 
 
 def _back(at: datetime, unit: str, count: int) -> datetime:
-    """Step back by so many units, to the first of the calendar where it ends."""
+    """Step back by this many units, or to the first date of the calendar."""
     try:
         match unit:
             case "Y":

@@ -45,7 +45,7 @@ def end_of(folder: str) -> str:
 
 
 class Oddity(StrEnum):
-    """Why a name is left out of a listing that would otherwise fail by it, or never end."""
+    """Why a name is left out of a listing that would otherwise fail on it, or never end."""
 
     NAME = "name"
     """It cannot be used: no UTF-8, a control character, or a folder called nothing, . or .. ."""
@@ -59,13 +59,13 @@ class Oddity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guide:
-    """What a listing need not go into, and who is told of what it leaves out.
+    """What a listing need not go into, and what is notified of the names it leaves out.
 
     A listing with a guide goes on past names, links and folders that would fail one without.
     """
 
     passes: Callable[[str, Oddity], None]
-    """Is told of each name that is left out; a folder's ends with a slash."""
+    """Called with each name that is left out; a folder's ends with a slash."""
     enters: Callable[[str], bool] = lambda _folder: True
     """Whether a folder of a local disk may hold anything that is wanted."""
     lists: Callable[[str], bool] = lambda _path: True

@@ -1,4 +1,4 @@
-"""The only door to Arrow's S3 client: it reads names that the store's library cannot bear.
+"""The only door to Arrow's S3 client: it reads names that the store's library cannot handle.
 
 It gives no e-tags, so it is asked for the names in one folder, and only where a listing meets a
 name that cannot be used.
@@ -57,7 +57,7 @@ def names(
 
 
 def is_usable(name: str) -> bool:
-    """Whether the store's library can bear one part of a path."""
+    """Whether the store's library can handle one part of a path."""
     return name not in ("", ".", "..") and "/" not in name and CONTROL.search(name) is None
 
 

@@ -1,4 +1,4 @@
-"""The one thing that both programs need of a store: a write that fails where something is."""
+"""The one thing that both programs need of a store: a write that fails if the object exists."""
 
 from lakebed.errors import NoExclusiveCreate
 from lakebed.layout import TablePath
@@ -6,7 +6,7 @@ from lakebed.storage.store import Created, Store
 
 
 def probe(store: Store, path: TablePath) -> bool:
-    """See that the store has create-only writes, by one that must be refused; False if unknown.
+    """Check that the store has create-only writes, by one that must be refused; False if unknown.
 
     It writes what is there already, so that nothing changes where it is not refused.
     """
@@ -15,8 +15,8 @@ def probe(store: Store, path: TablePath) -> bool:
         return False
     if isinstance(store.create(path, body), Created):
         raise NoExclusiveCreate(
-            "this store overwrites on a create-only write, so nothing could be committed exactly "
-            "once; use one that has conditional writes",
+            "this store overwrites on a create-only write, so nothing could be committed "
+            "exactly once; use one that supports conditional writes",
             path=store.uri,
         )
     return True

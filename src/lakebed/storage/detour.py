@@ -1,4 +1,4 @@
-"""Around the names in an object store that the store's library cannot bear. Pure but for its store.
+"""Listing around names that the store's library cannot handle. Pure but for its store.
 
 The library refuses a whole page of a listing for one such name: with an empty part (`a//b`), one
 that is `.` or `..`, or a control character. It can list a folder, and begin after any good name. So

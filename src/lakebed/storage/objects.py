@@ -1,4 +1,4 @@
-"""Objects read by their names, whole or in part, and never a part of another one's."""
+"""Objects read by name, whole or in part, and never mixed with another object's bytes."""
 
 import os
 import stat
@@ -134,7 +134,8 @@ class ObjectReader:
 
     def _pieces(self, path: str, etag: str | None, start: int) -> Iterator[bytes]:
         if self.local_root is not None:
-            # Read with Python: a file that is shortened while obstore streams it hangs for ever.
+            # Read with Python: obstore hangs forever on a file that is shortened while it is
+            # streamed.
             self.require_unchanged(path, etag)
             with (self.local_root / path).open("rb") as file:
                 file.seek(start)
@@ -182,7 +183,7 @@ class ObjectReader:
         return bytes(obstore.get(self._store, path, options=options).bytes())
 
     def require_unchanged(self, path: str, etag: str | None) -> None:
-        """See that a local file is still the one that was listed; elsewhere objects are whole."""
+        """Raise if a local file is not the one that was listed; elsewhere objects are immutable."""
         if self.local_root is not None:
             found = self.head(path)
             if found is None:
@@ -192,17 +193,19 @@ class ObjectReader:
 
     def _gone(self, path: str) -> ObjectMissing:
         return ObjectMissing(
-            "the source file is gone since it was listed", path=self.describe(path)
+            "the source file has disappeared since it was listed", path=self.describe(path)
         )
 
     def _changed(self, path: str) -> ObjectChanged:
         return ObjectChanged(
-            "the source file changed while it was read; it is left for a later batch",
+            "the source file changed while it was being read; it is left for a later batch",
             path=self.describe(path),
         )
 
     def _replaced(self, path: str) -> ObjectChanged:
-        return ObjectChanged("the object was replaced since it was seen", path=self.describe(path))
+        return ObjectChanged(
+            "the object has been replaced since it was seen", path=self.describe(path)
+        )
 
     def _translated(self, cause: Exception, path: str) -> LakeError:
         return translated(cause, self.describe(path), uri=self.uri, options=self.options)

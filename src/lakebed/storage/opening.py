@@ -64,14 +64,14 @@ def _open_remote(uri: str, options: StorageOptions) -> Any:  # noqa: ANN401 - ob
 
 
 def check_readable(folder: Path) -> None:
-    """Tell an unreadable folder from an empty one: obstore lists both as empty."""
+    """Raise if a folder cannot be read: obstore lists it as empty."""
     try:
         with os.scandir(folder) as entries:
             next(entries, None)
     except NotADirectoryError as cause:
         raise ObjectMissing(
-            "this is a file, not a folder; name its folder or, as a source.path, the file by a "
-            f"pattern such as {folder.parent / f'[{folder.name[:1]}]{folder.name[1:]}'}",
+            "this is a file, not a folder; use its folder or, for source.path, a pattern that "
+            f"matches the file, such as {folder.parent / f'[{folder.name[:1]}]{folder.name[1:]}'}",
             path=folder,
         ) from cause
     except FileNotFoundError as cause:

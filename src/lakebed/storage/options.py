@@ -23,7 +23,7 @@ class StorageOptions:
         return dict(self._options)
 
     def redact(self, text: str) -> str:
-        """Blank the values out of somebody else's text: a library may quote what it was given."""
+        """Blank out the values in a library's text, which may quote what it was given."""
         # The longest first: a short value may be part of a long one and would hide its beginning.
         for value in sorted((value for _name, value in self._options), key=len, reverse=True):
             if len(value) >= SHORTEST_SECRET:

@@ -105,13 +105,13 @@ KNOWN = (
 CREDENTIALS_OF_THE_MACHINE = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 """Where a client asks for credentials when nobody has given it any."""
 
-NO_URL = "is no URL; write http:// or https://, then the host, then the port if it has one"
+NO_URL = "is not a URL; write http:// or https://, then the host, then the port if there is one"
 
 
 def split(
     options: Mapping[str, str], *, uri: str, environment: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Part what is the store's from what is its HTTP client's; names in any case are taken.
+    """Separate the store's options from its HTTP client's; names in any case are accepted.
 
     ConfigInvalid names an option that is given twice, or plain HTTP that is not allowed. A message
     never holds a value: it may be a secret.
@@ -162,7 +162,7 @@ def fault_of(
             opens({other: value for other, value in options.items() if other != name})
         except Exception:  # noqa: BLE001, S112 - it is another option, or not this one alone
             continue
-        return f"{name}: its value cannot be used"
+        return f"{name}: invalid value"
     return ""
 
 
@@ -179,14 +179,14 @@ def _way_out(text: str, options: StorageOptions) -> str:
     where = _LOGIN.sub(r"\1", asked[1])
     if any(place in where for place in CREDENTIALS_OF_THE_MACHINE):
         return (
-            f"; it was asked at {where} for the credentials of this machine, as there are none in "
-            "storage_options or in the environment: set them, or give the machine a role"
+            f"; it was asked at {where} for the credentials of this machine, because there are "
+            "none in storage_options or in the environment: set them, or give the machine a role"
         )
     keys = [name for name in options.plain() if "endpoint" in name.lower()]
     if keys:
         return (
-            f"; it was asked at {where}, as {keys[0]} in storage_options says: check that address, "
-            "and that the store is up"
+            f"; it was asked at {where}, as {keys[0]} in storage_options specifies: check that "
+            "address, and that the store is up"
         )
     return f"; it was asked at {where}: check the network, or set an endpoint in storage_options"
 

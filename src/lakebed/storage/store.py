@@ -53,8 +53,8 @@ class Reader(ObjectReader):
                 for meta in page:
                     yield facts_of(meta)
         except FileNotFoundError:
-            # A file that vanished while its folder was read, on a local disk. What is left
-            # cannot be told from what was never there, so the listing starts again.
+            # A file that vanished while its folder was read, on a local disk. What is left cannot
+            # be distinguished from what was never there, so the listing starts again.
             raise StoreUnavailable(
                 "objects vanished while they were listed", path=self.describe(prefix)
             ) from None
@@ -94,7 +94,7 @@ class Reader(ObjectReader):
     def _past_odd_names(
         self, prefix: str, after: str, guide: sort.Guide | None
     ) -> Iterator[ObjectFacts]:
-        """List every object, and go around names that cannot be used if somebody is told."""
+        """List every object, and skip names that cannot be used if they are reported."""
         way = detour.Detour(store=self, names=self._names, odd=NameUnusable)
         last = after
         while True:
@@ -129,7 +129,7 @@ class Reader(ObjectReader):
             for path in sort.walk_in_order(root, prefix, after=after, guide=guide):
                 found = self._listed(path, guide)
                 # A link to nowhere is no file. A file that is gone since its folder was read was
-                # removed: it is not there, and the names beside it are.
+                # removed: it is not there, but the names next to it are.
                 if found is not None:
                     yield found
         except FileNotFoundError:
@@ -210,7 +210,7 @@ class Store(Reader):
         max_parts: int,
         part_taken: Callable[[], None] = lambda: None,
     ) -> ObjectFacts:
-        """Bring a local file into the store, whole or not at all, and give the store's facts.
+        """Upload a local file, whole or not at all, and return the store's facts.
 
         `part_taken` is called for each part of a multipart upload that is about to be sent.
         """
@@ -229,7 +229,7 @@ class Store(Reader):
             raise self._translated(cause, path) from cause
 
     def move(self, source: str, target: str, *, size: int) -> bool:
-        """Return an object another name, and say if it was done now; once more changes nothing.
+        """Rename an object and return whether it was done now; repeating it changes nothing.
 
         Where the source is gone and the target is there with the right size, it has been done
         before. Some stores copy and delete: a crash in between leaves both, and the copy is made
@@ -243,7 +243,7 @@ class Store(Reader):
             found = self.head(target)
             if found is None or found.size != size:
                 raise ObjectMissing(
-                    "a file is neither where it waited nor, whole, where it belongs",
+                    "a file is neither in its waiting place nor complete in its final place",
                     waited=self.describe(source),
                     belongs=self.describe(target),
                 ) from cause
@@ -253,7 +253,7 @@ class Store(Reader):
         return moved
 
     def delete(self, path: str) -> None:
-        """Remove an object, or an unfinished one; one that is gone already is no error."""
+        """Remove an object, or an unfinished one; one that is already gone is no error."""
         try:
             if self.local_root is not None and sort.is_unfinished(path):
                 (self.local_root / path).unlink()  # The library refuses such names.

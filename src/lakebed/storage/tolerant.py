@@ -1,7 +1,7 @@
-"""Listings that go on past names which cannot be used, and tell of them.
+"""Listings that continue past names that cannot be used, and report them.
 
 A store's library refuses a whole listing for one name with a control character, an empty part, or
-bytes that are no UTF-8. Such a name is told and left out; the others are found.
+bytes that are no UTF-8. Such a name is reported and left out; the others are found.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from lakebed.listing.sort import CONTROL, Guide, Oddity, readable
 from lakebed.storage.store import ObjectFacts, Reader
 
 Odd = Callable[[str, Oddity], None]
-"""Is told of each name that is left out, as it can be shown; a folder's ends with a slash."""
+"""Called with each name that is left out, as it can be shown; a folder's ends with a slash."""
 Enters = Callable[[str], bool]
 
 
@@ -42,7 +42,7 @@ def level(store: Reader, folder: str, *, odd: Odd) -> tuple[list[str], list[Obje
     """List the folders and the objects right below a folder, those whose names can be used.
 
     Where a bucket has others, the objects are those of all folders below, and no folder is named.
-    Links to folders of a local disk are told, and are no folders.
+    Links to folders of a local disk are reported, and are not folders.
     """
     if store.local_root is None:
         try:

@@ -1,4 +1,4 @@
-"""A library's trouble in our words; its own text may hold URLs and secrets, and stays behind."""
+"""A library's errors in our words; its own text may hold URLs and secrets, and is dropped."""
 
 from obstore.exceptions import InvalidPathError, PermissionDeniedError, UnauthenticatedError
 
@@ -30,7 +30,7 @@ SIGNS: tuple[tuple[str, type[LakeError], str], ...] = (
 
 
 def translated(cause: Exception, where: str, *, uri: str, options: StorageOptions) -> LakeError:
-    """Return the error of ours for one of the library, of an object that a person knows as so."""
+    """Return our error for one of the library's, about an object as it is shown to a person."""
     text = str(cause)
     if isinstance(cause, InvalidPathError) and (name := detour.name_in(text)) is not None:
         root = uri.partition("://")[2].strip("/").partition("/")[2]

@@ -1,4 +1,4 @@
-"""What happened, as values. An event owns its log line, its metrics and what it says of health.
+"""What happened, as values. An event owns its log line, its metrics and its signs of health.
 
 Code that emits it knows no logger, no metric and no page.
 """
@@ -31,7 +31,7 @@ class Event:
     level: ClassVar[Level] = Level.INFO
 
     def sentence(self) -> str:
-        """Say it in one line."""
+        """Return it as one line."""
         raise NotImplementedError
 
     def facts(self) -> dict[str, object]:
@@ -43,7 +43,7 @@ class Event:
         return ()
 
     def signs(self) -> Iterable[Sign]:
-        """Return what it tells of the health of a pipeline or table."""
+        """Return what it says about the health of a pipeline or table."""
         return ()
 
 
@@ -52,11 +52,11 @@ Emit = Callable[[Event], None]
 
 
 def shared(*listeners: Emit) -> Emit:
-    """Return an emitter that tells every listener; the trouble of one is none of anybody else's."""
+    """Return an emitter that calls every listener; an error of one does not affect the others."""
 
     def emit(event: Event) -> None:
         for listener in listeners:
-            # To tell of a batch must never fail the batch.
+            # Reporting on a batch must never fail the batch.
             with contextlib.suppress(Exception):
                 listener(event)
 
@@ -93,7 +93,7 @@ class StepFailed(Event):
         yield Count(f"{PROGRAM[self.kind]}_step_failures_total", 1, labels)
 
     def signs(self) -> Iterable[Sign]:
-        """Say that the pipeline or table is not well."""
+        """Yield a sign that the pipeline or table is not well."""
         yield Ailing(
             Part(self.kind, self.who), self.code, self.error, ended=self.next_try_secs is None
         )
@@ -110,10 +110,10 @@ class StepFinished(Event):
 
     def sentence(self) -> str:
         """Whether there was anything to do."""
-        return f"{self.who}: a step has {'done its work' if self.found else 'found nothing to do'}"
+        return f"{self.who}: a step {'did its work' if self.found else 'found nothing to do'}"
 
     def signs(self) -> Iterable[Sign]:
-        """Say that the pipeline or table is well."""
+        """Yield a sign that the pipeline or table is well."""
         yield Well(Part(self.kind, self.who))
 
 
@@ -126,11 +126,11 @@ class LastStepTaken(Event):
     kind: PartKind = PartKind.PIPELINE
 
     def sentence(self) -> str:
-        """Say so."""
-        return f"{self.who}: the last step is taken"
+        """Return that no more steps follow."""
+        return f"{self.who}: no more steps follow"
 
     def signs(self) -> Iterable[Sign]:
-        """Say that nothing more is to be waited for."""
+        """Yield a sign that nothing more is expected."""
         yield Over(Part(self.kind, self.who))
 
 
@@ -178,7 +178,9 @@ class StopRequested(Event):
 
     def sentence(self) -> str:
         """Return what happens now, and how to be quicker."""
-        return f"{self.signal} received: finishing the work in hand; once more to leave at once"
+        return (
+            f"{self.signal} received: finishing the current work; send it again to exit immediately"
+        )
 
 
 def code_of(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Whether every pipeline and table goes on as it should, from what events say of them.
+"""Whether every pipeline and table is working, from what events say about them.
 
 A part is unhealthy when its last step failed, when it ended with an error, when penguin has stopped
 one of its pipelines, or when it is stuck: no step of it came to an end for a long time, and no
@@ -36,14 +36,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """A batch runs, which takes as long as it takes."""
+    """A batch is running, for as long as it takes."""
 
     part: Part
 
 
 @dataclass(frozen=True, slots=True)
 class Well:
-    """A step came to a good end."""
+    """A step succeeded."""
 
     part: Part
 
@@ -57,7 +57,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Ailing:
-    """A step failed; it is taken again unless this was the end."""
+    """A step failed; it is retried unless this was the end."""
 
     part: Part
     code: str
@@ -67,7 +67,7 @@ class Ailing:
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """One pipeline of a table is stopped until somebody mends it."""
+    """One pipeline of a table is stopped until it is fixed."""
 
     part: Part
     pipeline: str
@@ -77,7 +77,7 @@ class Halted:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A pipeline of a table that was stopped goes on."""
+    """A stopped pipeline of a table continues."""
 
     part: Part
     pipeline: str
@@ -126,7 +126,7 @@ class Health:
         self._states: dict[Part, _State] = {}
 
     def expect(self, part: Part, *, interval: float) -> None:
-        """Watch a part that looks for work every so many seconds."""
+        """Watch a part that looks for work at this interval, in seconds."""
         with self._lock:
             self._states[part] = _State(self._seconds(), interval)
 
@@ -155,7 +155,7 @@ class Health:
                     assert_never(sign)
 
     def report(self) -> Report:
-        """Return how every part is, and whether all of them are well."""
+        """Return the health of every part, and whether all of them are well."""
         with self._lock:
             now = self._seconds()
             told = {part: _told(state, now) for part, state in self._states.items()}
@@ -178,7 +178,7 @@ def _told(state: _State, now: float) -> dict[str, Any]:
     if state.trouble is not None:
         document |= state.trouble.told()
     elif document["status"] == "stuck":
-        document |= {"reason": "no step has come to an end", "since": _at(state.last)}
+        document |= {"reason": "no step has finished", "since": _at(state.last)}
     if state.halted:
         document["stopped"] = {name: why.told() for name, why in state.halted.items()}
     return document

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """So many more have happened."""
+    """This many more have happened."""
 
     name: str
     amount: float
@@ -19,7 +19,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """It took so many seconds this time."""
+    """It took this many seconds this time."""
 
     name: str
     seconds: float
@@ -37,7 +37,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """It has been so since then, and grows older while nobody looks; None where it is not so."""
+    """It has been so since then; the age grows until it is read. None where it is not so."""
 
     name: str
     since: float | None

@@ -61,7 +61,7 @@ class Metrics:
             case Age() if isinstance(metric, Gauge):
                 metric.set_function(self._age(measure.since))
             case Count() | Observe() | Reading() | Age():
-                raise TypeError(f"{measure.name} is no metric for a {type(measure).__name__}")
+                raise TypeError(f"{measure.name} is not a metric for a {type(measure).__name__}")
             case _:
                 assert_never(measure)
 

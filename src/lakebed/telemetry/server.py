@@ -32,7 +32,7 @@ def observed(
     beside: Iterable[Part] = (),
     seconds: Callable[[], float],
 ) -> Iterator[Emit]:
-    """Serve metrics and health while the block runs; give the emitter that feeds them and the log.
+    """Serve metrics and health while the block runs; yield the emitter that feeds them and the log.
 
     `parts` are watched, each with the seconds between two looks for work. Those `beside` them have
     metrics and no health of their own. Without an address
@@ -66,7 +66,7 @@ def observed(
 def serve(
     address: str, metrics: Metrics, health: Health, *, key: str = "metrics.address"
 ) -> Iterator[str]:
-    """Answer on an address until the block ends, and give the URL; port 0 takes a free one."""
+    """Serve on an address until the block ends, and yield the URL; port 0 takes a free one."""
     host, _colon, port = address.rpartition(":")
     pages: Pages = {
         "/metrics": lambda accept: (HTTPStatus.OK, *metrics.page(accept)),
@@ -91,7 +91,7 @@ def serve(
 def _cannot_listen(key: str, address: str, cause: OSError) -> str:
     way_out = ""
     if cause.errno == errno.EADDRINUSE:
-        way_out = "; another process listens there, so set this key to an address of its own"
+        way_out = "; another process is listening there, so set this key to a different address"
     return f"{key}: cannot listen on {address}: {cause.strerror or cause}{way_out}"
 
 
@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - as inherited
-        """Say nothing: a scrape every few seconds is no news."""
+        """Log nothing: a scrape every few seconds is not news."""
 
     def _answer(self, *, with_body: bool) -> None:
         page = self.server.pages.get(self.path.partition("?")[0])

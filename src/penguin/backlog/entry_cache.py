@@ -1,4 +1,4 @@
-"""Entries that were read a moment ago, so that they are not worked out again."""
+"""Entries that were read recently, so that they are not decoded again."""
 
 import threading
 

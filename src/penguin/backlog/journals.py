@@ -34,7 +34,7 @@ from penguin.backlog.entry_cache import EntryCache
 from penguin.model.backlog import Backlog, Position, ReadyEntry, Stopped, Transactions
 from penguin.model.errors import JournalBroken, LogRolledBack
 
-NEW_JOURNAL = "or begin a new one with blizzard journal new"
+NEW_JOURNAL = "or start a new one with blizzard journal new"
 
 HANDOFF_OF = {
     DiscoverBy.JOURNAL: Handoff.JOURNAL,
@@ -95,7 +95,7 @@ def handoff_in_force(store: Reader, said: Protocol | None, wish: DiscoverBy) -> 
     if wanted not in (None, said.handoff):
         fitting = next(one for one, handoff in HANDOFF_OF.items() if handoff is said.handoff)
         raise ProtocolConflict(
-            f"this table is handed off by {said.handoff.value!r}, and discovery: {wish.value} does "
+            f"this table's hand-off is {said.handoff.value!r}, and discovery: {wish.value} does "
             f"not find such files; set it to auto or {fitting.value}",
             path=store.describe(PROTOCOL),
         )
@@ -148,7 +148,7 @@ _ENTRIES = EntryCache()
 
 @dataclass(frozen=True, slots=True)
 class _Journal:
-    """One pipeline's journal, held against its receipt and the log."""
+    """One pipeline's journal, checked against its receipt and the log."""
 
     store: Reader
     pipeline: str
@@ -178,15 +178,15 @@ class _Journal:
         known = self.transactions(pipeline_transaction(self.pipeline))
         if known is not None or self.receipt is not None:
             raise JournalLost(
-                "entries of this pipeline are committed, but its journal is gone; "
-                f"put the journal back from a backup, {NEW_JOURNAL}",
+                "entries of this pipeline are committed, but its journal is gone; restore the "
+                f"journal from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
                 journal=self.store.describe(journal_folder(self.pipeline)),
             )
         self._check_no_gap(0)
 
     def _check_receipt(self, position: Position) -> None:
-        """Hold the journal and the log against the receipt.
+        """Check the journal and the log against the receipt.
 
         A journal that replaces a committed one must be wanted: whoever starts it writes a receipt
         that names it with entry 0. Any other journal than the receipt's is taken for a mistake.
@@ -197,37 +197,37 @@ class _Journal:
             position.sequence is None and known is not None and not ours
         ):
             raise JournalLost(
-                "entries of another journal of this pipeline are committed; "
-                f"put that journal back from a backup, {NEW_JOURNAL}",
+                "entries of another journal of this pipeline are committed; restore that "
+                f"journal from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
                 found=position.journal,
                 committed=self.receipt.journal if self.receipt else "unknown",
             )
         if self.receipt is not None and self.receipt.sequence > (position.sequence or 0):
             raise LogRolledBack(
-                f"the receipt says that entry {self.receipt.sequence} is committed, "
-                f"the Delta log says {_or_none(position.sequence)}: "
-                "the log was rolled back, the table replaced, or somebody has dropped its "
-                "transactions; `penguin replay` shows which, and commits again only what is lost, "
-                "`penguin forget` goes on without",
+                f"the receipt says that entry {self.receipt.sequence} is committed, but the "
+                f"Delta log says {_or_none(position.sequence)}: the log was rolled back, the "
+                "table was replaced, or its transactions were dropped; `penguin replay` shows "
+                "which and commits again only what was lost, `penguin forget` continues without "
+                "it",
                 pipeline=self.pipeline,
             )
 
     def _committed(self, position: Position) -> ReadyEntry:
-        """Read the entry that the log says is committed, and be sure it is that one."""
+        """Read the entry that the log says is committed, and verify that it is that one."""
         assert position.sequence is not None  # noqa: S101 - the caller looked
         ready = self._read(position.sequence)
         if ready is None:
             raise JournalLost(
-                f"the Delta log says that entry {position.sequence} is committed, and the "
-                f"journal does not have it; put the journal back from a backup, {NEW_JOURNAL}",
+                f"the Delta log says that entry {position.sequence} is committed, but the "
+                f"journal does not have it; restore the journal from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
             )
         self._check_journal(ready, position.journal)
         if position.digest != digest_number(ready.digest):
             raise JournalBroken(
                 f"entry {position.sequence} is not the one that was committed: its digest is "
-                f"another; put the journal back from a backup, {NEW_JOURNAL}",
+                f"different; restore the journal from a backup, {NEW_JOURNAL}",
                 pipeline=self.pipeline,
                 path=ready.path,
             )
@@ -254,8 +254,8 @@ class _Journal:
             self._check_journal(ready, last.entry.journal)
             if ready.entry.previous != last.digest:
                 raise JournalBroken(
-                    f"entry {sequence} does not follow entry {sequence - 1}: it names another "
-                    "digest; the journal was changed after it was written",
+                    f"entry {sequence} does not follow entry {sequence - 1}: it names a "
+                    "different digest; the journal was changed after it was written",
                     pipeline=self.pipeline,
                     path=ready.path,
                 )
@@ -278,7 +278,7 @@ class _Journal:
         if (entry.pipeline, entry.sequence, fits) != (self.pipeline, sequence, True):
             raise JournalBroken(
                 f"this is entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}, "
-                f"and not entry {sequence} of {self.pipeline}",
+                f"not entry {sequence} of {self.pipeline}",
                 path=where,
             )
         if entry.files and entry.kind != "batch":
@@ -298,13 +298,13 @@ class _Journal:
             )
 
     def _check_no_gap(self, sequence: int) -> None:
-        """Be sure that nothing stands beyond the first missing entry."""
+        """Raise if there is anything beyond the first missing entry."""
         beyond = self.reader.numbers(sequence)
         # Between the read and the listing blizzard may have written the missing one and more.
         if beyond and self.store.head(journal_entry(self.pipeline, sequence)) is None:
             raise JournalBroken(
-                f"entry {sequence} is missing and entry {beyond[0]} is there; "
-                "put the missing one back from a backup",
+                f"entry {sequence} is missing, but entry {beyond[0]} exists; restore the missing "
+                "one from a backup",
                 pipeline=self.pipeline,
             )
 

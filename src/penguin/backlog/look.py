@@ -75,7 +75,7 @@ class TableView:
         return None if self.table is None else self.table.transaction(app_id)
 
     def danger(self, left_out: tuple[LeftOut, ...], now: datetime) -> Danger | None:
-        """Whether files wait so long for their commit that a VACUUM may soon take them.
+        """Whether files have waited so long for their commit that a VACUUM may delete them soon.
 
         Those are the files of entries, whether they are handed off or not, files that are held,
         and files of other programs that are `left_out`.

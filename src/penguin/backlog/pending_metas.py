@@ -1,9 +1,9 @@
-"""The metas of the staging hand-off. One of ours is a bell, and nothing more.
+"""The metas of the staging hand-off. One of ours is only a notification.
 
 It says that an entry is handed off; what is committed is the entry, whole, as the journal has it.
-A bell whose entry is committed is deleted, however late it is seen. The meta of another program
-asks for one file; whether it gets in is decided by what the file itself says. Metas that cannot be
-read are left alone and told of.
+One whose entry is committed is deleted, however late it is seen. The meta of another program asks
+for one file; whether it gets in is decided by what the file itself says. Metas that cannot be read
+are left alone and reported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,15 +24,15 @@ from penguin.model.backlog import Backlog, Stopped, Transactions, Waiting
 
 CONCURRENT = 16
 FOREIGN = (
-    "this table is handed off by its journal; metas of other programs are heard where the hand-off "
-    "is staging or direct, or where blizzard does not write"
+    "this table is handed off by its journal; metas of other programs are accepted only where "
+    "the hand-off is staging or direct, or where blizzard does not write"
 )
 UNRUNG = "blizzard has not written its metas yet"
 
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A meta that rings for no entry of this table, and why."""
+    """A meta that announces no entry of this table, and why."""
 
     reason: str
 
@@ -95,7 +95,7 @@ def settled(metas: Metas, transactions: Transactions) -> tuple[str, ...]:
 
 
 def handed_off(store: Reader, metas: Metas, backlogs: tuple[Backlog, ...]) -> HandedOff:
-    """Keep the entries that have been rung for, in order: a bell for N rings for those before it.
+    """Keep the entries that have been announced, in order: a meta of N announces those before it.
 
     An entry without files has no meta to wait for; one that another hand-off wrote has none either.
     """
@@ -134,7 +134,7 @@ def strays(
     *,
     hears_others: bool,
 ) -> dict[str, str]:
-    """Return the metas that ring for no entry of this table, each with the reason."""
+    """Return the metas that announce no entry of this table, each with the reason."""
     journals = {(backlog.pipeline, backlog.position.journal) for backlog in backlogs}
     halted = {each.pipeline for each in stopped}
     left = {}
@@ -156,7 +156,7 @@ def asked_for(metas: Metas) -> dict[str, Meta]:
 
 
 def delete_metas(store: Store, paths: tuple[str, ...]) -> None:
-    """Delete metas whose entries are committed; one that is gone already is no error."""
+    """Delete metas whose entries are committed; one that is already gone is no error."""
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="meta") as pool:
         list(pool.map(store.delete, paths))
 
@@ -176,8 +176,8 @@ def _lost(store: Reader, backlog: Backlog, rung: int) -> Stopped:
     return Stopped(
         pipeline=backlog.pipeline,
         error=JournalLost(
-            f"entry {rung} was handed off, and the journal does not have it; "
-            "put the journal back from a backup",
+            f"entry {rung} was handed off, but the journal does not have it; restore the journal "
+            "from a backup",
             pipeline=backlog.pipeline,
             journal=store.describe(journal_entry(backlog.pipeline, rung)),
         ),

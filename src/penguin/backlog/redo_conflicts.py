@@ -1,4 +1,4 @@
-"""Files that a redo gives up: none of them is released, and one that was is taken out again.
+"""Files that a redo gives up: none of them is released, and one that was is removed again.
 
 `blizzard redo` writes down that the sources of held files are read again. Until penguin has
 committed that entry the mark in the log still says that they are held, and whoever puts a file back
@@ -27,7 +27,7 @@ APPEND_ONLY = "delta.appendOnly"
 
 
 class FileRewritten(LakeError):
-    """A file cannot be taken out of the table as it went in."""
+    """A file cannot be removed from the table as it was added."""
 
     code = "file_rewritten"
     whose = Whose.USER
@@ -51,9 +51,9 @@ class ContestedFile:
 def given_up(
     store: Reader, held: tuple[HeldFile, ...], transactions: Transactions
 ) -> dict[str, str]:
-    """Say of held files why they must not be released: an entry that waits gives them up.
+    """Return why held files must not be released: a waiting entry gives them up.
 
-    Of a journal that cannot be read to its end nobody knows what it gives up.
+    What a journal gives up is not known unless it can be read to its end.
     """
     journals: dict[tuple[str, str], list[HeldFile]] = {}
     for one in held:
@@ -68,7 +68,7 @@ def given_up(
                 for name in entry.redone
             }
         except DocumentUnreadable as unreadable:
-            why = f"the journal of {pipeline} may give it up, and cannot be read: {unreadable}"
+            why = f"the journal of {pipeline} may give it up, but cannot be read: {unreadable}"
             found |= {one.name: why for one in files}
             continue
         found |= {
@@ -133,13 +133,13 @@ def _of_pipeline(
 
 
 def why_not_taken_out(one: ContestedFile, table: Snapshot) -> str | None:
-    """Return why a file cannot be taken out of the table whole; None where it can."""
+    """Return why a file cannot be removed from the table as a whole; None if it can."""
     if one.file.filename not in table.files():
         return "it is not in the table as it was written: OPTIMIZE, or a change of rows, rewrote it"
     if table.may_delete_in_place():
         return "the table has deletion vectors, so some of its rows may be deleted in place"
     if table.facts.configuration.get(APPEND_ONLY, "").lower() == "true":
-        return f"{APPEND_ONLY} is set: nothing may be taken out of the table"
+        return f"{APPEND_ONLY} is set: nothing may be removed from the table"
     return None
 
 

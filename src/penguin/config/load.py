@@ -36,7 +36,7 @@ def load(
 ) -> PenguinSettings:
     """Read a configuration; ConfigInvalid carries every fault of it.
 
-    Only Delta knows which table properties it takes: whoever has it at hand lets it be asked.
+    Only Delta knows which table properties it accepts: a caller that has it passes a way to ask.
     """
     check = partial(_check, refused_properties=refused_properties)
     document = _with_partitions(load_document(files, folders, environment, check))
@@ -72,12 +72,12 @@ def _check(written: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
         if FORGETS in table.table_properties:
             yield Fault(
                 ("tables", name, "table_properties", FORGETS),
-                "must not be set: the table would forget which batches it already holds",
+                "must not be set: the table would forget which batches it already contains",
             )
         elif table.table_properties:
             for key, why in refused_properties(table.table_properties).items():
                 place = ("tables", name, "table_properties", key)
-                yield Fault(place, f"a table cannot be made with it: {why}")
+                yield Fault(place, f"a table cannot be created with it: {why}")
         yield from _window_faults(("tables", name), table)
 
 
@@ -92,7 +92,7 @@ def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
     if template is None:
         yield Fault(
             (*place, "sweep_horizon"),
-            "counts in the unit of a template, and there is none that says a time; set "
+            "counts in the unit of a template, but no template contains a time; set "
             "partition_filter, or a partition_by with %Y",
         )
 

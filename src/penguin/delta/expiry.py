@@ -1,8 +1,8 @@
-"""Which files of a Delta log have had their time, and what stands for them. Pure.
+"""Which files of a Delta log have expired, and what replaces them. Pure.
 
-A version may go once it is older than the table keeps versions, if a checkpoint from which every
-version that stays can be read stands for it. A checkpoint in parts stands for something once all
-of its parts are there.
+A version may be removed once it is older than the table's log retention, if there is a checkpoint
+from which every version that stays can be read. A checkpoint in parts counts once all of its parts
+are there.
 """
 
 import re
@@ -47,12 +47,12 @@ class Expired:
 
 
 def removes_expired(configuration: Mapping[str, str]) -> bool:
-    """Whether a table lets its writers remove old versions, as Delta does unless told."""
+    """Whether a table lets its writers remove old versions, which is Delta's default."""
     return configuration.get(CLEANS_UP, "true").strip().lower() == "true"
 
 
 def log_retention(configuration: Mapping[str, str]) -> timedelta | None:
-    """Return how long a table keeps versions; None where it says so in words nobody can read."""
+    """Return how long a table keeps versions; None where the value cannot be read."""
     text = configuration.get(KEEPS_VERSIONS)
     return DELTA_DEFAULT if text is None else parse_interval(text)
 
@@ -109,7 +109,7 @@ def checkpoints(listed: Iterable[ObjectFacts]) -> list[Checkpoint]:
 
 
 def number_of(path: str) -> int | None:
-    """Return the version that a file of a log belongs to; None for what is nobody's to remove."""
+    """Return the version that a file of a log belongs to; None for what must not be removed."""
     number = log_version_number(path)
     if number is not None:
         return number

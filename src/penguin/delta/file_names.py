@@ -40,7 +40,7 @@ Naming = Callable[[str], str]
 
 
 def naming(store: Located) -> Naming:
-    """Return what names the files of a table that lies in a store."""
+    """Return a function that names the files of a table in a store."""
     if store.local_root is not None:
         return _on_disk(store.local_root)
     return _in_bucket(store.uri)

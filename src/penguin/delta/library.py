@@ -55,6 +55,6 @@ def options_for(store: Reader) -> dict[str, str]:
 
 
 def location(uri: str) -> str:
-    """Return where a table is, as the library is told."""
+    """Return where a table is, as the library expects it."""
     folder = local_path(uri)
     return uri if folder is None else str(folder.absolute())

@@ -1,4 +1,4 @@
-"""What was read of a Delta log, kept from one look to the next so that it is not read again.
+"""What was read of a Delta log, cached from one look to the next.
 
 A version of a log is written once. So while the object of the last one that was read is the very
 same and none follows it, all that was read holds. A version that follows is read here, if it leaves
@@ -34,7 +34,7 @@ class CachedVersion:
     """The object of that version; None where it is not sure that it is the one that was read."""
 
     def after(self, body: bytes, last: ObjectFacts) -> "CachedVersion | None":
-        """Go on by one version; None where the table is another one then, or who knows. Pure."""
+        """Advance by one version; None where the table is, or may be, another one then. Pure."""
         transactions: dict[str, int] = {}
         try:
             for line in filter(bytes.strip, body.splitlines()):

@@ -1,4 +1,4 @@
-"""Single files of a Delta log, read: one version, one checkpoint with whatever it refers to."""
+"""Reading single files of a Delta log: one version, one checkpoint with what it refers to."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -51,14 +51,14 @@ def read_version(body: bytes, path: str, named: Naming = str) -> Actions:
                 case {"commitInfo": {"timestamp": int(moment)}} if 0 <= moment < LAST_MOMENT:
                     at = datetime.fromtimestamp(moment / 1000, UTC)
         except ValueError as torn:
-            raise TableUnreadable("a line of the Delta log is no JSON", path=path) from torn
+            raise TableUnreadable("a line of the Delta log is not JSON", path=path) from torn
     return Actions(paths=frozenset(paths), transactions=transactions, at=at)
 
 
 def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
     """Read a checkpoint of one file: data files, tombstones and our transactions.
 
-    One of the second kind may bear the classic name, too; it keeps its data files in sidecars.
+    A V2 checkpoint may have the classic name, too; it keeps its data files in sidecars.
     """
     paths: set[str] = set()
     transactions: dict[str, int] = {}

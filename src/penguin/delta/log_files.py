@@ -44,7 +44,7 @@ SAME_CLOCK = timedelta(minutes=5)
 """How far a version's own time may be from its object's, for it to be where it was written."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
-"""Since when removals are known where no version tells of any."""
+"""Since when removals are known where no version shows any."""
 
 
 class Snapshot(Protocol):
@@ -56,7 +56,7 @@ class Snapshot(Protocol):
 
     @property
     def id(self) -> str:
-        """Tell it from every other table, also from one that stood in its place before."""
+        """Return the table's id; a table that was in its place before had another."""
 
     @property
     def version(self) -> int:
@@ -101,7 +101,7 @@ class LogContents:
     deep: bool = False
     """Whether no older versions are there to be read."""
     _named: dict[str, str] | None = None
-    """The paths by their transactions, where somebody has asked."""
+    """The paths by their transactions, once they were asked for."""
 
     @property
     def scan(self) -> int | None:
@@ -115,7 +115,7 @@ class LogContents:
         return self.snapshot.transaction(app_id)
 
     def namesake(self, path: str) -> str | None:
-        """Give another file that the log knows, and whose transaction has the same name."""
+        """Return another file that the log knows and whose transaction has the same name."""
         if path in self.paths:
             return None
         if self._named is None:
@@ -162,17 +162,17 @@ class LogContents:
         return min(modified, datetime.fromtimestamp(named / 1000, UTC))
 
     def take(self, actions: Actions) -> None:
-        """Go on by one version."""
+        """Advance by one version."""
         self.see(actions.paths)
         self.transactions |= actions.transactions
 
     def see(self, paths: frozenset[str]) -> None:
-        """Know of more files."""
+        """Add more files."""
         self.paths |= paths
         self._named = None
 
     def reach_back(self, number: int, actions: Actions, modified: datetime) -> None:
-        """Know what a version says that is older than all that were read, and from when it is."""
+        """Add what a version older than all that were read says, and when it was written."""
         self.see(actions.paths)
         if number < self.first:
             self.first = number
@@ -194,7 +194,7 @@ def read_log(
     table: Snapshot,
     known: LogContents | None = None,
 ) -> LogContents:
-    """Read what a log says up to a snapshot, going on from what is known where that is possible.
+    """Read what a log says up to a snapshot, continuing from what is known where possible.
 
     A table that was dropped and made anew, or a log from a backup, may have as many versions, or
     more. So what is known is bound to the object of its version: where that is another, or may be,
@@ -270,7 +270,7 @@ def read_back(store: Reader, known: LogContents, to: datetime) -> None:
     there = True
     far = max(to, LONG_AGO + CLOCKS_DIFFER) - CLOCKS_DIFFER
     while there and known.since is not None and known.since >= far and known.first > end:
-        # False where somebody removes them at this moment.
+        # False where they are being removed at this moment.
         there = _take_back(store, known, versions, max(end, known.first - AT_A_TIME))
     known.deep = known.deep or not there or known.first == end
 

@@ -1,8 +1,9 @@
-"""Maintenance of a Delta log: a checkpoint when one is due, and no versions beyond their time.
+"""Maintenance of a Delta log: a checkpoint when one is due, and removal of expired versions.
 
-Neither is part of a commit: what fails here is told, tried again later, and colours no commit. What
-may go is decided here, not by the library: it takes an interval that it cannot read for 30 days,
-and on a local disk it removes versions before the checkpoint that stands for them is on disk.
+Neither is part of a commit: what fails here is reported, tried again later, and affects no commit.
+What may be removed is decided here, not by the library: it takes an interval that it cannot read
+for 30 days, and on a local disk it removes versions before the checkpoint that replaces them is on
+disk.
 """
 
 import json
@@ -39,7 +40,7 @@ CLEAN_UP_SECS = 86_400.0
 
 @dataclass(slots=True, kw_only=True)
 class Maintenance:
-    """What a table's log needs beside its commits."""
+    """What a table's log needs besides its commits."""
 
     table: str
     checkpoint_interval: int
@@ -104,7 +105,7 @@ class Maintenance:
             self.emit(LogCleanedUp(table=self.table, first=expired.first, removed=expired.versions))
 
     def _remove(self, expired: Expired, table: Table, store: Store) -> None:
-        """Remove files of the log once all that stands for them can be read, and is on disk."""
+        """Remove files of the log once all that replaces them can be read and is on disk."""
         if expired.base is None or not expired.files:
             return
         for part in expired.base.parts:
@@ -122,7 +123,7 @@ class Maintenance:
 def last_checkpoint(store: Reader) -> int:
     """Return the version of the last checkpoint, -1 where there is none or its note is torn.
 
-    The note only helps readers to start; a new checkpoint mends it.
+    The note only helps readers to start; a new checkpoint repairs it.
     """
     body = store.get(LAST_CHECKPOINT)
     try:

@@ -1,4 +1,4 @@
-"""What a RESTORE took out of a table again: penguin's own commits since the restored version.
+"""What a RESTORE removed from a table: penguin's own commits since the restored version.
 
 RESTORE leaves the app transactions as they are, so nothing that it took out comes back by itself.
 Whether it should is the operator's to say; what it was the log says exactly, as long as it has the
@@ -21,7 +21,7 @@ COMMIT = "commit"
 
 
 class NothingToReplay(LakeError):
-    """There is no RESTORE to make up for, or the log no longer says what it took out."""
+    """There is no RESTORE to compensate for, or the log no longer says what it removed."""
 
     code = "nothing_to_replay"
     whose = Whose.USER
@@ -33,7 +33,7 @@ class NoRestore(NothingToReplay):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """A RESTORE, and the files of penguin's commits that it took out, by version."""
+    """A RESTORE, and the files of penguin's commits that it removed, by version."""
 
     restored_by: int
     """The version that is the RESTORE."""
@@ -42,12 +42,12 @@ class Restore:
 
     @property
     def app_id(self) -> str:
-        """Name the app transaction that says how far it is made up for."""
+        """Name the app transaction that says how far it has been compensated for."""
         return f"penguin/replay/{self.restored_by}"
 
 
 def find_restore(store: Reader, newest: int) -> Restore:
-    """Find the last RESTORE of a log and what it took out; whatever is unclear is an error."""
+    """Find the last RESTORE of a log and what it removed; anything unclear is an error."""
     back: set[str] = set()
     named = naming(store)
     for version in range(newest, -1, -1):
@@ -73,12 +73,12 @@ def _restore(store: Reader, restored_by: int, told: dict[str, Any], back: set[st
         info = _commit_info(actions)
         if any(_changes_rows(action) for action in actions):
             raise NothingToReplay(
-                f"version {version} ({info.get('operation')}) changed rows that were in the table: "
-                "what the RESTORE took out cannot be put back as it was",
+                f"version {version} ({info.get('operation')}) changed rows that were in the "
+                "table: what the RESTORE removed cannot be put back as it was",
                 table=store.uri,
             )
         if _is_ours(info):
-            # What somebody has added since then was in the table again, whatever became of it.
+            # What was added since then was in the table again, whatever became of it.
             lost = (add for add in _adds(actions, version) if add.path not in back)
             commits.append((version, tuple(lost)))
     return Restore(restored_by=restored_by, restored_to=int(wanted), commits=tuple(commits))
@@ -88,7 +88,7 @@ def _read(store: Reader, version: int) -> list[dict[str, Any]]:
     body = store.get(log_version(version))
     if body is None:
         raise NothingToReplay(
-            f"version {version} of the log is no longer there, so what was taken out is unknown",
+            f"version {version} of the log is no longer there, so it is not known what was removed",
             table=store.uri,
         )
     return [json.loads(line) for line in body.splitlines() if line.strip()]

@@ -124,7 +124,7 @@ class Snapshot:
         return tuple(rows)
 
     def check_writable(self) -> None:
-        """Refuse, by name, a table that asks of its writers what penguin does not do."""
+        """Refuse, by name, a table that requires of its writers what penguin does not do."""
         protocol = self._handle.protocol()
         reasons = [
             *unsafe_protocol(protocol.min_reader_version, protocol.min_writer_version),
@@ -230,7 +230,7 @@ def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
 
 
 def _unreadable(store: Reader) -> TableUnreadable:
-    return TableUnreadable("there is a Delta log, and it cannot be read", table=store.uri)
+    return TableUnreadable("there is a Delta log, but it cannot be read", table=store.uri)
 
 
 def has_log(store: Reader) -> bool:

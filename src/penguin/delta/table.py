@@ -234,7 +234,7 @@ class Log(LogReader):
                 )
         except CommitFailed as failed:
             if has_log(self.store):
-                raise TableExists("the table is there already", table=self.store.uri) from failed
+                raise TableExists("the table already exists", table=self.store.uri) from failed
             raise
 
 

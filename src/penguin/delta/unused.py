@@ -13,7 +13,7 @@ MOST_READ = 1_000
 
 
 def is_unused(store: Reader, version: int) -> bool:
-    """Whether no version up to this one names a file, and penguin alone has said what the table is.
+    """Whether no version up to this one names a file, and only penguin has defined the table.
 
     Every version is read, from the first. One that is gone may have named files.
     """
@@ -27,7 +27,7 @@ def is_unused(store: Reader, version: int) -> bool:
 
 
 def _leaves_it_unused(body: bytes) -> bool:
-    """Whether a version names no file, and changes what the table is only by penguin's hand."""
+    """Whether a version names no file, and any change of the table in it is penguin's."""
     try:
         actions = [json.loads(line) for line in body.splitlines() if line.strip()]
     except ValueError:

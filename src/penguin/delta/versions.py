@@ -57,7 +57,7 @@ def read_history(store: Reader, newest: int, count: int) -> list[Commit]:
 
 
 def read_commit(version: int, body: bytes) -> Commit:
-    """Read one version. A line that is no action is passed over: this only shows things."""
+    """Read one version. A line that is not an action is skipped: this is only for display."""
     told: Mapping[str, Any] = {}
     added = removed = 0
     rows: int | None = 0

@@ -1,4 +1,4 @@
-"""What a table may ask of its writers that penguin does not do. Pure."""
+"""What a table may require of its writers that penguin does not do. Pure."""
 
 from collections.abc import Iterator, Mapping
 

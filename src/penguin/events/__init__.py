@@ -1,1 +1,1 @@
-"""What penguin reports of its work, a module for each subject: events own log line and metric."""
+"""What penguin reports about its work, a module per subject: events own log line and metric."""

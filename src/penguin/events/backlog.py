@@ -81,12 +81,15 @@ class EntryNotHandedOff(Event):
 
     def sentence(self) -> str:
         """Report what is waited for."""
-        return f"{self.table}: entry {self.entry} of pipeline {self.pipeline} waits: {self.reason}"
+        return (
+            f"{self.table}: entry {self.entry} of pipeline {self.pipeline} is waiting: "
+            f"{self.reason}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetasLeftAlone(Event):
-    """Metas that penguin neither commits nor deletes; it says so once."""
+    """Metas that penguin neither commits nor deletes; reported once."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -100,7 +103,7 @@ class MetasLeftAlone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesUnnamed(Event):
-    """Files of blizzard's in the table's folders that no entry names; it says so once."""
+    """Files of blizzard in the table's folders that no entry names; reported once."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -110,6 +113,6 @@ class FilesUnnamed(Event):
     def sentence(self) -> str:
         """Count them and name some."""
         return (
-            f"{self.table}: left alone, as no journal entry names them: "
-            f"{plural(self.files, 'file')} of blizzard's: {first_of(self.some)}"
+            f"{self.table}: left alone because no journal entry names them: "
+            f"{plural(self.files, 'file')} written by blizzard: {first_of(self.some)}"
         )

@@ -12,7 +12,7 @@ from penguin.events.paths import first_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesCommitted(Event):
-    """Entries are in the Delta log, by our hand."""
+    """We committed entries to the Delta log."""
 
     table: str
     version: int
@@ -116,7 +116,7 @@ class PlanSuperseded(Event):
 
     def sentence(self) -> str:
         """Report what follows."""
-        return f"{self.table}: the table changed meanwhile; looking again"
+        return f"{self.table}: the table changed in the meantime; looking again"
 
     def measures(self) -> Iterable[Measure]:
         """Count it."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.measures import Count, Measure, Reading
+from lakebed.units import plural
 from penguin.events.paths import first_of
 
 
@@ -27,8 +28,9 @@ class OthersSeen(Event):
         """Report what is there."""
         how = {None: "nothing was", True: "all folders were", False: "new names were"}[self.sweep]
         return (
-            f"{self.table}: {how} listed, {self.listed} files seen; {self.waiting} of other "
-            f"programs wait, {self.left_out} are left out, {self.passed_over} are passed over"
+            f"{self.table}: {how} listed, {plural(self.listed, 'file')} seen; files of other "
+            f"programs: {self.waiting} waiting, {self.left_out} left out, "
+            f"{self.passed_over} passed over"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -54,8 +56,8 @@ class LateFilesCommitted(Event):
     def sentence(self) -> str:
         """Count them and name some."""
         return (
-            f"{self.table}: {self.files} files came later than others of their folders with higher "
-            f"names: {first_of(self.some)}"
+            f"{self.table}: {plural(self.files, 'file')} arrived later than files with "
+            f"higher names in the same folder: {first_of(self.some)}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -65,7 +67,7 @@ class LateFilesCommitted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesLeftOut(Event):
-    """Files of other programs that are not committed; it says so once for each reason."""
+    """Files of other programs are not committed; reported once for each reason."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -85,7 +87,7 @@ class FilesLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesPassedOver(Event):
-    """Parquet files that a scan does not take; it says so when a sweep finds others than before."""
+    """A scan passes over Parquet files; reported when a sweep finds different ones than before."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -96,14 +98,14 @@ class FilesPassedOver(Event):
     def sentence(self) -> str:
         """Count them, name some, and say how they get in."""
         return (
-            f"{self.table}: {self.files} Parquet files are passed over: {first_of(self.some)}: "
-            f"{self.reason}"
+            f"{self.table}: passed over {plural(self.files, 'Parquet file')}: "
+            f"{first_of(self.some)}: {self.reason}"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterBoundsOthersOnly(Event):
-    """Settings that bound the search for files, on a table whose files a journal names; once."""
+    """Settings that limit the search for files do not apply to journaled files; reported once."""
 
     table: str
     keys: tuple[str, ...]
@@ -114,11 +116,11 @@ class FilterBoundsOthersOnly(Event):
         """Report what the settings do not do."""
         keys = " and ".join(self.keys)
         holds = (
-            "bound the search for files of other programs"
+            "limit only the search for files of other programs"
             if self.searched
             else "have no effect, since the folders of this table are not searched"
         )
         return (
             f"{self.table}: {keys}: {holds}; what blizzard has journaled is committed whole, "
-            "whatever folder it is in. To leave old data out, set partition_filter of the source"
+            "whatever folder it is in. To leave old data out, set partition_filter on the source"
         )

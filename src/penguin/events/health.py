@@ -1,4 +1,4 @@
-"""What keeps a table from being well, and when that is over."""
+"""What makes a table unhealthy, and when that is over."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from lakebed.telemetry.measures import Measure, Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStopped(Event):
-    """Nothing more of a pipeline is committed until somebody mends it."""
+    """Nothing more of a pipeline is committed until it is fixed."""
 
     level: ClassVar[Level] = Level.ERROR
     table: str
@@ -22,10 +22,10 @@ class PipelineStopped(Event):
     """What it was stopped for until now, if it was."""
 
     def sentence(self) -> str:
-        """Report why, and that the others go on."""
+        """Report why, and that the others continue."""
         return (
-            f"{self.table}: pipeline {self.pipeline} stops: {self.error} [{self.code}]; "
-            "other pipelines go on"
+            f"{self.table}: pipeline {self.pipeline} stops: {self.error} [{self.code}]; other "
+            "pipelines continue"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -42,7 +42,7 @@ class PipelineStopped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineMended(Event):
-    """A pipeline that was stopped goes on."""
+    """A pipeline that was stopped continues."""
 
     table: str
     pipeline: str
@@ -51,7 +51,7 @@ class PipelineMended(Event):
 
     def sentence(self) -> str:
         """Report it."""
-        return f"{self.table}: pipeline {self.pipeline} goes on"
+        return f"{self.table}: pipeline {self.pipeline} continues"
 
     def measures(self) -> Iterable[Measure]:
         """Show that it is stopped no longer."""
@@ -64,12 +64,12 @@ class PipelineMended(Event):
 
 
 VACUUM = "vacuum may take files that wait"
-"""The name under which a table's health tells of files that wait too long."""
+"""The name under which a table's health shows files that have waited too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesWaitTooLong(Event):
-    """Files wait since so long that a VACUUM may soon take them."""
+    """Files have been waiting so long that a VACUUM may soon delete them."""
 
     level: ClassVar[Level] = Level.ERROR
     table: str
@@ -94,13 +94,13 @@ class FilesWaitTooLong(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesWaitNoLonger(Event):
-    """No file waits too long any more."""
+    """No files have been waiting too long any more."""
 
     table: str
 
     def sentence(self) -> str:
         """Report it."""
-        return f"{self.table}: no file waits too long any more"
+        return f"{self.table}: no files have been waiting too long any more"
 
     def measures(self) -> Iterable[Measure]:
         """Show it."""

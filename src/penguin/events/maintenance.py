@@ -28,7 +28,7 @@ class CheckpointWritten(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFailed(Event):
-    """A Delta checkpoint could not be written; commits are not touched by that."""
+    """A Delta checkpoint could not be written; commits are not affected."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -38,8 +38,8 @@ class CheckpointFailed(Event):
     def sentence(self) -> str:
         """Report that it will be tried again."""
         return (
-            f"{self.table}: the checkpoint of version {self.version} could not be written, "
-            f"the next step tries again: {self.error}"
+            f"{self.table}: the checkpoint of version {self.version} could not be written; the "
+            f"next step tries again: {self.error}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -49,7 +49,7 @@ class CheckpointFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanedUp(Event):
-    """Versions of the Delta log were removed whose time was over."""
+    """Expired versions of the Delta log were removed."""
 
     level: ClassVar[Level] = Level.INFO
     table: str
@@ -60,7 +60,7 @@ class LogCleanedUp(Event):
         """Report how far back the log reaches now."""
         return (
             f"{self.table}: {plural(self.removed, 'version')} of the log removed, as "
-            f"delta.logRetentionDuration says; it begins at version {self.first}"
+            f"delta.logRetentionDuration requires; the log now begins at version {self.first}"
         )
 
     def measures(self) -> Iterable[Measure]:
@@ -70,7 +70,7 @@ class LogCleanedUp(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanUpFailed(Event):
-    """Versions whose time is over could not be removed; commits are not touched by that."""
+    """Expired versions could not be removed; commits are not affected."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -79,7 +79,7 @@ class LogCleanUpFailed(Event):
     def sentence(self) -> str:
         """Report that it will be tried again."""
         return (
-            f"{self.table}: old versions of the log could not be removed, the next checkpoint "
+            f"{self.table}: old versions of the log could not be removed; the next checkpoint "
             f"tries again: {self.error}"
         )
 
@@ -90,7 +90,7 @@ class LogCleanUpFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKept(Event):
-    """Nothing of the Delta log is removed: the table says how long it is kept, and unreadably."""
+    """Nothing of the Delta log is removed: the table's retention cannot be read."""
 
     level: ClassVar[Level] = Level.WARN
     table: str
@@ -100,8 +100,9 @@ class LogKept(Event):
     def sentence(self) -> str:
         """Report what is kept, and what to set."""
         return (
-            f"{self.table}: old versions of the log are kept: {self.name} is {self.value!r}, which "
-            "is no interval that Delta knows; set it to one such as `interval 30 days`"
+            f"{self.table}: old versions of the log are kept: {self.name} is {self.value!r}, "
+            "which is not an interval that Delta understands; set it to one such as `interval "
+            "30 days`"
         )
 
     def measures(self) -> Iterable[Measure]:

@@ -40,7 +40,7 @@ PLAIN: Mapping[pa.DataType, str] = {
 FORBIDDEN = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
 """Characters that no column of a Delta table may have in its name, without column mapping.
 
-Spark's Delta names the line break and the tab alone; no reader bears all control characters.
+Spark's Delta names the line break and the tab alone; no reader can handle all control characters.
 """
 ARROW_SCHEMA = b"ARROW:schema"
 """Where writers keep the types of their own; some readers go by them, not by the file's."""
@@ -83,7 +83,7 @@ def as_the_table_sees_it(
 ) -> DeltaSchema:
     """Return the columns that a file brings: without partition columns, with nulls as they are.
 
-    Values of partition columns stand in the path, and readers do not look for them in the file.
+    Values of partition columns are in the path, and readers do not look for them in the file.
     """
     known = {} if table is None else {one["name"]: one for one in table["fields"]}
     return {
@@ -140,23 +140,23 @@ def _stored_types(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
 
 
 def _check_stored(arrow: pa.DataType) -> None:
-    """Refuse types of the writer's that not every reader bears, at any depth."""
+    """Refuse the writer's types that not every reader can handle, at any depth."""
     if pa.types.is_dictionary(arrow):
         _check_stored(arrow.value_type)
     if pa.types.is_date64(arrow):
         raise Unfit(
-            "type date64: polars takes it for a timestamp, and Delta for a date; write the file "
+            "type date64: polars reads it as a timestamp, and Delta as a date; write the file "
             "with date32"
         )
     if pa.types.is_map(arrow) and arrow.keys_sorted:
         raise Unfit(
-            f"type {arrow}: deltalake reads no map whose keys are marked as sorted; write the file "
-            "without that mark"
+            f"type {arrow}: deltalake cannot read a map whose keys are marked as sorted; write "
+            "the file without that mark"
         )
     if pa.types.is_timestamp(arrow) and arrow.tz is not None and not _is_zone(arrow.tz):
         raise Unfit(
-            f"type {arrow}: polars reads no time zone that is an offset, or that the time zone "
-            "database does not have; write the file with UTC"
+            f"type {arrow}: polars cannot read a time zone that is an offset, or that is not in "
+            "the time zone database; write the file with UTC"
         )
     for index in range(arrow.num_fields if pa.types.is_nested(arrow) else 0):
         inner = arrow.field(index)
@@ -190,7 +190,7 @@ class _Walk:
         bad = sorted({char for char in one.name if char in FORBIDDEN})
         kind = self.kind(one.type)
         if bad or not one.name:
-            raise Unfit(f"a column's name must not hold {bad!r}" if bad else "it has no name")
+            raise Unfit(f"a column's name must not contain {bad!r}" if bad else "it has no name")
         return {"name": one.name, "type": kind, "nullable": one.nullable, "metadata": {}}
 
     def kind(self, arrow: pa.DataType) -> Any:  # noqa: ANN401 - one answer for each kind

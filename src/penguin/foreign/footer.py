@@ -62,7 +62,7 @@ def read_footer(store: Parts, path: str, *, size: int, etag: str | None) -> Foot
 
 
 def parse_footer(footer: bytes, size: int, where: str) -> Footer:
-    """Read a footer with its frame, as it stands at the end of a file of so many bytes."""
+    """Read a footer with its frame, as it is at the end of a file of this size."""
     try:
         metadata = pq.read_metadata(pa.BufferReader(footer))
         schema, reasons = file_schema(metadata)
@@ -71,7 +71,7 @@ def parse_footer(footer: bytes, size: int, where: str) -> Footer:
     except (pa.ArrowException, OSError, ValueError) as cause:
         raise FileUnfit("the Parquet footer cannot be read", file=where) from cause
     if _end_of_data(metadata) > size - len(footer):
-        raise FileUnfit("the Parquet footer names data that the file does not have", file=where)
+        raise FileUnfit("the Parquet footer refers to data that the file does not have", file=where)
     return Footer(
         rows=metadata.num_rows,
         schema=schema,
@@ -89,7 +89,7 @@ def _length(tail: bytes, size: int, where: str) -> int:
         raise FileUnfit("the file does not end like a Parquet file", file=where)
     length = int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
     if length > min(size - len(MAGIC), LONGEST):
-        raise FileUnfit(f"a Parquet footer of {length} bytes cannot be", file=where)
+        raise FileUnfit(f"a Parquet footer of {length} bytes is impossible", file=where)
     return length
 
 

@@ -1,8 +1,8 @@
-"""Parquet files of other programs in a table whose folders nobody searches. It looks only.
+"""Parquet files of other programs in a table whose folders are not searched. Read-only.
 
 Where a table is handed off by its journal or by metas, files that other programs put into its
 folders are not committed. Here they are counted, for whoever asks why they are not in the table.
-The look is bounded: it is made for a person who waits.
+The search is bounded: a person is waiting for it.
 """
 
 from collections.abc import Iterator
@@ -34,9 +34,9 @@ BY_JOURNAL = (
 )
 BY_METAS = (
     "this table is handed off by metas, and a file of another program needs one in "
-    "_staging/pending; `blizzard handoff set direct` lets such files in without"
+    "_staging/pending; `blizzard handoff set direct` lets such files in without one"
 )
-NOT_SEARCHED = "discovery says not to look for them; auto or watermark does"
+NOT_SEARCHED = "the discovery setting does not look for them; auto or watermark does"
 
 
 def why_ignored(handoff: Handoff, *, declared: bool) -> str:

@@ -25,7 +25,7 @@ Verdict = ForeignFile | LeftOut | BlizzardFile
 
 
 def candidate(facts: ObjectFacts, *, late: bool) -> Candidate:
-    """Take a listed object for a file that may be new."""
+    """Return a listed object as a file that may be new."""
     return Candidate(
         path=TablePath(facts.path),
         size=facts.size,
@@ -48,7 +48,7 @@ def look_at(store: Reader, asked: Mapping[str, Meta]) -> tuple[dict[str, Candida
                 LeftOut(
                     path=meta.filename,
                     code=MISSING,
-                    reason="its meta is here and the file is not",
+                    reason="its meta is here, but the file is not",
                     asked_by=path,
                 )
             )
@@ -67,7 +67,7 @@ def look_at(store: Reader, asked: Mapping[str, Meta]) -> tuple[dict[str, Candida
 def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
     """Read a file's footer and say what it is; None where it changes while it is looked at."""
     if one.claim is not None and one.claim.size != one.size:
-        return leave_out(one, UNFIT, f"it has {one.size} bytes, and its meta says {one.claim.size}")
+        return leave_out(one, UNFIT, f"it has {one.size} bytes, but its meta says {one.claim.size}")
     try:
         footer = read_footer(store, one.path, size=one.size, etag=one.etag)
     except FileUnfit as unfit:
@@ -80,7 +80,7 @@ def verdict_on(store: Reader, one: Candidate) -> Verdict | None:
 
 
 def _held_against(one: Candidate, footer: Footer) -> Verdict:
-    """Hold what a footer says against what a meta says."""
+    """Compare what a footer says with what a meta says."""
     claim = one.claim
     if footer.ours and claim is None:
         return BlizzardFile()
@@ -88,7 +88,7 @@ def _held_against(one: Candidate, footer: Footer) -> Verdict:
         return leave_out(one, OF_BLIZZARD, "blizzard wrote it, and only its journal can commit it")
     if claim is not None and claim.record_count != footer.rows:
         return leave_out(
-            one, UNFIT, f"it has {footer.rows} rows, and its meta says {claim.record_count}"
+            one, UNFIT, f"it has {footer.rows} rows, but its meta says {claim.record_count}"
         )
     if not footer.schema["fields"] and not footer.reasons:
         return leave_out(one, UNFIT, "it has no columns")
@@ -100,7 +100,7 @@ def _held_against(one: Candidate, footer: Footer) -> Verdict:
 
 
 def leave_out(one: Candidate, code: str, reason: str) -> LeftOut:
-    """Say that a file is not committed, and why; one that is gone has no time to be minded."""
+    """Return that a file is not committed, and why; a missing file has no modification time."""
     return LeftOut(
         path=one.path,
         code=code,

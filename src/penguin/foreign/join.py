@@ -100,9 +100,9 @@ class _Draft:
                 self._leave(one, reason.code, str(reason))
 
     def _take_first(self, one: ForeignFile) -> None:
-        """Take a file that the table cannot hold; one that never had a row becomes the file's."""
+        """Take a file that the table cannot hold; a table without rows takes on its schema."""
         if self.table is None or self.after is None or self.adds:
-            raise _Unfit("the table has rows, or is still to be made")
+            raise _Unfit("the table has rows, or is yet to be created")
         made = self._new_table(one)
         found = self.terms.replacement(self.after, made.schema, made.partition_columns)
         if found is None:
@@ -199,9 +199,7 @@ def _check_values(values: Mapping[str, str | None], table: TableFacts) -> None:
     for name, value in values.items():
         kind = fields[name]["type"] if name in fields else None
         if not isinstance(kind, str) or kind not in FIELD_TYPES:
-            raise _Unfit(
-                f"partition column {name} has type {kind}, of which values cannot be checked"
-            )
+            raise _Unfit(f"partition column {name} has type {kind}, whose values cannot be checked")
         column = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
         try:
             check_value(column, value)

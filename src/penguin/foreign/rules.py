@@ -42,8 +42,8 @@ WHY_UNUSABLE = {
         "it is a link to a folder, and those are not followed; move the folder here, or remove "
         "the link"
     ),
-    Oddity.UNREADABLE: "it may not be read (permission denied), and what is in it is not known",
-    Oddity.MARKER: "it marks a folder, and has no content",
+    Oddity.UNREADABLE: "it cannot be read (permission denied), so its content is not known",
+    Oddity.MARKER: "it marks a folder and has no content",
 }
 
 
@@ -56,9 +56,9 @@ def why_not_a_data_file(meta_path: str, meta: Meta) -> str | None:
     stem = meta_path.rpartition("/")[2].removesuffix(META_SUFFIX)
     if segments[-1].rpartition(".")[0] != stem:
         # Two metas for one file would be two requests to commit it.
-        return f"filename {meta.filename!r} has another name than its meta"
+        return f"filename {meta.filename!r} does not have the name of its meta"
     if meta.size <= 0 or meta.record_count < 0:
-        return f"size {meta.size} and record_count {meta.record_count} cannot be"
+        return f"size {meta.size} and record_count {meta.record_count} are impossible"
     return None
 
 
@@ -69,7 +69,7 @@ def may_hold_data(name: str) -> bool:
 
 
 def unusable(name: str, oddity: Oddity) -> LeftOut:
-    """Say that a name cannot be used, and why; what lies there is not looked at."""
+    """Return that a name cannot be used, and why; what it names is not looked at."""
     code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
     return LeftOut(path=name, code=code, reason=WHY_UNUSABLE[oddity])
 
@@ -89,7 +89,7 @@ def path_values(path: str) -> dict[str, str | None]:
         try:
             column, value = unquote(key, errors="strict"), unescape(name)
         except UnicodeDecodeError:
-            raise ValueError(f"its folder {segment} is no UTF-8") from None
+            raise ValueError(f"its folder {segment} is not UTF-8") from None
         if not column:
             raise ValueError(f"its folder {segment} names no column")
         if column in values:
@@ -104,7 +104,7 @@ def partition_values(
     """Return a file's value of each partition column; a ValueError says why there is none.
 
     A meta says them, the folders of a scanned file say them; where both do, they agree. A folder
-    that is no partition column is no trouble if the file holds a column of that name `inside`.
+    that is not a partition column is fine if the file holds a column of that name `inside`.
     """
     told = path_values(found.path)
     if found.claim is not None:
@@ -112,7 +112,7 @@ def partition_values(
         for key in claimed.keys() & told.keys():
             if claimed[key] != told[key]:
                 raise ValueError(
-                    f"its meta says {key}={claimed[key]}, and it lies in {key}={told[key]}"
+                    f"its meta says {key}={claimed[key]}, but it is in {key}={told[key]}"
                 )
         told = {key: value for key, value in told.items() if key in columns} | claimed
     lost = [key for key in told if key not in columns and key not in inside]
@@ -143,7 +143,9 @@ def new_columns(
         for name in names:
             bad = sorted(set(name) & (ESCAPED | FORBIDDEN))
             if bad:
-                raise ValueError(f"partition column {name}: a column's name must not hold {bad!r}")
+                raise ValueError(
+                    f"partition column {name}: a column's name must not contain {bad!r}"
+                )
     inside = {one["name"]: one for one in file["fields"]}
     apart: list[DeltaField] = [
         {
@@ -168,7 +170,7 @@ class SortedCandidates:
 
     new: tuple[Candidate, ...] = ()
     settled: tuple[Candidate, ...] = ()
-    """Those that were committed, by whomever, or removed."""
+    """Those that were committed, by any writer, or removed."""
     forgotten: tuple[Candidate, ...] = ()
     """Those that are older than what the log remembers: they may have been removed from it."""
     taken: tuple[tuple[Candidate, str], ...] = ()
@@ -176,7 +178,7 @@ class SortedCandidates:
 
 
 def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandidates:
-    """Hold candidates against the log.
+    """Compare candidates with the log.
 
     A meta asks for its file by name, so its file is never too old. A scan only finds a file lying
     there, and cannot tell one that is new from one that was removed so long ago that the log has
@@ -211,7 +213,7 @@ def sort_out(candidates: Iterable[Candidate], known: LogContents) -> SortedCandi
 
 
 def is_settled(path: str, known: LogContents) -> bool:
-    """Whether a file was committed, by whomever, or removed.
+    """Whether a file was committed, by any writer, or removed.
 
     The transaction says so where the log has forgotten the path; where the log knows another file
     of that name, the transaction is that one's.
@@ -230,7 +232,7 @@ def name_taken(one: Candidate, by: str) -> LeftOut:
 
 
 def too_old(one: Candidate, known: LogContents) -> LeftOut:
-    """Say that a file is older than what the log remembers."""
+    """Return that a file is older than what the log remembers."""
     oldest = known.oldest(one.path, one.modified)
     when = (
         f"it is from {oldest:{MOMENT}} UTC"
@@ -247,14 +249,18 @@ def too_old(one: Candidate, known: LogContents) -> LeftOut:
 
 
 def _reach(known: LogContents) -> str:
-    """Return how far back a log tells of removed files, in words; the time is never a later one."""
+    """Return how far back a log shows removed files, in words; the time is never a later one."""
     if known.since is None or known.since == NEVER:
-        return "the log has no versions left that would tell of removed files"
-    reaches = f"the versions of the log reach back to {known.since:{MOMENT}} UTC only"
+        return "the log no longer has the versions that would show removed files"
+    reaches = f"the versions of the log reach back only to {known.since:{MOMENT}} UTC"
     if known.is_certain:
         return reaches
-    why = "the directory was copied" if known.copied else "the oldest says another time of itself"
-    return f"{reaches}, and as {why}, the hour after that is not certain either"
+    why = (
+        "the directory was copied"
+        if known.copied
+        else "the oldest one gives a different time for itself"
+    )
+    return f"{reaches}, and because {why}, the hour after that is not certain either"
 
 
 def same_file(one: Candidate, name: str) -> LeftOut:
@@ -280,7 +286,7 @@ def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:
-    """Which folders a look leaves out: old ones, and never one newer than what is committed."""
+    """Which folders a search leaves out: old ones, and never one newer than what is committed."""
 
     first: Window | None = None
     """The partition filter: what a first look does not reach stays out of sight."""
@@ -308,7 +314,7 @@ class Horizon:
 
     @property
     def depth(self) -> int:
-        """Say down to which depth folders can be left out."""
+        """Return the depth down to which folders can be left out."""
         return max((len(one.segments) for one in (self.first, self.sweep) if one), default=0)
 
     def shows(self, path: str, now: datetime, *, sweeping: bool) -> bool:

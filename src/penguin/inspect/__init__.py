@@ -1,1 +1,1 @@
-"""Looks, never touches."""
+"""Read-only views."""

@@ -28,7 +28,7 @@ class Explanation:
     discarded: tuple[HeldFile, ...] = ()
     """The files that were given up, and whose sources were not read again."""
     danger: Danger | None = None
-    """Files have waited for so long that a VACUUM comes near."""
+    """Files have been waiting so long that a VACUUM may soon delete them."""
     ignored_for: str | None = None
     """Why files of other programs are not searched for; None where they are."""
 

@@ -1,4 +1,4 @@
-"""How a table stands: what is committed, waits, is held, has stopped, and why. It looks only."""
+"""The status of a table: what is committed, waiting, held or stopped, and why. Read-only."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ class TableStatus:
     """The files that were given up, and whose sources were not read again."""
     others: ForeignFilesStatus = field(default_factory=ForeignFilesStatus)
     danger: Danger | None = None
-    """Files have waited for so long that a VACUUM comes near."""
+    """Files have been waiting so long that a VACUUM may soon delete them."""
 
     @property
     def lag_secs(self) -> float:
@@ -89,7 +89,7 @@ class TableStatus:
 def table_status(
     settings: TableSettings, store: Reader, now: datetime, *, count_ignored: bool = True
 ) -> TableStatus:
-    """Return how a table stands, by the same look and the same plan as the next step's.
+    """Return the status of a table, from the same look and the same plan as the next step's.
 
     To count files that nobody searches for takes a listing of all folders: it can be left out.
     """

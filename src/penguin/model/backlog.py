@@ -39,7 +39,7 @@ class Position:
         )
 
     def transactions(self) -> tuple[tuple[str, int], ...]:
-        """Return the app transactions that say this position."""
+        """Return the app transactions of this position."""
         if self.sequence is None or self.digest is None:
             return ()
         return (
@@ -117,7 +117,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """Why nothing more of a pipeline is committed until somebody mends it."""
+    """Why nothing more of a pipeline is committed until it is fixed."""
 
     pipeline: str
     error: LakeError

@@ -84,7 +84,7 @@ class Releasable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
-    """One file as it will stand in the log."""
+    """One file as it will be in the log."""
 
     path: TablePath
     size: int

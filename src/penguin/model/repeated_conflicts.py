@@ -1,4 +1,4 @@
-"""Plans that the table had left behind when they were to be carried out. Pure."""
+"""Plans that were out of date by the time they were to be carried out. Pure."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How long a file may wait for its commit before somebody's VACUUM may take it. Pure.
+"""How long a file may wait for its commit before a VACUUM may delete it. Pure.
 
 VACUUM deletes what the log does not name once it is older than the table's retention of deleted
 files. A file that waits is not named yet. At half of that time there is still time to do something.
@@ -19,19 +19,20 @@ READ_BY_ALL = re.compile(rf"interval \d+ ({'|'.join(MICROSECONDS)})s?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Danger:
-    """Files have waited for so long that a VACUUM comes near."""
+    """Files have been waiting so long that a VACUUM may soon delete them."""
 
     waiting_since: datetime
     retention: timedelta
 
     def sentence(self) -> str:
-        """Say since when, what may happen when, and what to do."""
+        """Return since when, what may happen when, and what to do."""
         days = self.retention.total_seconds() / 86_400
         return (
-            f"files wait for their commit since {self.waiting_since.isoformat()}; the table keeps "
-            f"files that its log does not name for {days:g} days, then a VACUUM may take them: see "
-            "`penguin held` and `penguin status`, or raise delta.deletedFileRetentionDuration "
-            "(written as `interval 30 days`, which every engine reads)"
+            f"files have been waiting for their commit since {self.waiting_since.isoformat()}; "
+            f"the table keeps files that its log does not reference for {days:g} days, then a "
+            "VACUUM may delete them: see `penguin held` and `penguin status`, or raise "
+            "delta.deletedFileRetentionDuration (written as `interval 30 days`, which every "
+            "engine reads)"
         )
 
 
@@ -58,7 +59,7 @@ def danger(
 
 
 def instant(text: str) -> datetime | None:
-    """Read a time; None for one that nobody can read, such as of a meta that was edited."""
+    """Read a time; None for one that cannot be read, such as that of an edited meta."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a run of penguin is told: plain values, built from YAML by `penguin.config.load`."""
+"""The settings of a penguin run: plain values, built from YAML by `penguin.config.load`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class TableSettings:
     sweep_horizon: Window | None = None
     """How far back a full comparison goes; None for all the way."""
     file_pattern: str | None = None
-    """Which files a scan takes beside `{uuidv7}.parquet`."""
+    """Which files a scan takes besides `{uuidv7}.parquet`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""An operator's orders: release, discard, replay, forget."""
+"""An operator's commands: release, discard, replay, forget."""

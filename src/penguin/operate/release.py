@@ -1,4 +1,4 @@
-"""What an operator orders of files that are held: they go in, or are given up for good.
+"""An operator's commands on held files: they are committed, or given up for good.
 
 Each order is one commit, made as every other: what the log says at that moment decides, and doing
 it again changes nothing.
@@ -41,7 +41,7 @@ class NotHeld(LakeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What became of the files that an order named."""
+    """What became of the files that a command named."""
 
     version: int | None = None
     """The version that has it; None where nothing was committed."""
@@ -103,10 +103,10 @@ class HeldFileOperations(TableOperation):
         return () if table is None else self._contested(table)
 
     def discard(self, names: frozenset[str], *, rows_deleted: bool = False) -> Settlement:
-        """Give files up for good: they never will be in the table. The log says so.
+        """Discard files for good: they will never be in the table, and the log says so.
 
-        One that is contested is taken out of the table by the same commit. Where it cannot be,
-        because it was rewritten, somebody must have deleted its rows.
+        A contested file is removed from the table by the same commit. If that is not possible
+        because it was rewritten, its rows must have been deleted before.
         """
         out: list[ContestedFile] = []
 
@@ -122,8 +122,8 @@ class HeldFileOperations(TableOperation):
                     removes.append(one.file)
                 elif not rows_deleted:
                     raise FileRewritten(
-                        f"{one.name} cannot be taken out: {trouble}. Delete its rows from the "
-                        "table, then say --rows-deleted",
+                        f"{one.name} cannot be removed: {trouble}. Delete its rows from the "
+                        "table, then pass --rows-deleted",
                         file=one.file.filename,
                         table=self.settings.table_uri,
                     )
@@ -146,7 +146,7 @@ class HeldFileOperations(TableOperation):
         )
 
     def _note_discarded(self, plan: CommitPlan, held: tuple[HeldFile, ...]) -> None:
-        """Keep in mind what is given up, so that its rows can be told of and read again."""
+        """Record what is given up, so that its rows can be reported and read again."""
         keep_in_mind(self.store, tuple(one for one in held if one.name in plan.discarded))
 
     def _contested(self, table: Table) -> tuple[ContestedFile, ...]:

@@ -1,4 +1,4 @@
-"""What an operator orders where the log no longer has what was committed to it.
+"""An operator's commands for a log that no longer has what was committed to it.
 
 A log that was put back from a backup, or a dropped table, is behind the receipts. A RESTORE
 takes out what was committed after some version. In both cases the rows can be committed again, or
@@ -40,7 +40,7 @@ from penguin.plan.draft import new_table
 
 
 class RowsUncertain(LakeError):
-    """Nobody but a person who looks can say whether rows are in the table."""
+    """Only a person who looks can say whether rows are in the table."""
 
     code = "rows_uncertain"
     whose = Whose.USER
@@ -73,7 +73,7 @@ class Replay(TableOperation):
     """Settles what the log of one table has lost."""
 
     def rolled_back(self) -> tuple[RolledBackPipeline, ...]:
-        """Return the pipelines whose receipt is ahead of the log; one that is torn is an error."""
+        """Return the pipelines whose receipt is ahead of the log; an unreadable one is an error."""
         table = self.open_log(self.store).open()
         found = read_pipelines(self.store, self.settings.discovery)
         for unreadable in found.stopped:
@@ -114,10 +114,10 @@ class Replay(TableOperation):
         position, doubtful = rolled_back.position, rolled_back.evidence.doubtful
         if doubtful is not None and not rows_missing:
             raise RowsUncertain(
-                f"the log has no versions left that would tell whether the files of entries "
-                f"{doubtful[0]} to {doubtful[1]} were committed: their rows may be in the table. "
-                "Look for them; then say --rows-missing to commit the entries again, or `penguin "
-                "forget` to go on without",
+                "the log no longer has the versions that would show whether the files of "
+                f"entries {doubtful[0]} to {doubtful[1]} were committed: their rows may be in "
+                "the table. Look for them; then pass --rows-missing to commit the entries "
+                "again, or run `penguin forget` to continue without them",
                 pipeline=position.pipeline,
             )
         if rolled_back.evidence.up_to is not None:
@@ -128,7 +128,7 @@ class Replay(TableOperation):
         if position.sequence is not None and digest_number(committed.digest) != position.digest:
             raise JournalBroken(
                 f"entry {position.sequence} is not the one that is committed: its digest is "
-                "another; put the journal back from a backup",
+                "different; restore the journal from a backup",
                 pipeline=position.pipeline,
                 path=committed.path,
             )
@@ -170,20 +170,20 @@ class Replay(TableOperation):
         set_aside(self.store, holds, self.clock.now())
 
     def forget_lost(self, rolled_back: RolledBackPipeline) -> int:
-        """Go on after the entries that the log has lost, without their rows; give the version."""
+        """Continue after the entries that the log has lost, without their rows."""
         position, receipt = rolled_back.position, rolled_back.receipt
         last = self._entry(position.pipeline, receipt.journal, receipt.sequence)
         if last.digest != receipt.digest:
             raise JournalBroken(
-                f"entry {receipt.sequence} is not the one that the receipt names; "
-                "put the journal back from a backup",
+                f"entry {receipt.sequence} is not the one that the receipt names; restore the "
+                "journal from a backup",
                 pipeline=position.pipeline,
                 path=last.path,
             )
         return self._settle(rolled_back, receipt.sequence)
 
     def _settle(self, rolled_back: RolledBackPipeline, sequence: int) -> int:
-        """Write into the log that entries up to one are settled, add nothing; give the version.
+        """Record in the log that entries up to one are settled, add nothing; return the version.
 
         What is held of entries that the log remembers stays held: its transactions are lost
         with theirs, and a note without one would be taken for one that means nothing.
@@ -208,7 +208,7 @@ class Replay(TableOperation):
         )
         outcome = self.committer().carry_out(plan)
         if isinstance(outcome, Superseded):
-            raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
+            raise CommitFailed("the table changed in the meantime; try again", table=self.store.uri)
         return outcome.version
 
     def _held_updates(
@@ -285,15 +285,15 @@ class Replay(TableOperation):
             )
         outcome = self.committer().carry_out(plan)
         if isinstance(outcome, Superseded):
-            raise CommitFailed("the table changed meanwhile; try again", table=self.store.uri)
+            raise CommitFailed("the table changed in the meantime; try again", table=self.store.uri)
         return outcome.version
 
     def _entry(self, pipeline: str, journal: str, sequence: int) -> ReadyEntry:
         ready = read_entry(self.store, EntryName(pipeline, journal, sequence))
         if ready is None:
             raise JournalLost(
-                f"entry {sequence} of journal {journal} is not there or cannot be read; put the "
-                "journal back from a backup",
+                f"entry {sequence} of journal {journal} is missing or cannot be read; restore "
+                "the journal from a backup",
                 pipeline=pipeline,
             )
         return ready

@@ -256,13 +256,13 @@ def _check_configured_partitions(configured: tuple[str, ...] | None, ready: Read
 
 
 def _check_books(ready: ReadyEntry) -> None:
-    """Refuse an entry whose files hold other rows than its source files gave."""
+    """Refuse an entry whose files do not hold as many rows as its source files gave."""
     for source in ready.entry.sources:
         told = source.blank + source.quarantined + source.rows
         if (source.rows if source.failure else source.lines - told) != 0:
             raise EntryInvalid(
-                f"the books of entry {ready.entry.sequence} do not balance: {source.key} has "
-                f"{source.lines} lines, of them {source.blank} blank, {source.quarantined} "
+                f"the row counts of entry {ready.entry.sequence} do not add up: {source.key} has "
+                f"{source.lines} lines, of which {source.blank} blank, {source.quarantined} "
                 f"quarantined and {source.rows} rows" + (", and failed" if source.failure else ""),
                 path=ready.path,
             )
@@ -270,14 +270,14 @@ def _check_books(ready: ReadyEntry) -> None:
     held = sum(file.record_count for file in ready.entry.files)
     if given != held:
         raise EntryInvalid(
-            f"the books of entry {ready.entry.sequence} do not balance: its source files gave "
-            f"{given} rows, its files hold {held}",
+            f"the row counts of entry {ready.entry.sequence} do not add up: its source files "
+            f"gave {given} rows, but its data files hold {held}",
             path=ready.path,
         )
 
 
 def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
-    """Refuse an entry that names what is no data file, or a file twice."""
+    """Refuse an entry that names something other than a data file, or a file twice."""
     seen: set[str] = set()
     for file in ready.entry.files:
         segments = file.filename.split("/")
@@ -296,15 +296,15 @@ def _given_up(
 ) -> dict[str, HeldState | None]:
     """Name the held files that an entry gives up, because their sources are read again.
 
-    One that was released meanwhile is in the table; its rows would come a second time.
+    One that was released in the meantime is in the table; its rows would be added a second time.
     """
     states = {name: held_state(name) for name in ready.entry.redone}
     for name, state in states.items():
         if state not in (HeldState.HELD, HeldState.GONE):
             raise FileReleased(
-                f"entry {ready.entry.sequence} reads the sources of {name} again, and that file is "
-                f"not held: its rows may be in the table; `penguin discard {name} --yes` takes the "
-                "file out again, and the entry goes on",
+                f"entry {ready.entry.sequence} reads the sources of {name} again, but that file "
+                f"is not held: its rows may be in the table; `penguin discard {name} --yes` "
+                "removes the file from the table again, and the entry can be committed",
                 path=ready.path,
             )
     return {name: HeldState.HELD for name, state in states.items() if state == HeldState.HELD}
@@ -323,7 +323,9 @@ def _hold(
 
 def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
     if file.size <= 0 or file.record_count < 0:
-        raise _invalid(ready, f"{file.size} bytes and {file.record_count} rows cannot be", file)
+        raise _invalid(
+            ready, f"{file.size} bytes and {file.record_count} rows are impossible", file
+        )
     if set(file.partition_values) != set(columns):
         raise _invalid(
             ready,
@@ -345,7 +347,7 @@ def _partition_fields(table: TableFacts, ready: ReadyEntry) -> dict[str, Field]:
     for name in table.partition_columns:
         kind = fields[name]["type"] if name in fields else None
         if not isinstance(kind, str) or kind not in FIELD_TYPES:
-            why = f"partition column {name} has type {kind}, of which values cannot be checked"
+            why = f"partition column {name} has type {kind}, whose values cannot be checked"
             raise SchemaRefused(ready.entry.sequence, (why,), path=ready.path)
         found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
     return found

@@ -26,7 +26,7 @@ CREATED_WITH = {
     # penguin writes checkpoints itself, as a step of its own. This keeps the hooks of other
     # writers from doing so at every tenth commit, and still bounds the log if penguin is away.
     "delta.checkpointInterval": "100",
-    # A file may wait this long for its commit before somebody's VACUUM may take it.
+    # A file may wait this long for its commit before a VACUUM may delete it.
     "delta.deletedFileRetentionDuration": "interval 14 days",
 }
 

@@ -109,7 +109,7 @@ class _Walk:
     def struct(
         self, table: DeltaSchema, hidden: DeltaSchema | None, entry: DeltaSchema, *, inside: str
     ) -> tuple[DeltaSchema, DeltaSchema]:
-        """Return the struct that holds both, and what files hold beside it.
+        """Return the struct that holds both, and what files hold besides it.
 
         Fields keep the table's order; new ones come last. Values of partition columns stand in
         paths: such a column is never missing, never dropped, and its nulls are judged one by one.
@@ -235,7 +235,7 @@ class _Walk:
     def kind(
         self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *, fixed: bool
     ) -> tuple[DeltaType, DeltaType]:
-        """Return the type that reads files of both, and what files hold beside it."""
+        """Return the type that reads files of both, and what files hold besides it."""
         match kind_of(table), kind_of(entry):
             case "struct", "struct":
                 kind, rest = self.struct(table, hidden, entry, inside=f"{shown}.")

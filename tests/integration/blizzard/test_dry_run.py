@@ -91,7 +91,7 @@ def test_a_hand_off_that_contradicts_the_table_is_told_as_a_start_tells_it(desk)
     done = desk.run("--dry-run")
     assert done.exit_code == 2
     assert "a start would be refused [protocol_conflict]" in done.stdout
-    assert "handed off by 'journal'" in done.stderr
+    assert "this table's hand-off is 'journal'" in done.stderr
 
 
 def journal_rolled_back(desk: Desk) -> Bench:

@@ -216,12 +216,12 @@ def test_the_old_name_is_refused_from_then_on_running_or_not(desk):
     land(desk, 9)
     with pytest.raises(JournalConflict):
         running.step()
-    with pytest.raises(JournalLost, match="pipeline 'later' has taken this journal over"):
+    with pytest.raises(JournalLost, match="pipeline 'later' has taken over this journal"):
         step(desk)
     other = renamed(desk, "third")
     refused = desk.run("journal", "new", "--from", "default", "--yes", config=other)
     assert refused.exit_code == 1
-    assert "'later' has taken the journal of 'default' over already" in refused.stderr
+    assert "'later' has already taken over the journal of 'default'" in refused.stderr
     assert commit(desk) == 1
     assert ids(desk) == [0, 1, 2, 3, 4, 5]
 
@@ -288,7 +288,7 @@ def test_what_penguin_holds_by_the_old_journal_is_not_given_up_in_silence(desk):
     put(desk.table, held_meta(file_name(file.filename)), encode_meta(held))
     refused = desk.run("journal", "new", "--from", "default", "--yes")
     assert refused.exit_code == 1
-    assert "penguin holds 1 files of this journal" in refused.stderr
+    assert "penguin holds 1 file of this journal" in refused.stderr
 
 
 @pytest.mark.parametrize("how", [("--empty",), ("--from", "default")])
@@ -431,7 +431,7 @@ def test_a_journal_is_not_replaced_while_a_blizzard_writes_it(desk, writes):
     for more in ((), ("--yes",)):
         shown = desk.run("journal", "new", "--from", "default", *more, config=config)
         assert shown.exit_code == 1
-        assert f"a blizzard writes pipeline {writes} and is alive: run run-7" in shown.stderr
+        assert f"a blizzard is running pipeline {writes} and is alive: run run-7" in shown.stderr
         assert tree(desk.table) == before
 
     turn.give_back(keep=True)

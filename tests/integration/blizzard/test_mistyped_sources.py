@@ -96,5 +96,5 @@ def test_the_corrected_folder_must_not_be_another_pipelines(desk):
     mistyped(desk)
     other = pipeline_settings(desk.landing, desk.table, name="other")
     assert ingest(other)
-    with pytest.raises(LakeError, match="'other' of this table reads"):
+    with pytest.raises(LakeError, match="'other' of this table already reads"):
         ingest(desk.settings())

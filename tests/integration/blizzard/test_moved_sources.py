@@ -97,7 +97,7 @@ def test_a_source_at_another_place_is_refused_with_both_ways_out(desk):
     before = tree(desk.table)
     with pytest.raises(SourceMoved, match="blizzard source set default --same-files") as refused:
         ingest(at(desk, place))
-    assert "another name than 'default'" in str(refused.value)
+    assert "a name other than 'default'" in str(refused.value)
     assert tree(desk.table) == before
     shown = desk.run("--dry-run", config=config(desk, place))
     assert shown.exit_code == 2
@@ -172,7 +172,7 @@ def test_a_place_where_no_known_file_lies_is_not_taken_for_the_same_files(desk):
     put(place, "x.ndjson", ndjson(rows(1, 20)))
     shown = told_so(desk, place, "--yes")
     assert shown.exit_code == 1
-    assert "not one of the files" in shown.output
+    assert "none of the files" in shown.output
     assert [entry.kind for entry in entries(desk.table)] == ["open", "batch"]
 
 
@@ -215,7 +215,9 @@ def test_a_narrower_path_is_refused_and_the_pattern_that_is_named_reads_nothing_
     """HOLES D19: a file is known by its name below the source's folder."""
     put(desk.landing, "sub/c.ndjson", ndjson(rows(1, 4)))
     put(desk.landing, "d.ndjson", ndjson(rows(1, 5)))
-    with pytest.raises(SourceMoved, match="keep the outer one and name it with a pattern") as told:
+    with pytest.raises(
+        SourceMoved, match="keep the outer one and select it with a pattern"
+    ) as told:
         ingest(at(desk, desk.landing / "sub"))
     pattern = str(told.value).partition("pattern: ")[2].partition(" (")[0]
     assert pattern == f"{desk.landing}/su[b]/**"
@@ -252,7 +254,7 @@ def test_what_the_journal_does_not_know_cannot_have_been_moved(desk):
     )
     refused = desk.run("source", "set", "more", "--same-files", "--yes", config=file)
     assert refused.exit_code == 1
-    assert "does not know a source 'more'" in refused.stderr
+    assert "knows no source 'more'" in refused.stderr
 
 
 def test_nothing_is_moved_while_a_blizzard_writes_the_pipeline(desk):
@@ -263,7 +265,7 @@ def test_nothing_is_moved_while_a_blizzard_writes_the_pipeline(desk):
     for more in ((), ("--yes",)):
         refused = told_so(desk, place, *more)
         assert refused.exit_code == 1
-        assert "a blizzard writes pipeline default and is alive" in refused.stderr
+        assert "a blizzard is running pipeline default and is alive" in refused.stderr
     assert len(entries(desk.table)) == 2
 
 
@@ -274,7 +276,7 @@ def test_a_place_that_another_pipeline_reads_is_nobody_s_new_place(desk):
     assert ingest(other)
     refused = told_so(desk, place, "--yes")
     assert refused.exit_code == 1
-    assert "pipeline 'other' of this table reads" in refused.stderr
+    assert "pipeline 'other' of this table already reads" in refused.stderr
 
 
 def test_a_journal_is_not_taken_over_with_a_source_at_another_place(desk):

@@ -192,7 +192,7 @@ def test_a_retry_does_not_promise_what_does_not_happen(desk, asked):
     done = desk.run("dlq", "retry", *asked)
     assert done.exit_code == 1
     assert "is not asked for again: it changed before all of it was read" in done.stderr
-    assert "reads" not in done.stdout.replace("reads it whole", "")
+    assert "reads" not in done.stdout.replace("reads all of its current content", "")
     assert len(bench.entries()) == entries
     (line,) = told(desk.run("dlq", "retry", *asked, "--output", "json"))
     assert (line["entry"], line["files"], [*line["refused"]]) == (None, [], [f"default:{NAME}"])
@@ -338,7 +338,7 @@ def test_what_cannot_have_the_same_lines_is_refused(desk, monkeypatch):
     put(desk.landing, NAME, whole[:20])
     drain(bench)
     entries = len(bench.entries())
-    assert "it has 20 bytes, fewer than were read of it" in same_lines(desk).stderr
+    assert "it has 20 bytes, fewer than have been read of it" in same_lines(desk).stderr
     assert "nothing of it is in the table" in same_lines(desk, "bad.ndjson").stderr
     (desk.landing / NAME).unlink()
     done = same_lines(desk)

@@ -149,7 +149,7 @@ def test_of_a_journal_that_cannot_be_read_nobody_knows_what_it_gives_up(case):
     entry.write_bytes(b"{")
     said = case.order("release", "--all")
     assert (said.exit_code, case.fate) == (1, 0)
-    assert "may give it up, and cannot be read" in said.stdout
+    assert "may give it up, but cannot be read" in said.stdout
     with pytest.raises(DocumentUnreadable):
         case.operator().contested()
     entry.write_bytes(whole)
@@ -231,7 +231,7 @@ def test_a_file_that_was_rewritten_is_given_up_once_its_rows_are_deleted(case):
     assert DeltaTable(str(case.table)).optimize.compact()["numFilesRemoved"] == 2
     said = case.order("discard", case.name, "--yes")
     assert said.exit_code == 1
-    assert "rewrote it. Delete its rows from the table, then say --rows-deleted" in said.stderr
+    assert "rewrote it. Delete its rows from the table, then pass --rows-deleted" in said.stderr
     assert (case.fate, ids(case.table)) == (1, case.landing.ids)
     DeltaTable(str(case.table)).delete(f"id IN ({', '.join(map(str, lost))})")
     assert case.order("discard", case.name, "--yes", "--rows-deleted").exit_code == 0
@@ -271,7 +271,7 @@ def test_rows_are_not_taken_for_deleted_while_the_file_is_there(case):
 @pytest.mark.parametrize(
     ("property_", "why"),
     [
-        ("delta.appendOnly", "nothing may be taken out"),
+        ("delta.appendOnly", "nothing may be removed"),
         ("delta.enableDeletionVectors", "deleted in place"),
     ],
 )

@@ -104,12 +104,12 @@ def test_what_is_read_again_already_is_not_read_once_more(desk, discarded):
         desk.order("discard", desk.name, "--yes")
     assert desk.redo(desk.wanted)[1] == 3
     found, entry = desk.redo(desk.wanted)
-    assert (entry, found.units[0].why_not[:17]) == (None, "that is under way")
+    assert (entry, found.units[0].why_not[:25]) == (None, "this is already under way")
     desk.blizzard(later=60)
     assert desk.redo(desk.wanted)[1] is None
     desk.penguin()
     found, entry = desk.redo(desk.wanted)
-    assert (entry, found.units[0].why_not) == (None, "entry 3 has had them read again")
+    assert (entry, found.units[0].why_not) == (None, "entry 3 has already had them read again")
     again = desk.cli("redo", "--file", "b.ndjson", "--yes")
     assert again.exit_code == 1
     desk.goes_on()

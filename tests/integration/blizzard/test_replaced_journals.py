@@ -142,7 +142,7 @@ def test_a_clean_up_that_slept_meanwhile_takes_its_entry_back(desk, monkeypatch)
     letters = f"{dead_letter_folder('default')}/{dead_letters(clock.now(), clock.fresh_id())}"
     put(desk.table, letters, b"{}\n")
     monkeypatch.setattr(SleepsInCreate, "meanwhile", staticmethod(lambda: replaced(desk)))
-    with pytest.raises(JournalConflict, match="was replaced while this command was at work"):
+    with pytest.raises(JournalConflict, match="was replaced while this command was running"):
         collect(
             SleepsInCreate(str(desk.table), no_options()),
             "default",
@@ -204,4 +204,4 @@ def test_while_a_journal_is_replaced_a_start_is_told_who_writes(desk, monkeypatc
     (desk.table / "_blizzard/default/writer.json").unlink()
     monkeypatch.setattr(command, "begin_empty", begin)
     replaced(desk)
-    assert "another blizzard writes this pipeline and is alive" in seen[0]
+    assert "another blizzard is running this pipeline and is alive" in seen[0]

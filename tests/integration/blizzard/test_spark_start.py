@@ -118,7 +118,7 @@ def test_a_spark_that_died_is_started_again_by_the_next_batch(tmp_path: Path) ->
         text=True,
     )
 
-    assert ended.stdout == "Spark is gone; it is started again\n3 rows\n", ended.stderr
+    assert ended.stdout == "Spark is gone; it is being restarted\n3 rows\n", ended.stderr
 
 
 def test_modules_of_the_users_folder_stay_out_and_the_log_stays_whole(tmp_path: Path) -> None:

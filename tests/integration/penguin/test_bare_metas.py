@@ -116,8 +116,8 @@ def test_a_meta_for_a_file_that_another_engine_committed_is_only_deleted(table):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"size": 5}, "bytes, and its meta says 5"),
-        ({"record_count": 7}, "it has 2 rows, and its meta says 7"),
+        ({"size": 5}, "bytes, but its meta says 5"),
+        ({"record_count": 7}, "it has 2 rows, but its meta says 7"),
         ({"partition_values": {"date": "2024-01-02"}}, "its meta says date=2024-01-02"),
         ({"partition_values": {}}, None),
         ({"partition_values": {"date": "2024-01-01", "region": "eu"}}, "partition values for"),
@@ -370,7 +370,7 @@ def test_a_meta_that_is_written_again_is_read_again_by_a_penguin_that_runs(table
         (None, "cannot be read"),
         ({"filename": "_hid/{name}"}, "not the name of a data file"),
         ({"filename": "_delta_log/{name}"}, "not the name of a data file"),
-        ({"size": 0}, "cannot be"),
+        ({"size": 0}, "are impossible"),
     ],
 )
 def test_status_and_plan_name_a_meta_that_is_not_followed(table, tmp_path, changes, why):

@@ -234,7 +234,7 @@ def test_status_tells_of_other_programs_files_and_of_entries_alike(table, status
     since = datetime.fromisoformat(told["since"]).timestamp()
     assert (answer.exit_code, told["retention_secs"]) == (1, 14 * DAYS)
     assert since == pytest.approx(table.hands.at - LONG, abs=1)
-    assert "then a VACUUM may take them" in status().stdout
+    assert "then a VACUUM may delete them" in status().stdout
     (table.root / path).unlink()
     assert status().exit_code == 0
 

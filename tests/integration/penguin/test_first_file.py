@@ -31,9 +31,9 @@ def table(tmp_path: Path) -> Directory:
         ("ID=1", ROW, "p=1", "columns id and ID differ only in case"),
         ("a=1/a=2", ROW, "a=1", "its folders name column a twice"),
         ("=1", ROW, "p=1", "its folder =1 names no column"),
-        ("a b=1", ROW, "p=1", "partition column a b: a column's name must not hold [' ']"),
-        ("a%3Ab=1", ROW, "p=1", "partition column a:b: a column's name must not hold [':']"),
-        ("p=%ff", ROW, "p=1", "its folder p=%ff is no UTF-8"),
+        ("a b=1", ROW, "p=1", "partition column a b: a column's name must not contain [' ']"),
+        ("a%3Ab=1", ROW, "p=1", "partition column a:b: a column's name must not contain [':']"),
+        ("p=%ff", ROW, "p=1", "its folder p=%ff is not UTF-8"),
     ],
 )
 def test_a_first_file_that_can_make_no_table_blocks_no_other(

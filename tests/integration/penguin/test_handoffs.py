@@ -75,7 +75,7 @@ def test_an_entry_without_a_meta_waits_and_is_named_once(staging):
     penguin.step()
     assert ids(staging) == []
     (said,) = told(penguin, EntryNotHandedOff)
-    assert "entry 1 of pipeline events waits" in said.sentence()
+    assert "entry 1 of pipeline events is waiting" in said.sentence()
     assert penguin.run.stopped == {}
 
     ring(staging, entry)

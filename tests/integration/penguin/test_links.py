@@ -43,7 +43,7 @@ def test_a_link_with_a_uuid_of_its_own_does_not_double_its_file(table, committed
     penguin.drain()
     assert table.ids() == [1, 2]
     assert left_out(penguin) == {second: "file_name_taken"}
-    assert f"it is {real} under another name, by a link" in penguin.told(FilesLeftOut)[0].reason
+    assert f"a link makes it the same file as {real}" in penguin.told(FilesLeftOut)[0].reason
 
 
 def test_a_link_whose_name_sorts_first_does_not_stand_for_its_file(table):

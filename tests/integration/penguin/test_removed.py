@@ -58,7 +58,7 @@ def test_a_retention_that_the_library_cannot_read_brings_nothing_back(table):
     penguin = table.penguin().drain()
     assert table.ids() == [1]
     assert left_out(penguin) == {gone: "file_too_old"}
-    assert "the versions of the log reach back to" in reason(penguin)
+    assert "the versions of the log reach back only to" in reason(penguin)
 
 
 def test_a_retention_that_was_raised_brings_nothing_back(table):
@@ -236,7 +236,7 @@ def test_in_a_copied_directory_no_time_to_come_is_told(table, tmp_path):
     young = other.file(3)
     penguin = other.penguin().drain()
     assert (other.ids(), left_out(penguin)) == ([1], {young: "file_too_old"})
-    assert "as the directory was copied, the hour after that is not certain" in reason(penguin)
+    assert "because the directory was copied, the hour after that is not certain" in reason(penguin)
     assert max(times(reason(penguin))) <= time.time()
     at = time.time() - 2 * HOUR
     for version in (other.root / DELTA_LOG).iterdir():

@@ -59,7 +59,7 @@ def test_source_files_become_rows_and_one_entry(bench, source):
         ("b.ndjson", 4, 1, 3),
     ]
     (told,) = bench.said(events.BatchJournaled)
-    assert "6 rows of 2 source files" in told.sentence()
+    assert "6 rows from 2 source files" in told.sentence()
 
 
 def test_a_second_run_ingests_nothing(bench, source):
@@ -299,7 +299,9 @@ def test_fields_that_differ_only_in_case_are_told_what_can_be_done(bench, source
     (told,) = bench.said(events.FieldsDropped)
     assert told.twins == {"NAME": "name", "pid": "Pid"}
     said = told.sentence()
-    assert "NAME differs from name only in case, and Delta takes both for one column" in said
+    assert (
+        "NAME differs from name only in case, and Delta column names are case-insensitive" in said
+    )
     assert "; declare Pid under schema.fields to keep that; NAME differs" in said
     assert "declare them" not in said
     put(source, "b.ndjson", b'{"id":1,"NAME":"x"}\n')

@@ -113,8 +113,8 @@ def test_a_gap_is_an_error_after_what_comes_before_it(store: Store) -> None:
     with pytest.raises(DocumentUnreadable) as gap:
         next(entries)
     assert gap.value.message == (
-        "entry 1 is missing, and this one is there; put it back from a backup, or begin a new "
-        "journal with blizzard journal new"
+        "entry 1 is missing, but this one exists; restore the missing one from a backup, or "
+        "start a new journal with blizzard journal new"
     )
     assert gap.value.facts == {"path": layout.journal_entry("events", 2)}
     assert numbers(journal.until_missing(-1)) == [0]

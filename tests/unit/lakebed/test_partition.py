@@ -90,7 +90,7 @@ def test_an_escaped_value_in_a_source_path_is_read_as_it_was_meant():
         ("date=", "is not of the form"),
         ("", "is not of the form"),
         ("a=%s//b=%s", "'' is not of the form"),
-        ("a=%s/a=%d", "the key 'a' stands in it twice"),
+        ("a=%s/a=%d", "the key 'a' appears in it twice"),
     ],
 )
 def test_a_wrong_template_says_what_is_wrong_with_it(text, fault):

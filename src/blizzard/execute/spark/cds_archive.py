@@ -1,4 +1,4 @@
-"""What the JVM worked out at an earlier start, kept so that the next start takes half the time.
+"""The JVM's class archive of an earlier start, kept so that the next start takes half the time.
 
 Java calls it a class-data-sharing archive: Spark's classes, read, checked and laid out as they lie
 in memory. It is made by a process of its own (`blizzard warm`), never by one that has data in hand,
@@ -21,17 +21,17 @@ from pathlib import Path
 from lakebed.errors import ConfigInvalid
 
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""The JVM only schedules, rows never enter it: quick to start beats fast in the long run."""
+"""The JVM only schedules, rows never enter it: a quick start beats long-run speed."""
 
 CHECKED = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
-"""An archive that does not suit is left alone, and one with a wrong bit in it is found out."""
+"""An archive that does not match is ignored, and a corrupt one is detected."""
 
 SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
-"""By default the JVM complains of an archive it cannot use on standard output, where results go."""
+"""By default the JVM reports an unusable archive on standard output, where results go."""
 
 KEPT_UNUSED_SECS = 30 * 86_400
 CLAIM_SECS = 86_400
-"""How long a try that left no archive keeps others from trying."""
+"""How long a failed attempt keeps others from trying."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Archive:
 
     @property
     def there(self) -> bool:
-        """Whether it is there, whole; a JVM that maps less than it was promised crashes."""
+        """Whether it exists and is complete; a JVM that maps less than it was promised crashes."""
         try:
             return self.path.stat().st_size == int(self.seal.read_text())
         except (OSError, ValueError):
@@ -55,12 +55,12 @@ class Archive:
 
     @property
     def claim(self) -> Path:
-        """Return the file that says that somebody has set out to make it."""
+        """Return the file that says that a process has started to make it."""
         return self.path.with_suffix(".claim")
 
 
 def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
-    """Return place of the archive for this Java and this Spark; None where there can be none."""
+    """Return the place of the archive for this Java and Spark; None where there can be none."""
     java = _java(environ)
     try:
         cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -73,7 +73,7 @@ def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
         return None
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
     path = cache / "blizzard" / "jvm" / f"{key}.jsa"
-    # A colon divides two archives in the JVM's option; a relative cache is no cache, says XDG.
+    # A colon divides two archives in the JVM's option; XDG says to ignore a relative cache folder.
     return None if ":" in str(path) or not path.is_absolute() else Archive(path=path)
 
 
@@ -83,10 +83,10 @@ def require_java(environ: Mapping[str, str]) -> None:
         return
     if home := environ.get("JAVA_HOME"):
         raise ConfigInvalid(
-            [f"JAVA_HOME: there is no bin/java in {home}; set it to that of a Java 17 or newer"]
+            [f"JAVA_HOME: there is no bin/java in {home}; set it to the folder of Java 17 or newer"]
         )
     raise ConfigInvalid(
-        ["Spark needs Java, and there is none: install Java 17 or newer, or set JAVA_HOME"]
+        ["Spark needs Java, and none was found: install Java 17 or newer, or set JAVA_HOME"]
     )
 
 
@@ -107,7 +107,7 @@ def may_share(users: str) -> bool:
 
 
 def claimed(archive: Archive, *, now: float) -> bool:
-    """Take it on to make the archive; of several processes, and in one day, only one may."""
+    """Claim the making of the archive; of several processes, and in one day, only one may."""
     try:
         archive.path.parent.mkdir(parents=True, exist_ok=True)
         if archive.there:
@@ -121,7 +121,7 @@ def claimed(archive: Archive, *, now: float) -> bool:
 
 
 def make_in_background() -> None:
-    """Let a process of its own make the archive, when nobody else wants the cores.
+    """Have a separate process make the archive at low priority.
 
     It is never needed, so a machine that has no room for a process has its run all the same.
     """
@@ -133,7 +133,7 @@ def make_in_background() -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        # By us, not by the child before it runs the program: there, Python code can wait for ever
+        # By us, not by the child before it runs the program: there, Python code can wait forever
         # for a lock that another thread held when the process was forked.
         os.setpriority(os.PRIO_PROCESS, process.pid, 19)
 
@@ -184,7 +184,7 @@ def _java(environ: Mapping[str, str]) -> Path | None:
 
 
 def _look(file: Path) -> str:
-    """Tell a file from another of its name, as the JVM does."""
+    """Return what distinguishes a file from another of the same name, as the JVM sees it."""
     facts = file.stat()
     return f"{facts.st_size} {facts.st_mtime_ns}"
 

@@ -37,16 +37,17 @@ def require_drivers_python(environ: Mapping[str, str], here: str) -> None:
 
 
 def unfit(text: str) -> str | None:
-    """Say in words why executors could not work, out of Spark's report; None if they could."""
+    """Return in words why executors could not work, from Spark's report; None if they could."""
     if found := OTHER_PYTHON.search(text) or SPARKS_WORDS.search(text):
         return (
-            f"the executors have Python {found[1]} and the driver {found[2]}; install the driver's "
-            f"on them and name it with spark.pyspark.python under spark.conf, see {PAGE}"
+            f"the executors have Python {found[1]} and the driver has {found[2]}; install the "
+            "driver's version on them and set spark.pyspark.python under spark.conf to it, see "
+            f"{PAGE}"
         )
     if found := NO_PYTHON.search(text):
         return (
-            f"the executors have no {found[1]}; name their Python {own_python()} with "
-            f"spark.pyspark.python under spark.conf, see {PAGE}"
+            f"the executors have no {found[1]}; set spark.pyspark.python under spark.conf to "
+            f"their Python {own_python()}, see {PAGE}"
         )
     if found := MISSING.search(text):
         return f"the executors' Python has no module {found[1]}: {SETTINGS}"

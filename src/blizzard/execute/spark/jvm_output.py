@@ -67,7 +67,7 @@ def graded(line: str, before: Severity) -> tuple[str, Severity]:
 
 
 def on_standard_error(line: str, severity: Severity) -> None:
-    """Write a line that may matter where nobody keeps a log."""
+    """Write a line that may matter to standard error, where there is no log."""
     if severity is not Severity.NOISE:
         # Whoever read it may be gone.
         with contextlib.suppress(OSError, ValueError):
@@ -75,7 +75,7 @@ def on_standard_error(line: str, severity: Severity) -> None:
 
 
 class Listener:
-    """Hears a JVM out, from its first line to its last, in a thread of its own."""
+    """Reads a JVM's output, from its first line to its last, in a thread of its own."""
 
     def __init__(self, said: Said) -> None:
         self._said = said

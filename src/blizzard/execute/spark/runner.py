@@ -72,7 +72,7 @@ class SparkRunner:
         self._said = said
         self._told_unreached = False
         self._overseers: dict[str, Overseer] = {}
-        """By pipeline, who answers the units of its running job."""
+        """By pipeline, what answers the units of its running job."""
         self._lock = threading.Lock()
         self._jobs: dict[str, set[str]] = {}
         """The units of each running job that have reported, which is before they read anything."""
@@ -81,7 +81,7 @@ class SparkRunner:
 
     @property
     def parallelism(self) -> int:
-        """Return how many tasks Spark runs at a time; on this machine Spark need not start."""
+        """Return how many tasks Spark runs at once; on this machine Spark need not start."""
         cores = local_cores(self._settings)
         if cores is None:
             session, _server = self._started()
@@ -92,7 +92,7 @@ class SparkRunner:
         return cores
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        """Run every unit as a task of one job; give the outcomes in the order of the units.
+        """Run every unit as a task of one job; return the outcomes in the order of the units.
 
         Each pipeline's jobs are in a pool of their own, named like it, and pools share the cores
         fairly: a small job need not wait until the tasks of a large one have all begun.
@@ -121,7 +121,7 @@ class SparkRunner:
         return [by_unit[index] for index in range(count)]
 
     def _report(self, report: Report) -> None:
-        """Pass a report on; an attempt of a job that is over may go on for a while, unheard."""
+        """Pass on a report; an attempt of a finished job may go on for a while, ignored."""
         begun = self._jobs.get(report.job)
         if begun is not None:
             begun.add(report.unit)
@@ -141,7 +141,7 @@ class SparkRunner:
         return Instruction.GO_ON if overseer is None else overseer.answer(unit, progress)
 
     def _notice_silence(self, reached: Sequence[bool], server: ProgressServer) -> None:
-        """Tell, once, that no unit of a job could call; a single one may have been too quick."""
+        """Report once that no unit of a job could call; a single one may have been too quick."""
         if reached and not any(reached) and not self._told_unreached:
             self._told_unreached = True
             self._unreached(server.address.host, server.address.port)
@@ -149,10 +149,10 @@ class SparkRunner:
     def _explained(
         self, cause: BaseException, count: int, session: SparkSession, *, begun: bool = False
     ) -> LakeError:
-        """Tell a job whose workers died from one that Spark could not run at all.
+        """Return the error of a job: its workers died, or Spark could not run it at all.
 
-        `begun` says that a unit of it has reported. Where none has, its workers may have died of
-        something else than a file: then one without any file dies, too.
+        `begun` says that a unit of it has reported. If none has, its workers may have died of
+        something other than a file; in that case a worker without any file dies, too.
         """
         text = str(cause)
         if why := unfit(text):
@@ -161,8 +161,8 @@ class SparkRunner:
             if begun or self._workers_can_work(session):
                 return WorkersDied(f"the Python workers of a job of {count} units died")
             return RunFailed(
-                "Spark's Python workers die before they read anything: see what Spark says of "
-                "them in the log above, and whether the machine has memory left"
+                "Spark's Python workers die before they read anything: see what Spark reports "
+                "about them in the log above, and check whether the machine has memory left"
             )
         if any(sign in text for sign in CONTEXT_IS_GONE) or is_gone(session):
             # The JVM is gone, or its context is: the next batch starts a new one, once for all
@@ -171,7 +171,7 @@ class SparkRunner:
                 if self._session is session:
                     self._session = None
                     forget(session)
-            gone = "Spark is gone; it is started again"
+            gone = "Spark is gone; it is being restarted"
             here = runs_in_this_process(self._settings.master)
             return RunnerDied(gone) if begun and here else RunFailed(gone)
         return RunFailed(f"Spark could not run a job of {count} units: {_reason(text)}")
@@ -179,7 +179,7 @@ class SparkRunner:
     def stop(self) -> None:
         """End the session, if there is one.
 
-        A JVM that is gone already is no trouble: who stops a service often signals all of it.
+        A JVM that is already gone is no trouble: stopping a service often signals all of it.
         """
         if self._server is not None:
             self._server.close()
@@ -187,7 +187,7 @@ class SparkRunner:
             forget(self._session)
 
     def make_next_start_faster(self) -> bool:
-        """Where Spark was started with nothing kept from an earlier start, see that it is kept."""
+        """If Spark was started without an archive, have one made for the next start."""
         return self._session is not None and make_archive_for_next_time(self._settings)
 
     def _started(self) -> tuple[SparkSession, ProgressServer]:
@@ -212,7 +212,7 @@ class SparkRunner:
         return session
 
     def _listening(self, session: SparkSession) -> ProgressServer:
-        """Listen where Spark itself does, and be called where its executors call the driver."""
+        """Listen on Spark's own address; executors are given the one of the driver."""
         host = session.conf.get(HOST) or ""
         bind = session.conf.get(BIND, host) or host
         if fault := unreachable_driver(self._settings.master, host):
@@ -229,7 +229,7 @@ class SparkRunner:
             )
         except OSError as cause:
             raise RunFailed(
-                f"cannot listen to running tasks at {bind}, port {port or 'any'} "
+                f"cannot listen for running tasks on {bind}, port {port or 'any'} "
                 f"({cause.strerror}); see {BIND} and spark.line_port in docs/cluster.md"
             ) from cause
 

@@ -141,7 +141,7 @@ def _started(
 
 
 def _launch(master: str, conf: Mapping[str, str], said: Said) -> None:
-    """Start the JVM, unless one runs, with its output in our hands; Spark itself would let it go.
+    """Start the JVM, unless one is running, and capture its output, which Spark would not.
 
     Where it ends before it answers, its own last words say why.
     """
@@ -163,15 +163,20 @@ def _launch(master: str, conf: Mapping[str, str], said: Said) -> None:
 
 
 def did_not_start(last: tuple[str, ...]) -> Exception:
-    """Return the error of a JVM that ended before it answered, told by its last lines."""
+    """Return the error of a JVM that exited before it answered, from its last lines."""
     for line in last:
         if "UnsupportedClassVersionError" in line:
             return ConfigInvalid(
-                ["Spark needs Java 17 or newer, and an older one was found; set JAVA_HOME to one"]
+                [
+                    (
+                        "Spark needs Java 17 or newer, but an older one was found; "
+                        "set JAVA_HOME to a newer one"
+                    )
+                ]
             )
     telling = [line for line in last if TELLING.search(line)] or list(last)
-    reason = telling[0] if telling else "it said nothing"
-    return PySparkRuntimeError(f"Java ended before Spark was up: {reason}")
+    reason = telling[0] if telling else "it printed nothing"
+    return PySparkRuntimeError(f"Java exited before Spark was up: {reason}")
 
 
 def is_gone(session: SparkSession) -> bool:
@@ -184,7 +189,7 @@ def is_gone(session: SparkSession) -> bool:
 
 
 def forget(session: SparkSession) -> None:
-    """End a session, or let go of one whose Spark is gone: pyspark would hand it out for ever."""
+    """End a session, or let go of one whose Spark is gone: pyspark would hand it out forever."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that Spark did not end cleanly, which we know or allow
         try:
@@ -214,7 +219,7 @@ def await_executors(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Wait until executors have come and no more come; say how many there are.
+    """Wait until executors have arrived and no more come; return how many there are.
 
     A session is there before its executors are. Planned without them, the first batch would be cut
     for two cores, however many there are. A cluster that has none free is not waited for long: the
@@ -233,13 +238,13 @@ def await_executors(
 
 
 def executors(session: SparkSession) -> int:
-    """Count the executors that are there; the driver stands among them in Spark's list."""
+    """Count the executors; Spark's list also contains the driver."""
     tracker: Any = session.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001 - Python's has no such call
     return len(tracker.getExecutorInfos()) - 1
 
 
 def local_cores(settings: SparkSettings) -> int | None:
-    """Return how many tasks run at a time where Spark runs on this machine; None for a cluster."""
+    """Return how many tasks run at once where Spark runs on this machine; None for a cluster."""
     local = LOCAL.fullmatch(settings.master)
     if local is None:
         return None
@@ -261,7 +266,7 @@ def own_archive() -> Archive | None:
 
 
 def make_archive_for_next_time(settings: SparkSettings) -> bool:
-    """See that the next start finds an archive; say whether one is being made for it now."""
+    """See that the next start finds an archive; return whether one is being made now."""
     archive = own_archive()
     if archive is None or not may_share(settings.conf.get(USERS_JAVA, "")):
         return False

@@ -1,4 +1,4 @@
-"""Make the archive of a start: start Spark, use it as a batch does, keep the JVM's classes."""
+"""Make the class archive: start Spark, use it as a batch does, save the JVM's classes."""
 
 import subprocess
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def _write(to: Path) -> None:
     except (PySparkException, Py4JError, subprocess.TimeoutExpired) as cause:
         raise NotMade(f"Spark did not start: {cause}") from cause
     if not to.exists() or not to.stat().st_size:
-        raise NotMade("the JVM wrote no archive; it says why with -Xlog:cds")
+        raise NotMade("the JVM wrote no archive; run it with -Xlog:cds to see why")
 
 
 def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

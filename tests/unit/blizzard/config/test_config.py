@@ -283,7 +283,10 @@ def test_parts_that_s3_would_refuse_are_refused_at_the_start(tmp_path: Path) -> 
     small = minimal(sink__path="s3://b/table", sink__part_size_mb=4.9)
 
     assert faults_of(tmp_path, small) == [
-        "sink.part_size_mb: S3 takes no part below 5 MB, other than the last; it must be at least 5"
+        (
+            "sink.part_size_mb: must be at least 5: S3 refuses parts smaller than 5 MB, other than "
+            "the last one"
+        )
     ]
     assert settings_of(tmp_path, minimal(sink__path="s3://b/table", sink__part_size_mb=5))
     assert settings_of(tmp_path, minimal(sink__path="gs://b/table", sink__part_size_mb=1))
@@ -316,14 +319,14 @@ def test_a_name_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) ->
     found = faults_of(tmp_path, {"pipelines": {name: pipeline}})
 
     assert len(found) == 2
-    assert all("a name starts with a letter or digit" in fault for fault in found)
+    assert all("a name must start with a letter or digit" in fault for fault in found)
 
 
 @pytest.mark.parametrize("name", ["protocol", "Protocol"])
 def test_a_pipeline_may_not_take_the_protocols_folder(tmp_path: Path, name: str) -> None:
     (fault,) = faults_of(tmp_path, {"pipelines": {name: minimal()}})
 
-    assert "is taken by the table directory" in fault
+    assert "is reserved for the table directory" in fault
 
 
 def test_inline_commits_find_the_entry_of_their_table(tmp_path: Path) -> None:

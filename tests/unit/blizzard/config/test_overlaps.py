@@ -31,7 +31,7 @@ def pipeline(source: str, table: str, dlq: str | None = None) -> dict[str, Any]:
     }
 
 
-IN_SOURCE = "lies in source default, where the records of failed files would be read as data"
+IN_SOURCE = "is inside source default, where the records of failed files would be read as data"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_queue_of_one_pipeline_in_the_source_of_another_is_refused(tmp_path)
 def test_a_source_in_a_table_is_refused(tmp_path, source, table):
     """D20: a VACUUM takes its files for what the table has left behind."""
     (fault,) = faults(tmp_path, pipeline(source, table))
-    assert fault.startswith("source.path: lies in the table of pipeline default, where a VACUUM")
+    assert fault.startswith("source.path: is inside the table of pipeline default, where a VACUUM")
 
 
 def test_a_source_in_a_table_of_penguin_is_refused(tmp_path):
@@ -114,7 +114,7 @@ def test_a_source_in_a_table_of_penguin_is_refused(tmp_path):
     document = pipeline("s3://b/other/in", "s3://b/table")
     document["tables"] = {"t": {"table_uri": "s3://b/other"}}
     (fault,) = faults(tmp_path, document)
-    assert fault.startswith("source.path: lies in the table of tables.t, where a VACUUM")
+    assert fault.startswith("source.path: is inside the table of tables.t, where a VACUUM")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_source_beside_or_around_a_table_is_accepted(tmp_path, source, table):
 def test_a_table_whose_data_files_a_pattern_means_is_refused(tmp_path):
     """D20."""
     (fault,) = faults(tmp_path, pipeline("s3://b/**/*.parquet", "s3://b/table"))
-    assert fault == "sink: lies in source default, whose pattern means its data files"
+    assert fault == "sink: is inside source default, whose pattern matches its data files"
 
 
 def test_places_are_compared_in_one_form():

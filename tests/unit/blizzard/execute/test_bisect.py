@@ -172,7 +172,7 @@ def test_what_runs_the_units_and_dies_with_them_counts(tmp_path: Path) -> None:
         parallelism = 2
 
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            raise RunnerDied("Spark is gone; it is started again")
+            raise RunnerDied("Spark is gone; it is being restarted")
 
     put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
     bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=TakesSparkDown())

@@ -105,7 +105,7 @@ def test_without_a_log_what_may_matter_is_written(capsys: pytest.CaptureFixture[
             "no VM",
         ),
         (("only this",), "only this"),
-        ((), "it said nothing"),
+        ((), "it printed nothing"),
     ],
 )
 def test_a_jvm_that_ends_before_it_answers_is_told_by_its_own_words(

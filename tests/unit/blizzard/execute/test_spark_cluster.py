@@ -129,8 +129,8 @@ def listening(of: SparkRunner, **conf: str) -> ProgressServer:
     [
         (NO_PACKAGE, ["no module blizzard:", "spark.archives", "make archive"]),
         (NO_PACKAGE.replace("'blizzard')", "'pyarrow')"), ["no module pyarrow:"]),
-        (OTHER_PYTHON, ["have Python 3.12 and the driver 3.11", "spark.pyspark.python"]),
-        (SPARKS_WORDS, ["have Python 3.12 and the driver 3.11"]),
+        (OTHER_PYTHON, ["have Python 3.12 and the driver has 3.11", "spark.pyspark.python"]),
+        (SPARKS_WORDS, ["have Python 3.12 and the driver has 3.11"]),
         (NO_PYTHON, ["have no python3.11;", "spark.pyspark.python"]),
     ],
 )
@@ -216,7 +216,7 @@ def test_a_job_that_failed_does_not_cost_other_pipelines_their_session() -> None
 def test_a_session_that_is_gone_is_given_up(report: str, stopped: bool) -> None:
     error, given_up = explained(report, Living(stopped=stopped))
 
-    assert str(error) == "Spark is gone; it is started again"
+    assert str(error) == "Spark is gone; it is being restarted"
     assert given_up
 
 
@@ -241,8 +241,9 @@ def test_an_executor_with_another_python_says_so_before_it_imports_anything() ->
 
     assert ended.returncode == 1
     assert unfit(ended.stderr) == (
-        f"the executors have Python {own_python()} and the driver 3.99; install the driver's on "
-        "them and name it with spark.pyspark.python under spark.conf, see docs/cluster.md"
+        f"the executors have Python {own_python()} and the driver has 3.99; install the driver's "
+        "version on them and set spark.pyspark.python under spark.conf to it, see "
+        "docs/cluster.md"
     )
 
 

@@ -172,7 +172,7 @@ def test_a_hand_off_that_broke_off_is_finished_and_then_changes_nothing(tmp_path
 
 def test_a_file_that_is_in_neither_place_stops_the_hand_off(tmp_path: Path) -> None:
     entry = entry_of(handoff=Handoff.DIRECT)
-    with pytest.raises(ObjectMissing, match="neither where it waited"):
+    with pytest.raises(ObjectMissing, match="neither in its waiting place"):
         MoveFromOutbox(no).publish(local(tmp_path), entry, redo=True)
 
 

@@ -91,7 +91,7 @@ def test_of_two_that_change_it_at_once_one_is_told(table, theirs):
     if theirs is Handoff.STAGING:
         assert set_handoff(raced, Handoff.STAGING, all_of(table)) == Unchanged()
     else:
-        with pytest.raises(ProtocolConflict, match="somebody else has changed"):
+        with pytest.raises(ProtocolConflict, match="another process has just changed"):
             set_handoff(raced, Handoff.STAGING, all_of(table))
     assert in_force(table) is theirs
 

@@ -101,7 +101,9 @@ def test_what_the_message_offers_can_be_pasted(tmp_path: Path, name: str, body: 
     put(tmp_path / "in", name, body)
     file = written(tmp_path)
     message = refusal(file)
-    assert message.startswith(f"schema: is required  ({file})\nThe first lines of a file of")
+    assert message.startswith(
+        f"schema: is required  ({file})\nThis section fits the first lines of a file of"
+    )
     assert types_of(pasted(file, message)) == TYPES
 
 
@@ -132,7 +134,9 @@ def test_an_empty_section_is_told_the_same(tmp_path: Path):
     put(tmp_path / "in", "a.ndjson", LINE)
     file = written(tmp_path, SEED + "schema:\n  fields: []\n")
     message = refusal(file)
-    assert message.startswith(f"schema.fields: is required  ({file})\nThe first lines")
+    assert message.startswith(
+        f"schema.fields: is required  ({file})\nThis section fits the first lines"
+    )
 
 
 def test_columns_of_the_path_are_not_declared(tmp_path: Path):
@@ -192,7 +196,7 @@ def test_the_look_is_short_however_much_there_is(tmp_path: Path, monkeypatch: py
         ({"a.csv": b"1,2\n"}, "no file with JSON objects was found"),
         ({"a.ndjson": b"[1]\nno\n"}, "no file with JSON objects was found"),
         ({"a.ndjson": b""}, "no file with JSON objects was found"),
-        ({"a.ndjson.gz": gz(LINE)[:-6]}, "the gzip stream breaks off"),
+        ({"a.ndjson.gz": gz(LINE)[:-6]}, "the gzip stream is truncated"),
         (None, "the folder does not exist"),
     ],
 )
@@ -229,7 +233,7 @@ def test_without_a_source_none_is_said_to_have_been_looked_at(tmp_path: Path):
     """HOLES W34: there was nothing to look at."""
     file = written(tmp_path, 'sink: {{path: "{table}"}}\n')
     message = refusal(file)
-    assert "look at the source" not in message
+    assert "from the source" not in message
     assert "as in this example:\nschema:\n" in message
 
 
@@ -293,7 +297,7 @@ def test_every_line_that_was_seen_can_be_read_with_what_is_offered(records, tmp_
 def test_fields_that_differ_in_case_only_are_told_of():
     (field,) = schema_guess.guess([b'{"ProcessId": 1, "ProcessID": 2}'])
     assert field == GuessedField(
-        "ProcessId", FieldType.INT64, "also written ProcessID; one of them can be kept"
+        "ProcessId", FieldType.INT64, "also spelled ProcessID; only one spelling can be kept"
     )
 
 

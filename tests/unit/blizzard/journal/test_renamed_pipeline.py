@@ -16,7 +16,7 @@ def test_a_renamed_pipeline_is_noticed_before_it_ingests_anything_twice(tmp_path
     Bench(settings).pipeline().step()
     renamed = Bench(replace(settings, name="other"))
 
-    with pytest.raises(JournalLost, match="'default' of this table reads"):
+    with pytest.raises(JournalLost, match="'default' of this table already reads"):
         renamed.pipeline().step()
     assert renamed.entries() == []
 

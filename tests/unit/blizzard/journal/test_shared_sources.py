@@ -58,7 +58,9 @@ def test_a_second_pipeline_on_the_same_or_a_nested_folder_is_refused(landing, sp
     """HOLES D19: however its folder is spelled."""
     assert Bench(settings(landing, "first", f"{landing}/in")).pipeline().step()
     second = Bench(settings(landing, "second", spelled.format(landing)))
-    with pytest.raises(JournalLost, match="pipeline 'first' of this table reads") as refused:
+    with pytest.raises(
+        JournalLost, match="pipeline 'first' of this table already reads"
+    ) as refused:
         second.pipeline().step()
     assert second.entries() == []
     shown = explain(
@@ -89,7 +91,7 @@ def test_what_another_pipeline_began_to_read_later_is_taken_too(landing, then):
     if then:
         put(landing / "in", "x.ndjson", ndjson(rows(1, 9)))
         assert replace(first, run_id="run-3").pipeline().step()
-    with pytest.raises(JournalLost, match=r"pipeline 'first' of this table reads .*more"):
+    with pytest.raises(JournalLost, match=r"pipeline 'first' of this table already reads .*more"):
         Bench(settings(landing, "second", f"{landing}/more")).pipeline().step()
 
 
@@ -99,7 +101,7 @@ def test_a_source_that_is_added_later_is_held_against_the_other_pipelines(landin
     second = Bench(settings(landing, "second", f"{landing}/more"))
     assert second.pipeline().step()
     both = settings(landing, "second", f"{landing}/more", f"{landing}/in/sub")
-    with pytest.raises(JournalLost, match="files that lie in both"):
+    with pytest.raises(JournalLost, match="files in both"):
         replace(second, settings=both, run_id="run-2").pipeline().step()
     assert len(second.entries()) == 2
 
@@ -110,7 +112,7 @@ def test_a_source_of_a_new_name_in_a_known_folder_is_refused(landing):
     assert first.pipeline().step()
     nested = settings(landing, "first", f"{landing}/more", f"{landing}/in/sub")
     renamed = replace(nested, sources=(replace(nested.sources[1], name="sub"),))
-    with pytest.raises(JournalLost, match="has been read as 'default': files that lie in both"):
+    with pytest.raises(JournalLost, match="has been read as 'default': files in both"):
         replace(first, settings=renamed, run_id="run-2").pipeline().step()
 
 
@@ -136,7 +138,7 @@ def test_a_dry_run_tells_of_two_pipelines_of_which_none_has_begun(landing):
         clock=Hands().clock,
         beside={"first": {"default": f"{landing}/in"}},
     )
-    assert "pipeline 'first' of the same table is to read" in str(shown.refusal)
+    assert "pipeline 'first' of the same table is configured to read" in str(shown.refusal)
 
 
 # ------------------------------------------------------------------- both begin at once
@@ -249,7 +251,7 @@ def test_a_source_that_is_added_is_known_to_others_before_a_file_of_it_comes(lan
     assert first.pipeline().step()
     both = settings(landing, "first", f"{landing}/in", f"{landing}/quiet")
     assert not replace(first, settings=both, run_id="run-2").pipeline().step()
-    with pytest.raises(JournalLost, match=r"pipeline 'first' of this table reads .*quiet"):
+    with pytest.raises(JournalLost, match=r"pipeline 'first' of this table already reads .*quiet"):
         Bench(settings(landing, "second", f"{landing}/quiet")).pipeline().step()
 
 

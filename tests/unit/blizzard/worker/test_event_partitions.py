@@ -219,7 +219,7 @@ def test_rows_without_a_timestamp_are_kept_and_told(tmp_path):
     assert bench.pipeline().step()
     (told,) = (event for event in bench.events if isinstance(event, RowsWithoutTime))
     assert told == RowsWithoutTime(pipeline="default", entry=1, field="ts", rows=2)
-    assert told.sentence() == "default: batch 1: 2 rows without ts went into the partition of null"
+    assert told.sentence() == "default: batch 1: 2 rows without ts went into the null partition"
     labels = {"pipeline": "default"}
     assert list(told.measures()) == [Count("blizzard_rows_without_time_total", 2, labels)]
     assert sum(file.record_count for file in bench.entries()[-1].files) == 3

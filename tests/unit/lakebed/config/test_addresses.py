@@ -66,7 +66,7 @@ def test_a_port_is_known_before_either_program_runs(
 @pytest.mark.parametrize(
     ("metrics", "fault"),
     [
-        ({"address": "h:1"}, "metrics.address: is penguin's, and leaves no port below it"),
+        ({"address": "h:1"}, "metrics.address: is penguin's address, and leaves no port below it"),
         (
             {"blizzard_address": "h:5", "penguin_address": "h:5"},
             "metrics.blizzard_address: is the same as metrics.penguin_address",

@@ -76,14 +76,14 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
         "tables.events.poll_interval_secs: must be greater than 0, is 0  (a.yaml)",
         "metrics: must be a section with keys of its own, is a list  (a.yaml)",
         (
-            "what: unknown key; known are source, sink, schema, error_handling, pipelines, tables, "
-            "global, spark, metrics  (a.yaml)"
+            "what: unknown key; known keys are source, sink, schema, error_handling, pipelines, "
+            "tables, global, spark, metrics  (a.yaml)"
         ),
         "sink.path: is required  (a.yaml)",
         (
-            "schema.fields: a and A differ only in case, and Delta takes them for one column; "
-            "declare the one to keep (values of the other are left out and counted), and rename "
-            "one in the data to keep both  (a.yaml)"
+            "schema.fields: a and A differ only in case, and Delta column names are "
+            "case-insensitive; declare the one to keep (values of the other are left out and "
+            "counted), and rename one in the data to keep both  (a.yaml)"
         ),
     ]
 
@@ -179,7 +179,7 @@ def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
     [
         ("sink: [1", "a.yaml:1:9: expected ',' or ']', but got '<stream end>'"),
         ("a: b: c", "a.yaml:1:5: mapping values are not allowed here"),
-        ("sink:\n  x: 1\n  x: 2", "a.yaml:3:3: the key x is given twice, first in line 2"),
+        ("sink:\n  x: 1\n  x: 2", "a.yaml:3:3: the key x is given twice, first on line 2"),
         ("? [a]\n: 1", "a.yaml:1:3: a key must be text"),
         ("a: &a [*a]", "a.yaml:1:4: found unconstructable recursive node"),
         ("a: 1\n---\nb: 1", "a.yaml:2:1: but found another document"),
@@ -187,7 +187,7 @@ def test_sections_can_share_their_keys_by_anchor(folder: Path) -> None:
         ("text", "a.yaml: must be a mapping of sections, is text"),
         ("", "a.yaml: is empty"),
         ("# a comment", "a.yaml: is empty"),
-        ("a: \x01", "a.yaml: holds a character that YAML does not allow"),
+        ("a: \x01", "a.yaml: contains a character that YAML does not allow"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_reported_with_its_place(
@@ -205,7 +205,7 @@ def test_a_tag_that_would_run_code_is_refused(folder: Path) -> None:
 def test_a_file_that_is_not_utf_8_is_reported(folder: Path) -> None:
     (folder / "a.yaml").write_bytes(b"a: \xff")
 
-    with pytest.raises(ConfigInvalid, match="is not text in UTF-8"):
+    with pytest.raises(ConfigInvalid, match="is not UTF-8 text"):
         load_document([folder / "a.yaml"], [], {}, lambda _: ())
 
 
@@ -219,7 +219,7 @@ def test_every_place_that_cannot_be_read_is_reported(folder: Path) -> None:
         )
 
     assert sorted(invalid.value.faults) == [
-        "bare: holds no *.yaml or *.yml file",
+        "bare: contains no *.yaml or *.yml file",
         "bare: is a folder; name it with -C",
         "no.yaml: there is no such file",
         "none: there is no such folder",
@@ -227,7 +227,7 @@ def test_every_place_that_cannot_be_read_is_reported(folder: Path) -> None:
 
 
 def test_no_file_at_all_is_a_fault() -> None:
-    with pytest.raises(ConfigInvalid, match="no configuration is given"):
+    with pytest.raises(ConfigInvalid, match="no configuration given"):
         load_document([], [], {}, lambda _: ())
 
 
@@ -302,7 +302,9 @@ def test_a_fault_names_the_file_it_stands_in(folder: Path) -> None:
 def test_a_document_has_one_form_of_pipelines(folder: Path) -> None:
     (fault,) = faults(folder, COMPLETE + SECOND.replace("/table", "/x") % "")
 
-    assert fault.startswith("pipelines: stands beside a pipeline at the top of the document")
+    assert fault.startswith(
+        "pipelines: cannot be combined with a pipeline at the top level of the document"
+    )
 
 
 @pytest.mark.parametrize(
@@ -333,7 +335,7 @@ def test_a_pipeline_has_one_source_or_named_ones(folder: Path) -> None:
 
     (fault,) = faults(folder, text)
 
-    assert fault.startswith("pipelines.second.source: stands beside sources")
+    assert fault.startswith("pipelines.second.source: cannot be combined with sources")
 
 
 def test_both_names_of_the_table_must_mean_one_place(folder: Path) -> None:
@@ -342,7 +344,7 @@ def test_both_names_of_the_table_must_mean_one_place(folder: Path) -> None:
 
     assert load(folder, same).sink is not None
     (fault,) = faults(folder, other)
-    assert fault.startswith("sink.path: means the same as table_uri, and they differ")
+    assert fault.startswith("sink.path: means the same as table_uri, but the two differ")
 
 
 @pytest.mark.parametrize(
@@ -369,8 +371,8 @@ def test_sink_and_table_agree_on_the_partitions(
     else:
         assert faults(folder, text) == [
             (
-                "tables.events.partition_by: is not the same as sink.partition_by, and both mean "
-                "one table  (a.yaml)"
+                "tables.events.partition_by: differs from sink.partition_by, although both are "
+                "for the same table  (a.yaml)"
             )
         ]
 
@@ -395,8 +397,8 @@ def test_sink_and_table_agree_on_the_field_that_gives_the_partitions(
         key = "partition_by.timestamp_field"
         assert faults(folder, text) == [
             (
-                f"tables.events.{key}: is not the same as sink.{key}, and both mean one table"
-                "  (a.yaml)"
+                f"tables.events.{key}: differs from sink.{key}, although both are for the same "
+                "table  (a.yaml)"
             )
         ]
 
@@ -431,8 +433,8 @@ def test_two_pipelines_of_one_table_agree(folder: Path, extra: str, key: str) ->
 
     assert faults(folder, first, SECOND % extra) == [
         (
-            f"pipelines.second.sink.{key}: is not the same as pipelines.first.sink.{key}, and both "
-            "mean one table  (b.yaml)"
+            f"pipelines.second.sink.{key}: differs from pipelines.first.sink.{key}, although "
+            "both are for the same table  (b.yaml)"
         )
     ]
     assert load(folder, first, SECOND % "commit: inline").pipelines.keys() == {"first", "second"}

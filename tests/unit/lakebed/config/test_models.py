@@ -205,7 +205,7 @@ def test_a_mistyped_key_names_the_nearest_one_in_every_section(tmp_path: Path) -
 def test_a_key_that_is_like_no_other_is_answered_with_all_of_them(tmp_path: Path) -> None:
     (fault,) = faults(tmp_path, with_value("spark.zzz", "1"))
 
-    assert fault.startswith("spark.zzz: unknown key; known are master, conf")
+    assert fault.startswith("spark.zzz: unknown key; known keys are master, conf")
 
 
 def test_a_key_without_a_value_counts_as_not_given(tmp_path: Path) -> None:

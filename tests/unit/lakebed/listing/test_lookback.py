@@ -115,11 +115,11 @@ def test_a_window_longer_than_a_year_of_months_holds_them_all():
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("region=%s", "names no time"),
-        ("date=%F", "'%F' is not known"),
-        ("date=%", "'%' is not known"),
+        ("region=%s", "contains no time"),
+        ("date=%F", "'%F' is not supported"),
+        ("date=%", "'%' is not supported"),
         ("date=%Y//day=%d", "empty folder name"),
-        ("date=%Y-%m/month=%m", "'%m' stands in the template twice"),
+        ("date=%Y-%m/month=%m", "'%m' appears twice in the template"),
     ],
 )
 def test_a_template_that_cannot_be_used_is_refused_by_name(template, why):

@@ -113,7 +113,7 @@ def test_an_address_in_use_is_a_fault_of_the_configuration(pages: Pages):
     (fault,) = invalid.value.faults
     assert fault == (
         f"metrics.address: cannot listen on {address}: Address already in use; another process "
-        "listens there, so set this key to an address of its own"
+        "is listening there, so set this key to a different address"
     )
 
 

@@ -96,7 +96,7 @@ def test_a_gap_stops_the_pipeline(table):
     table.store.delete(journal_entry("events", 2))
     code, text = trouble(table, None)
     assert code == "journal_broken"
-    assert "entry 2 is missing and entry 3" in text
+    assert "entry 2 is missing, but entry 3" in text
 
 
 def test_an_entry_that_does_not_follow_the_one_before_stops_the_pipeline(table):

@@ -176,7 +176,7 @@ def test_a_filter_that_tells_no_time_is_refused(tmp_path: Path) -> None:
     (fault,) = faults_of(tmp_path, changed("tables.*.partition_filter", wrong))
 
     assert fault.startswith("tables.events.partition_filter.prefix_template: ")
-    assert "names no time" in fault
+    assert "contains no time" in fault
 
 
 def test_several_tables_keep_their_order(tmp_path: Path) -> None:

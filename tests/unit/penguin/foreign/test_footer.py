@@ -98,10 +98,10 @@ LENGTH = int.from_bytes(WHOLE[-8:-4], "little") + 8
         (WHOLE[:-1], "does not end like a Parquet file"),
         (WHOLE[:3000], "does not end like a Parquet file"),
         (WHOLE[:-4] + b"PARE", "is encrypted"),
-        (WHOLE[:-8] + b"\xff\xff\xff\x7fPAR1", "bytes cannot be"),
+        (WHOLE[:-8] + b"\xff\xff\xff\x7fPAR1", "bytes is impossible"),
         (WHOLE[:-LENGTH] + bytes(LENGTH - 8) + WHOLE[-8:], "cannot be read"),
         # The end of a longer file: its footer names pages that are not here.
-        (WHOLE[-5000:], "names data that the file does not have"),
+        (WHOLE[-5000:], "refers to data that the file does not have"),
     ],
 )
 def test_a_file_that_is_no_whole_parquet_file_is_unfit(body, why):
@@ -206,7 +206,7 @@ def test_a_type_that_readers_do_not_agree_on_is_a_reason_by_name(column, why):
 
 def test_a_name_that_delta_does_not_allow_is_a_reason():
     assert footer_of(pa.table({"a b": [1]})).reasons == (
-        "a b: a column's name must not hold [' ']",
+        "a b: a column's name must not contain [' ']",
     )
 
 
@@ -258,7 +258,7 @@ def test_a_name_with_a_control_character_is_a_reason_that_can_be_shown(char):
     """HOLES W25: no reader reads a table that has a NUL in the name of a column."""
     shown = rf"a\x{ord(char):02x}b"
     (reason,) = footer_of(pa.table({f"a{char}b": [1]})).reasons
-    assert reason == f"{shown}: a column's name must not hold [{char!r}]"
+    assert reason == f"{shown}: a column's name must not contain [{char!r}]"
     inner = pa.array([{f"a{char}b": 1}], pa.struct([(f"a{char}b", pa.int64())]))
     (reason,) = footer_of(pa.table({"s": inner})).reasons
     assert reason.startswith(f"s: {shown}: ")
