@@ -47,7 +47,7 @@ class Downloads:
         open_at: OpenAt,
         *,
         ahead: Mapping[str, int],
-        pause: Callable[[float], None] = time.sleep,
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         by_source = [(name, list(some)) for name, some in groupby(files, key=_source)]
         self._ahead = {name: max(1, ahead[name]) for name, _some in by_source}

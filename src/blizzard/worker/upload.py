@@ -31,7 +31,7 @@ class Uploads:
         done: Done | None = None,
         *,
         outbox: str | None = None,
-        pause: Callable[[float], None] = time.sleep,
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         self._store = store
         self._settings = settings

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 from blizzard.cli import app as cli
 from blizzard.cli.app import app
 from blizzard.execute.spark.runner import SparkRunner
-from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import shared
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.scrape import Pages
+from tests.support.stores import opened_as
 
 
 class PanicException(BaseException):
@@ -96,12 +96,12 @@ class PanickingStore(Store):
         raise PanicException("called unwrap on nothing")
 
 
-def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_path, monkeypatch):
+def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_path):
     """W19: else the job fails, and fails again with every try."""
-    monkeypatch.setattr("blizzard.worker.stores.Reader", PanickingReader)
+    runner = InProcessRunner(opened_as(reader=PanickingReader))
     put(tmp_path / "in", "bad.ndjson", ndjson(rows(3)))
     put(tmp_path / "in", "good.ndjson", ndjson(rows(3)))
-    bench = Bench(settings=pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=runner)
     pipeline = bench.pipeline()
     assert pipeline.step()
     assert pipeline.statistics.files_processed == 1
@@ -110,12 +110,11 @@ def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_pa
     assert "called unwrap on nothing" in str(bench.events)
 
 
-def test_a_panic_in_an_upload_is_the_failure_of_its_files(tmp_path, monkeypatch):
+def test_a_panic_in_an_upload_is_the_failure_of_its_files(tmp_path):
     """W19."""
-    monkeypatch.setattr("blizzard.worker.stores.Store", PanickingStore)
-    monkeypatch.setattr("blizzard.worker.upload.BACKOFF", Backoff(first_secs=0))
+    runner = InProcessRunner(opened_as(store=PanickingStore))
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
-    bench = Bench(settings=pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=runner)
     pipeline = bench.pipeline()
     assert pipeline.step()
     assert pipeline.statistics.files_failed == 1
