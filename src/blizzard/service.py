@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Protocol
 
 from blizzard.batch_events import Statistics
 from blizzard.discover.schedule import Pace
@@ -22,7 +23,7 @@ from blizzard.events import (
 )
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.runner import Runner
-from blizzard.execute.spark.jvm_output import Severity
+from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
@@ -32,7 +33,7 @@ from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
 from blizzard.model.files import Location
 from blizzard.model.progress import Report
-from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.model.settings import BlizzardSettings, PipelineSettings, SparkSettings
 from blizzard.pipeline import Pipeline
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -64,6 +65,37 @@ class Result:
     error: BaseException | None
 
 
+class RunnerOfService(Runner, Protocol):
+    """A runner that the service starts and stops."""
+
+    def stop(self) -> None:
+        """End what runs the units."""
+
+    def make_next_start_faster(self) -> bool:
+        """Keep something of this start for the next; return whether anything is being kept."""
+
+
+class MakeRunner(Protocol):
+    """Makes the runner of a run."""
+
+    def __call__(
+        self,
+        settings: SparkSettings,
+        *,
+        starting: Callable[[], None],
+        stop_requested: Callable[[], bool],
+        heard: Callable[[Report], None],
+        unreached: Callable[[str, int], None],
+        said: Said,
+    ) -> RunnerOfService:
+        """Return the runner, whose news goes to these functions."""
+
+
+def on_spark(settings: SparkSettings, **told: Any) -> RunnerOfService:  # noqa: ANN401 - MakeRunner says what
+    """Return a runner that starts Spark with the first batch."""
+    return SparkRunner(settings, **told)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What a run needs from outside. `run` is the whole of it."""
@@ -75,6 +107,7 @@ class Service:
     table_of: TableOf = lambda _pipeline: None
     clock: Clock = field(default_factory=Clock)
     chance: Callable[[], float] = random.random
+    make_runner: MakeRunner = on_spark
 
     def run(self) -> list[Result]:
         """Run all pipelines until they are done or stopped; however one ends, the others go on."""
@@ -90,7 +123,7 @@ class Service:
             attempts[report.pipeline].heard(report)
 
         spark = self.settings.spark
-        runner = SparkRunner(
+        runner = self.make_runner(
             spark,
             starting=lambda: emit(SparkStarting(master=spark.master)),
             stop_requested=lambda: self.stop.requested,

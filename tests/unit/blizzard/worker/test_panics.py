@@ -10,13 +10,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from blizzard.cli import app as cli
 from blizzard.cli.app import app
-from blizzard.execute.spark.runner import SparkRunner
+from blizzard.cli.surroundings import Surroundings
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.events import shared
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, InsideService
 from tests.support.scrape import Pages
 from tests.support.stores import opened_as
 
@@ -26,26 +24,25 @@ class PanicException(BaseException):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path, monkeypatch):
+def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path):
     """W01: no `except Exception` sees a panic; health and the exit code must tell of it."""
     pages = Pages()
-    log = cli._log
-    monkeypatch.setattr(cli, "_log", lambda *given: shared(log(*given), pages.log))
     panicked, seen = threading.Event(), []
 
-    def run_or_panic(_runner, units, work):
-        if work.marks["pipeline"] == "bad":
-            panicked.set()
-            raise PanicException("the core panicked")
-        assert panicked.wait(120)
-        deadline = time.monotonic() + 120
-        while (found := pages.health())[0] == 200 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        seen.append(found)
-        os.kill(os.getpid(), signal.SIGTERM)
-        return InProcessRunner().run(units, work)
+    class RunsOrPanics(InsideService):
+        def run(self, units, work):
+            if work.marks["pipeline"] == "bad":
+                panicked.set()
+                raise PanicException("the core panicked")
+            assert panicked.wait(120)
+            deadline = time.monotonic() + 120
+            while (found := pages.health())[0] == 200 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            seen.append(found)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return super().run(units, work)
 
-    monkeypatch.setattr(SparkRunner, "run", run_or_panic)
+    around = Surroundings(make_runner=lambda _spark, **_told: RunsOrPanics(), also=pages.log)
     for name in ("bad", "good"):
         put(tmp_path / name, "a.ndjson", ndjson(rows(3)))
     file = tmp_path / "pipeline.yaml"
@@ -69,7 +66,7 @@ def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path, monkeypa
     )
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        answer = CliRunner().invoke(app, ["-c", str(file), "--output", "json"])
+        answer = CliRunner().invoke(app, ["-c", str(file), "--output", "json"], obj=around)
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
