@@ -65,7 +65,7 @@ class Result:
     error: BaseException | None
 
 
-class RunnerOfService(Runner, Protocol):
+class ServiceRunner(Runner, Protocol):
     """A runner that the service starts and stops."""
 
     def stop(self) -> None:
@@ -81,17 +81,18 @@ class MakeRunner(Protocol):
     def __call__(
         self,
         settings: SparkSettings,
+        /,
         *,
         starting: Callable[[], None],
         stop_requested: Callable[[], bool],
         heard: Callable[[Report], None],
         unreached: Callable[[str, int], None],
         said: Said,
-    ) -> RunnerOfService:
+    ) -> ServiceRunner:
         """Return the runner, whose news goes to these functions."""
 
 
-def on_spark(settings: SparkSettings, **told: Any) -> RunnerOfService:  # noqa: ANN401 - MakeRunner says what
+def on_spark(settings: SparkSettings, **told: Any) -> ServiceRunner:  # noqa: ANN401 - MakeRunner says what
     """Return a runner that starts Spark with the first batch."""
     return SparkRunner(settings, **told)
 

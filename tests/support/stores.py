@@ -71,6 +71,13 @@ class DropsWrites(Store):
         return super().create(path, body)
 
 
+class Forgets(Store):
+    """A store that lists what it then cannot read."""
+
+    def get(self, path: str) -> bytes | None:
+        return None
+
+
 class Overwrites(Store):
     """A store without create-only writes: it says Created and overwrites."""
 

@@ -1,6 +1,7 @@
 """Stops and clocks that let nobody wait, and remember how long somebody wanted to."""
 
 import threading
+import time
 from dataclasses import dataclass, field
 
 from lakebed.clock import Clock
@@ -11,9 +12,9 @@ def at_once(_seconds: float) -> None:
     """Be over."""
 
 
-def hurried() -> Clock:
-    """Give the time as it is, and waits that are over at once. It pickles for tests alone."""
-    return Clock(sleep=at_once)
+def hurried(*, hours: float = 0.0) -> Clock:
+    """Give the time, or that of so many hours later, and waits that are over at once."""
+    return Clock(seconds=lambda: time.time() + hours * 3600, sleep=at_once)
 
 
 @dataclass(frozen=True)

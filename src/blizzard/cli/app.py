@@ -88,7 +88,7 @@ def run(
     """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once."""
     if context.invoked_subcommand is not None:
         return
-    around = context.find_object(Surroundings) or Surroundings()
+    around = Surroundings.of(context)
     emit = shared(_log(log_level, log_format), around.also)
     settings = load(files, folders, log_format)
     settings = replace(settings, pipelines=chosen(settings, pipeline, log_format))
@@ -230,6 +230,7 @@ def _run(
         stop=around.stop,
         once=once,
         table_of=table_of,
+        clock=around.clock,
         make_runner=around.make_runner,
     ).run()
     asides = {each.settings.name: _aside(each.settings) for each in results}

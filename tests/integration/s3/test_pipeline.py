@@ -91,9 +91,9 @@ class Lake:
     def land(self, name: str, body: bytes) -> None:
         self.store("in").create(f"date=2024-01-01/{name}", body)
 
-    def pipeline(self, runner: Runner | None = None) -> Pipeline:
+    def pipeline(self, runner: Runner | None = None, *, hours: float = 0.0) -> Pipeline:
         settings = blizzard_config.load([self.config], [], {})
-        clock = hurried() if runner is None else Clock()
+        clock = hurried(hours=hours) if runner is None else Clock()
         return pipeline_of(settings.pipelines[0], runner or InProcessRunner(), clock=clock)
 
     def drain(self, runner: Runner | None = None) -> None:
@@ -242,17 +242,11 @@ def test_a_source_file_that_cannot_be_read_is_recorded_and_lands_later_once(
     troubled.commit()
     assert troubled.ids() == [10, 11, 12]
     proxy.rule = lambda _request: None
-    later = troubled.pipeline()
-    later.clock = replace_clock(later, hours=2)
+    later = troubled.pipeline(hours=2)
     while later.step():
         pass
     troubled.commit()
     assert troubled.ids() == [0, 1, 2, 10, 11, 12]
-
-
-def replace_clock(pipeline: Pipeline, *, hours: float) -> Any:
-    seconds = pipeline.clock.seconds
-    return type(pipeline.clock)(lambda: seconds() + hours * 3600)
 
 
 def test_a_refused_upload_is_recorded_and_its_files_land_later_once(troubled, proxy):
@@ -263,8 +257,7 @@ def test_a_refused_upload_is_recorded_and_its_files_land_later_once(troubled, pr
     (line,) = troubled.letters()
     assert (line["stage"], line["code"]) == ("upload", "store_denied")
     proxy.rule = lambda _request: None
-    later = troubled.pipeline()
-    later.clock = replace_clock(later, hours=2)
+    later = troubled.pipeline(hours=2)
     while later.step():
         pass
     troubled.commit()

@@ -55,7 +55,7 @@ WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 class StartSpark(Protocol):
     """Starts Spark."""
 
-    def __call__(self, settings: SparkSettings, *, said: Said) -> SparkSession:
+    def __call__(self, settings: SparkSettings, /, *, said: Said) -> SparkSession:
         """Return a session; what the JVM prints is `said`."""
 
 
