@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import Any, Protocol
 
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
@@ -22,7 +23,7 @@ from blizzard.events import (
 )
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.runner import Runner
-from blizzard.execute.spark.jvm_output import Severity
+from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
@@ -32,7 +33,7 @@ from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
 from blizzard.model.files import Location
 from blizzard.model.progress import Report
-from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.model.settings import BlizzardSettings, PipelineSettings, SparkSettings
 from blizzard.pipeline import DeltaLog, Pipeline
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
@@ -65,6 +66,38 @@ class Result:
     error: BaseException | None
 
 
+class ServiceRunner(Runner, Protocol):
+    """A runner that the service starts and stops."""
+
+    def stop(self) -> None:
+        """End what runs the units."""
+
+    def make_next_start_faster(self) -> bool:
+        """Keep something of this start for the next; return whether anything is being kept."""
+
+
+class MakeRunner(Protocol):
+    """Makes the runner of a run."""
+
+    def __call__(
+        self,
+        settings: SparkSettings,
+        /,
+        *,
+        starting: Callable[[], None],
+        stop_requested: Callable[[], bool],
+        heard: Callable[[Report], None],
+        unreached: Callable[[str, int], None],
+        said: Said,
+    ) -> ServiceRunner:
+        """Return the runner, whose news goes to these functions."""
+
+
+def on_spark(settings: SparkSettings, **told: Any) -> ServiceRunner:  # noqa: ANN401 - MakeRunner says what
+    """Return a runner that starts Spark with the first batch."""
+    return SparkRunner(settings, **told)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What a run needs from outside. `run` is the whole of it."""
@@ -76,6 +109,7 @@ class Service:
     table_of: TableOf = lambda _pipeline: None
     clock: Clock = field(default_factory=Clock)
     chance: Callable[[], float] = random.random
+    make_runner: MakeRunner = on_spark
 
     def run(self) -> list[Result]:
         """Run all pipelines until they are done or stopped; if one ends, the others continue."""
@@ -91,7 +125,7 @@ class Service:
             attempts[report.pipeline].heard(report)
 
         spark = self.settings.spark
-        runner = SparkRunner(
+        runner = self.make_runner(
             spark,
             starting=lambda: emit(SparkStarting(master=spark.master)),
             stop_requested=lambda: self.stop.requested,

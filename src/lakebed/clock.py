@@ -1,4 +1,4 @@
-"""Time and new ids, injected so that a test can control them."""
+"""Time, waiting and fresh ids, as things handed in, so that a test can hold them still."""
 
 import os
 import time
@@ -18,10 +18,12 @@ def uuid7(milliseconds: int, random: bytes) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time and new names. It pickles, so that Spark tasks carry their own copy."""
+    """The time, waiting and fresh names. It pickles, so that Spark tasks carry their own copy."""
 
     seconds: Callable[[], float] = field(default=time.time)
     randomness: Callable[[int], bytes] = field(default=os.urandom)
+    sleep: Callable[[float], object] = field(default=time.sleep)
+    """Waits so many seconds, between two attempts at the same thing."""
 
     def now(self) -> datetime:
         """Return the time, in UTC."""

@@ -68,9 +68,12 @@ class Hands:
     def randomness(self, size: int) -> bytes:
         return next(self.drawn).to_bytes(size, "big")
 
+    def sleep(self, _seconds: float) -> None:
+        """Be over at once; the hands stay where they are."""
+
     @property
     def clock(self) -> Clock:
-        return Clock(self.seconds, self.randomness)
+        return Clock(self.seconds, self.randomness, self.sleep)
 
 
 def no_options() -> StorageOptions:
@@ -275,6 +278,7 @@ class Bench:
             open_source=lambda place: Reader(place.uri, place.options),
             open_sink=lambda place: self.store(place.uri, place.options, make_folder=True),
             lease=self.lease,
+            pause=self.hands.sleep,
         )
         BEGUN.append(begun)
         return begun

@@ -8,8 +8,10 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from blizzard.cli.app import app
+from blizzard.cli.surroundings import Surroundings
 from blizzard.model.settings import PipelineSettings
 from tests.support.builders import Bench, pipeline_settings
+from tests.support.waits import hurried
 
 WIDTH = 80
 FIELDS = "{name: id, type: int64, nullable: false}, {name: name, type: string}"
@@ -55,7 +57,10 @@ class Desk:
         """Run a command; whatever it prints must fit the terminal, where it is a table."""
         file = config or self.config()
         done = CliRunner().invoke(
-            app, [*arguments, "-c", str(file)], env={"COLUMNS": str(WIDTH), "NO_COLOR": "1"}
+            app,
+            [*arguments, "-c", str(file)],
+            env={"COLUMNS": str(WIDTH), "NO_COLOR": "1"},
+            obj=Surroundings(clock=hurried()),
         )
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
+from blizzard.cli.surroundings import Surroundings
 from blizzard.config import load as blizzard_config
 from blizzard.maintain.redo import redo
 from lakebed.clock import Clock
@@ -18,7 +19,7 @@ from penguin.operate.release import HeldFileOperations
 from tests.support.dying import dying
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, inside
 from tests.support.tables import commit_table
 
 
@@ -121,7 +122,9 @@ class Desk:
         return new.stem
 
     def cli(self, *arguments):
-        return CliRunner().invoke(app, [*arguments, "-c", str(self.file)])
+        """Run a command of blizzard's; a run needs no Spark."""
+        around = Surroundings(make_runner=inside)
+        return CliRunner().invoke(app, [*arguments, "-c", str(self.file)], obj=around)
 
     def order(self, *arguments):
         """Run a command of penguin's."""

@@ -11,6 +11,7 @@ from blizzard.pipeline import DeltaLog, OpenStore, Pipeline
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
+from tests.support.waits import at_once
 from tests.support.writers import lease, machine
 
 
@@ -25,6 +26,7 @@ def pipeline_of(
     log_knows_pipeline: Callable[[], bool] = lambda: False,
     is_committed: IsCommitted = lambda _entry: False,
     clock: Clock | None = None,
+    pause: Callable[[float], object] = at_once,
 ) -> Pipeline:
     """Give a pipeline that drains what is there."""
     clock = clock or Clock()
@@ -42,4 +44,5 @@ def pipeline_of(
         open_sink=open_sink,
         # Whoever had the pipeline before is dead: a test has one life after the other.
         lease=lease(run_id, pipeline=settings.name, on=machine(alive=False)),
+        pause=pause,
     )

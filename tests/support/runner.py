@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
+from blizzard.model.settings import SparkSettings
 from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
 
@@ -46,3 +47,19 @@ class InProcessRunner:
         stores = self.stores(work)
         overseer = Overseer(work.bounds, work.clock.seconds)
         return [run_unit(unit, work, stores, Near(overseer, unit.name)) for unit in units]
+
+
+@dataclass
+class InsideService(InProcessRunner):
+    """The in-process runner as a service makes it, starts and stops it."""
+
+    def stop(self) -> None:
+        pass
+
+    def make_next_start_faster(self) -> bool:
+        return False
+
+
+def inside(_settings: SparkSettings, **_told: object) -> InsideService:
+    """Make a runner that needs no Spark."""
+    return InsideService()

@@ -6,13 +6,24 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import count
 
+from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 
 KEY = "canary-access-key"
 SECRET = "canary-secret-key"
+QUICK = {
+    **remote.RETRY,
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=1),
+        "max_backoff": timedelta(milliseconds=5),
+        "base": 2,
+    },
+}
+"""As many tries as in earnest, and milliseconds between them."""
 _names = count()
 
 
@@ -66,5 +77,5 @@ def options(address: str, **changes: str) -> dict[str, str]:
 
 
 def store(address: str, uri: str, **changes: str) -> Store:
-    """Open a folder of a bucket."""
-    return Store(uri, StorageOptions(options(address, **changes)))
+    """Open a folder of a bucket; between tries there are milliseconds, as many as in earnest."""
+    return Store(uri, StorageOptions(options(address, **changes)), retry=QUICK)

@@ -7,10 +7,9 @@ import pytest
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress
-from blizzard.plan import units as planning
-from blizzard.worker import unit as worker
+from blizzard.model.settings import Sizing
 from blizzard.worker.ndjson import decoder, lines
-from blizzard.worker.stores import OpenedStores
+from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
 
 NEVER = 10**9
@@ -40,9 +39,10 @@ class Stopped:
 
     stops: Callable[[int], int]
     parallelism: int = 2
+    stores: Callable[[Work], Stores] = OpenedStores
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        stores = OpenedStores(work)
+        stores = self.stores(work)
         return [
             run_unit(unit, work, stores, Told(self.stops(number)))
             for number, unit in enumerate(units)
@@ -53,10 +53,13 @@ def all_at(records: int) -> Stopped:
     return Stopped(lambda _unit: records)
 
 
-def cut_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut small files, call each of them large, and decode a few lines at a time."""
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 4_000)
-    monkeypatch.setattr(planning, "units_per_core", lambda _share, _size: 3)
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 1)
+CUT = Sizing(smallest_unit=4_000, units_per_core=3, decoded_budget=1)
+"""Small files are cut, and each of them is called large."""
+UNCUT = Sizing(smallest_unit=10**9, decoded_budget=1)
+"""One task reads a file, so that its first lines are what is read."""
+
+
+def decode_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decode a few lines at a time."""
     monkeypatch.setattr(lines, "BLOCK_BYTES", 700)
     monkeypatch.setattr(decoder, "SHORT_BYTES", 100)

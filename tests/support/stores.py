@@ -1,12 +1,38 @@
 """Stores over a local folder that go wrong in one way each."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blizzard.model.files import Work
+from blizzard.worker.stores import OpenedStores, Stores
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Store
+from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store
+
+
+@dataclass
+class OpenedAs(OpenedStores):
+    """The stores of a batch, each of a kind of the test's."""
+
+    reader: type[Reader] = Reader
+    store: type[Store] = Store
+
+    def source(self, name: str) -> Reader:
+        place = self.work.sources[name]
+        return self.reader(place.uri, place.options)
+
+    def sink(self) -> Store:
+        place = self.work.sink
+        return self.store(place.uri, place.options, make_folder=True)
+
+
+def opened_as(
+    *, reader: type[Reader] = Reader, store: type[Store] = Store
+) -> Callable[[Work], Stores]:
+    """Return how a runner is to open the stores of a batch."""
+    return lambda work: OpenedAs(work, reader=reader, store=store)
 
 
 def local(root: Path) -> Store:
@@ -43,6 +69,13 @@ class DropsWrites(Store):
             self.dropped -= 1
             raise StoreUnavailable("no answer", path=path)
         return super().create(path, body)
+
+
+class Forgets(Store):
+    """A store that lists what it then cannot read."""
+
+    def get(self, path: str) -> bytes | None:
+        return None
 
 
 class Overwrites(Store):

@@ -31,6 +31,7 @@ from lakebed.types import FieldType, Handoff
 from penguin.delta.table import Log, Table
 from penguin.inspect.explain import explain
 from penguin.model.commit import CommitPlan
+from penguin.model.errors import CommitFailed
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun, commit_all
 
@@ -220,6 +221,29 @@ class Penguin:
         """Give all reasons of all files that are set aside."""
         found = explain(self.run.settings, self.table.store).view.held
         return "; ".join(reason for one in found for reason in one.meta.reasons)
+
+
+def log_of(table: type[Table]) -> type[Log]:
+    """Give a log whose versions are opened as tables of the test's."""
+
+    class OpensSo(Log):
+        opened = table
+
+    return OpensSo
+
+
+def losing(answers: int = 1) -> type[Table]:
+    """Give a table whose first commits are made, and whose answers are lost."""
+    lost = [True] * answers
+
+    class Losing(Table):
+        def commit(self, *given: Any, **named: Any) -> None:
+            super().commit(*given, **named)
+            if lost:
+                lost.pop()
+                raise CommitFailed("the answer was lost")
+
+    return Losing
 
 
 def opened(log: Log) -> Table:

@@ -20,13 +20,11 @@ from blizzard.cli.dry_run import explanation
 from blizzard.discover.finding import Finding
 from blizzard.handoff.publish import CommitInline
 from blizzard.inspect.explain import Explanation
-from blizzard.journal import journal
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.pipeline import Pipeline, TooManyFailures
-from blizzard.worker import upload
 from blizzard.worker.download import PIECES_IN_FLIGHT, Downloads
 from blizzard.worker.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores
@@ -42,7 +40,6 @@ from lakebed.errors import (
     StoreUnavailable,
 )
 from lakebed.polling import Stop, run_step
-from lakebed.retry import Backoff
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from lakebed.telemetry.events import StopRequested
@@ -65,16 +62,6 @@ from tests.support.runner import InProcessRunner
 from tests.support.stores import DropsWrites, Overwrites, local
 
 BAD = b'{"id": "one"}\n'
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    class AtOnce(Backoff):
-        def wait(self, failures: int, random: object) -> float:
-            return 0.0
-
-    monkeypatch.setattr(journal, "Backoff", AtOnce)
-    monkeypatch.setattr(upload, "BACKOFF", AtOnce())
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from blizzard.cli.progress_bar import Display
 from blizzard.cli.redo import redo
 from blizzard.cli.source import source_app
 from blizzard.cli.status import status
+from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.execute.spark.warm import NotMade, warm
 from blizzard.handoff.held_rows import Aside, read_aside
@@ -57,7 +58,6 @@ from lakebed.arguments import (
 )
 from lakebed.config.models import same_place
 from lakebed.errors import LakeError, ObjectMissing
-from lakebed.polling import Stop, stop_on_signals
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
 from lakebed.telemetry.health import Part, PartKind
@@ -96,7 +96,8 @@ def run(
     """Turn NDJSON files into Parquet in the directory of a Delta table, exactly once."""
     if context.invoked_subcommand is not None:
         return
-    emit = _log(log_level, log_format)
+    around = Surroundings.of(context)
+    emit = shared(_log(log_level, log_format), around.also)
     settings = load(files, folders, log_format)
     settings = replace(settings, pipelines=chosen(settings, pipeline, log_format))
     for warning in settings.warnings:
@@ -130,7 +131,7 @@ def run(
     ):
         require_java(os.environ)
         table_of = _tables_for_inline(settings, files, folders)
-        code = _run(settings, told, once=once, output=output, table_of=table_of)
+        code = _run(settings, told, around, once=once, output=output, table_of=table_of)
     raise typer.Exit(code)
 
 
@@ -224,15 +225,23 @@ def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:
 def _run(
     settings: BlizzardSettings,
     emit: Emit,
+    around: Surroundings,
     *,
     once: bool,
     output: Output,
     table_of: TableOf,
 ) -> int:
     """Run every pipeline, print what each did, and give the exit code that tells the truth."""
-    stop = Stop()
-    stop_on_signals(stop, emit)
-    results = Service(settings=settings, emit=emit, stop=stop, once=once, table_of=table_of).run()
+    around.listen(around.stop, emit)
+    results = Service(
+        settings=settings,
+        emit=emit,
+        stop=around.stop,
+        once=once,
+        table_of=table_of,
+        clock=around.clock,
+        make_runner=around.make_runner,
+    ).run()
     asides = {each.settings.name: _aside(each.settings) for each in results}
     show.results(
         [

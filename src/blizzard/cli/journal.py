@@ -9,6 +9,7 @@ from rich.console import Console
 
 from blizzard.cli.new_journal import begin_anew
 from blizzard.cli.output import One, chosen, load, open_reader, place, the_one
+from blizzard.cli.surroundings import Surroundings
 from blizzard.handoff.held_rows import Aside, by_reason
 from blizzard.inspect.books import Batch
 from blizzard.inspect.entries import Kept, entry_of, last_entries
@@ -37,6 +38,7 @@ FEW = 50
 
 
 def journal(
+    context: typer.Context,
     what: Annotated[
         str | None,
         typer.Argument(
@@ -68,7 +70,9 @@ def journal(
         if (old is None) == (not empty):
             typer.echo("error: journal new wants either --from OLD or --empty", err=True)
             raise typer.Exit(USAGE)
-        raise typer.Exit(begin_anew(the_one(settings, pipeline), old, yes=yes, output=output))
+        clock = Surroundings.of(context).clock
+        chosen = the_one(settings, pipeline)
+        raise typer.Exit(begin_anew(chosen, old, yes=yes, output=output, clock=clock))
     if old is not None or empty or yes:
         typer.echo("error: --from, --empty and --yes belong to journal new", err=True)
         raise typer.Exit(USAGE)

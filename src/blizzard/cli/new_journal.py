@@ -1,6 +1,5 @@
 """`blizzard journal new`: what it would do, and the doing where that is asked for."""
 
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -41,9 +40,10 @@ class Prospect:
     """Whether rows may come into the table a second time."""
 
 
-def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output: Output) -> int:
+def begin_anew(
+    settings: PipelineSettings, old: str | None, *, yes: bool, output: Output, clock: Clock
+) -> int:
     """Begin a new journal for a pipeline, or say what that would do and exit with 1."""
-    clock = Clock()
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
     names = tuple(dict.fromkeys((settings.name, old or settings.name)))
@@ -52,7 +52,7 @@ def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output
         if not yes:
             for name in names:
                 refuse_while_written(
-                    reader, name, machine=this_machine(), wait=time.sleep, watching=tell_watching
+                    reader, name, machine=this_machine(), wait=clock.sleep, watching=tell_watching
                 )
             _tell_ahead(settings.name, _checked(reader, settings, identity, old), output)
             return FAILED
@@ -71,7 +71,7 @@ def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output
                         machine=this_machine(),
                         clock=clock,
                         emit=tell_event,
-                        wait=time.sleep,
+                        wait=clock.sleep,
                     )
                 )
             _checked(reader, settings, identity, old)

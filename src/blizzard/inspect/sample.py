@@ -4,7 +4,7 @@ It reads a few lines of a few files, whatever their number and size, and never f
 be read is said, and an example is shown instead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -15,6 +15,7 @@ from blizzard.model.settings import SourceSettings
 from blizzard.worker.compression import decompress, recognised
 from lakebed.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
 from lakebed.errors import LakeError
+from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.types import Codec, FieldType
 from lakebed.units import plural
@@ -44,12 +45,17 @@ class _Look:
     """The lines that are no JSON objects, by number and file."""
 
 
-def proposal(path: KeyPath, pipeline: Pipeline) -> str:
+def proposal(
+    path: KeyPath,
+    pipeline: Pipeline,
+    *,
+    open_reader: Callable[[str, StorageOptions], Reader] = Reader,
+) -> str:
     """Return what to write into the `schema` section of a pipeline, found in its sources."""
     look = _Look()
     for _, _, source in pipeline.named_sources():
         if look.files < FILES:
-            _look_at(source, look)
+            _look_at(source, look, open_reader)
     indent = 2 * len(path)
     example = section(EXAMPLE, indent=indent)
     left_out = f"; {_left_out(look.left_out)}" if look.left_out else ""
@@ -84,10 +90,12 @@ def _given_by_folders(pipeline: Pipeline) -> frozenset[str]:
     return frozenset(template_keys(by.prefix_template))
 
 
-def _look_at(source: Source, look: _Look) -> None:
+def _look_at(
+    source: Source, look: _Look, open_reader: Callable[[str, StorageOptions], Reader]
+) -> None:
     try:
         folder, pattern = place(source.path)
-        reader = Reader(folder, storage_options(source.storage_options))
+        reader = open_reader(folder, storage_options(source.storage_options))
         meant = SourceSettings(uri=folder, pattern=pattern)
         listed = islice(reader.in_order(after=pattern.after if pattern else ""), LISTED)
         ours = (facts for facts in listed if why_not_ours(facts.path, meant) is None and facts.size)

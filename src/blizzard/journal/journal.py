@@ -5,7 +5,6 @@ runs cannot both append entry N, and a journal that was rolled back or patched i
 """
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -67,16 +66,19 @@ class Journal:
         identity: Identity,
         history: History,
         clock: Clock,
-        pause: Callable[[float], object] = time.sleep,
+        pause: Callable[[float], object] | None = None,
         guard: Callable[[], object] = lambda: None,
     ) -> None:
-        """`guard` raises where this run may not write any more; it is asked before each try."""
+        """`guard` raises where this run may not write any more; it is asked before each try.
+
+        `pause` waits between two tries, None for as the clock does.
+        """
         self._store = store
         self._reader = JournalReader(store, identity.pipeline)
         self._identity = identity
         self._history = history
         self._clock = clock
-        self._pause = pause
+        self._pause = pause or clock.sleep
         self._guard = guard
         self._in_doubt: tuple[Entry, bytes] | None = None
         self._start_note = StartNote(store, identity.pipeline)

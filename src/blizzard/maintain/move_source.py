@@ -21,7 +21,7 @@ from blizzard.journal.checks import (
 )
 from blizzard.journal.fence import append_beside
 from blizzard.journal.state import Before, History
-from blizzard.maintain.new_journal import in_chunks
+from blizzard.maintain.new_journal import CHUNK, in_chunks
 from blizzard.maintain.old_journal import inherited
 from blizzard.model.part_way import is_part_way
 from blizzard.model.settings import SourceSettings
@@ -127,12 +127,13 @@ def move(
     place: Reader,
     *,
     clock: Clock,
+    chunk: int = CHUNK,
 ) -> Compared | None:
     """Record where a source is; doing so again changes nothing, or finishes what was started."""
     found = compare(store, pipeline, source, history, place)
     if found is None:
         return None
-    first, *rest = in_chunks(found.records) or ((),)
+    first, *rest = in_chunks(found.records, chunk) or ((),)
     entry = _last(store, pipeline, history).successor(
         "moved",
         previous=history.digest,
@@ -144,13 +145,13 @@ def move(
         follows=len(rest),
     )
     _append(store, entry)
-    for chunk in rest:
+    for records in rest:
         entry = entry.successor(
             "inherited",
             previous=digest(encode(entry)),
             run=entry.run,
             created=entry.created,
-            sources=chunk,
+            sources=records,
         )
         _append(store, entry)
     return found

@@ -59,7 +59,13 @@ def begin_empty(
 
 
 def take_over(
-    store: Store, identity: Identity, old: str, last_committed: LastCommitted, clock: Clock
+    store: Store,
+    identity: Identity,
+    old: str,
+    last_committed: LastCommitted,
+    clock: Clock,
+    *,
+    chunk: int = CHUNK,
 ) -> Renewed:
     """Start a journal that knows what another one knew; a second try finishes what was started."""
     agree_on_protocol(store, identity.handoff)
@@ -78,7 +84,8 @@ def take_over(
                 path=store.describe(layout.journal_folder(identity.pipeline)),
             )
         _close(store, past, identity.pipeline, clock)
-    chunks = in_chunks([record for key in sorted(past.records) for record in past.records[key]])
+    records = [record for key in sorted(past.records) for record in past.records[key]]
+    chunks = in_chunks(records, chunk)
     if opening is None:
         lineage = Lineage(
             pipeline=old,
@@ -93,9 +100,11 @@ def take_over(
     return _write(store, opening, chunks, kept)
 
 
-def in_chunks(records: Sequence[SourceRecord]) -> tuple[tuple[SourceRecord, ...], ...]:
+def in_chunks(
+    records: Sequence[SourceRecord], chunk: int = CHUNK
+) -> tuple[tuple[SourceRecord, ...], ...]:
     """Divide records into what one entry repeats, in their order. Pure."""
-    return tuple(tuple(records[start : start + CHUNK]) for start in range(0, len(records), CHUNK))
+    return tuple(tuple(records[start : start + chunk]) for start in range(0, len(records), chunk))
 
 
 def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) -> Entry | None:

@@ -13,7 +13,7 @@ from blizzard.model.bounds import Bounds
 from blizzard.model.byte_range import ByteRange
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Address, Done
-from blizzard.model.settings import RollingPolicy, UploadSettings
+from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import SourceRecord, Unread
@@ -132,6 +132,7 @@ class Work:
     """Whether failures may quote what is in a line."""
     bounds: Bounds = field(default_factory=Bounds)
     """When the batch is to end before all of its files are read."""
+    sizing: Sizing = field(default_factory=Sizing)
     driver: Address | None = None
     """Where running units tell the driver how far they are."""
 

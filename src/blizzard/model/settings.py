@@ -98,6 +98,23 @@ class SinkSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing:
+    """How finely work is cut and how much of it waits in memory; no key of a configuration sets it.
+
+    None stands for the usual value, which is that of whoever goes by it.
+    """
+
+    smallest_unit: int | None = None
+    """Bytes of plain NDJSON below which a unit is not worth a task."""
+    units_per_core: int | None = None
+    """Into how many units the share of a core is cut."""
+    decoded_budget: int | None = None
+    """Arrow bytes of one source file that are kept until its last line has parsed."""
+    staged_bytes: int | None = None
+    """Arrow bytes that are divided among the partitions of their rows at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
     """One pipeline: its sources, its table, the fields it declares."""
 
@@ -113,6 +130,7 @@ class PipelineSettings:
     """The dead letter queue; None where it is below the table directory."""
     show_values: bool = False
     """Whether failure messages may quote what is in a line."""
+    sizing: Sizing = field(default_factory=Sizing)
 
     @property
     def poll_interval(self) -> float:

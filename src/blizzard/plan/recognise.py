@@ -23,14 +23,15 @@ def planned(
     A file is cut into byte ranges before anybody has read it, so the few that would be cut are
     asked for their first bytes. One that does not answer is left whole: whoever reads it will see.
     """
-    how = {"parallelism": parallelism, "file_size": settings.sink.rolling.file_size}
+    file_size, sizing = settings.sink.rolling.file_size, settings.sizing
     sources = {source.name: source for source in settings.sources}
     sure: dict[str, SourceFile] = {}
-    for file in to_recognise(files, **how):
+    for file in to_recognise(files, parallelism=parallelism, file_size=file_size, sizing=sizing):
         try:
             store = open_source(source_location(sources[file.source]))
             first = store.part(file.path, 0, min(FIRST_BYTES, file.size), etag=file.etag)
         except LakeError:
             continue
         sure[file.key] = replace(file, codec=codec_in(first, file.codec), by_content=False)
-    return plan([sure.get(file.key, file) for file in files], **how)
+    known = [sure.get(file.key, file) for file in files]
+    return plan(known, parallelism=parallelism, file_size=file_size, sizing=sizing)

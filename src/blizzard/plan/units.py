@@ -13,6 +13,7 @@ from itertools import compress, groupby
 
 from blizzard.model.byte_range import ByteRange, cut
 from blizzard.model.files import SourceFile, WorkUnit
+from blizzard.model.settings import Sizing
 from lakebed.types import Codec
 
 COMPRESSED_WEIGHT = 6
@@ -25,12 +26,15 @@ PARQUET_PER_NDJSON = 0.2
 """Encoded bytes that a byte of plain NDJSON becomes, about."""
 MOST_UNITS_PER_CORE = 3
 """Several units a core, so that the last ones to finish do not leave the others idle."""
+USUAL = Sizing()
 
 
-def plan(files: Iterable[SourceFile], *, parallelism: int, file_size: int) -> tuple[WorkUnit, ...]:
+def plan(
+    files: Iterable[SourceFile], *, parallelism: int, file_size: int, sizing: Sizing = USUAL
+) -> tuple[WorkUnit, ...]:
     """Put every byte of every file into exactly one unit, in the order of partitions and paths."""
     ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
-    room = _room(ordered, parallelism, file_size)
+    room = _room(ordered, parallelism, file_size, sizing)
     packs = (
         pack
         for _partition_key, group in groupby(ordered, key=_partition)
@@ -43,10 +47,10 @@ def plan(files: Iterable[SourceFile], *, parallelism: int, file_size: int) -> tu
 
 
 def to_recognise(
-    files: Sequence[SourceFile], *, parallelism: int, file_size: int
+    files: Sequence[SourceFile], *, parallelism: int, file_size: int, sizing: Sizing = USUAL
 ) -> tuple[SourceFile, ...]:
     """Return the files that would be cut if it were certain that they are plain: a few, large."""
-    room = _room(files, parallelism, file_size)
+    room = _room(files, parallelism, file_size, sizing)
     return tuple(
         file
         for file in files
@@ -54,10 +58,14 @@ def to_recognise(
     )
 
 
-def _room(files: Sequence[SourceFile], parallelism: int, file_size: int) -> int:
+def _room(files: Sequence[SourceFile], parallelism: int, file_size: int, sizing: Sizing) -> int:
     cores = max(1, parallelism)
-    units = units_per_core(sum(weight(file) for file in files) / cores, file_size)
-    return max(SMALLEST_UNIT, math.ceil(sum(work(file) for file in files) / cores / units))
+    units, smallest = sizing.units_per_core, sizing.smallest_unit
+    if units is None:
+        units = units_per_core(sum(weight(file) for file in files) / cores, file_size)
+    if smallest is None:
+        smallest = SMALLEST_UNIT
+    return max(smallest, math.ceil(sum(work(file) for file in files) / cores / units))
 
 
 def units_per_core(share: float, file_size: int) -> int:

@@ -50,4 +50,5 @@ def work_of(
         outbox=settings.name if sink.handoff is Handoff.DIRECT else None,
         show_values=settings.show_values,
         bounds=bounds,
+        sizing=settings.sizing,
     )

@@ -47,7 +47,8 @@ class Downloads:
         open_at: OpenAt,
         *,
         ahead: Mapping[str, int],
-        pause: Callable[[float], None] = time.sleep,
+        pause: Callable[[float], object] = time.sleep,
+        pool: type[ThreadPoolExecutor] = ThreadPoolExecutor,
     ) -> None:
         by_source = [(name, list(some)) for name, some in groupby(files, key=_source)]
         self._ahead = {name: max(1, ahead[name]) for name, _some in by_source}
@@ -58,7 +59,7 @@ class Downloads:
         """How often a download went on after trouble."""
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="download")
+        self._pool = pool(threads, thread_name_prefix="download")
         self._room = PIECES_IN_FLIGHT // threads
         self._threads = threads
         self._waiting = deque(

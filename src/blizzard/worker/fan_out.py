@@ -54,6 +54,8 @@ class PartitionedWriter:
         batch_size_of: Callable[[str], int],
         clock: Clock,
         for_partition: ForPartition,
+        staged_bytes: int | None = None,
+        max_open_files: int = MAX_OPEN_FILES,
     ) -> None:
         self._by = by
         self._from_path = from_path
@@ -63,6 +65,8 @@ class PartitionedWriter:
         self._batch_size_of = batch_size_of
         self._clock = clock
         self._for_partition = for_partition
+        self._divided_at = STAGED_BYTES if staged_bytes is None else staged_bytes
+        self._max_open_files = max_open_files
         self._staged: list[pa.RecordBatch] = []
         self._staged_bytes = 0
         self._source = ""
@@ -98,7 +102,7 @@ class PartitionedWriter:
         if batch.num_rows:
             self._staged.append(batch)
             self._staged_bytes += batch.nbytes if size is None else size
-        if self._staged_bytes >= STAGED_BYTES:
+        if self._staged_bytes >= self._divided_at:
             yield from self._divide()
 
     def close(self) -> Iterator[ClosedFile]:
@@ -178,7 +182,7 @@ class PartitionedWriter:
         if not writer.held:
             return
         if not writer.is_open:
-            while len(self._open) >= MAX_OPEN_FILES:
+            while len(self._open) >= self._max_open_files:
                 yield from self._finish(next(iter(self._open)))
         held = writer.held
         closed = list(writer.flush())

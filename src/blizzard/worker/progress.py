@@ -85,6 +85,7 @@ class ProgressClient:
         job: str = "",
         again: bool = False,
         fresh_name: Callable[[], str] = lambda: secrets.token_hex(8),
+        patience: float = PATIENCE_SECS,
     ) -> None:
         self.progress = Progress()
         self.done = Done()
@@ -93,6 +94,7 @@ class ProgressClient:
         self._unit = unit
         self._job = job
         self._again = again
+        self._patience = patience
         self.reached = False
         self._instruction = Instruction.GO_ON
         self._answered = threading.Event()
@@ -122,14 +124,14 @@ class ProgressClient:
             self._reports += 1
             wanted = self._reports
             self._news.notify_all()
-            self._news.wait_for(lambda: self._told >= wanted or self._gone, PATIENCE_SECS)
+            self._news.wait_for(lambda: self._told >= wanted or self._gone, self._patience)
 
     def __enter__(self) -> Self:
         if self._address is not None:
             self._thread.start()
             # A stop is to be known before anything is read; a driver that is silent is not
             # waited for.
-            self._answered.wait(PATIENCE_SECS)
+            self._answered.wait(self._patience)
         return self
 
     def __exit__(
@@ -142,7 +144,7 @@ class ProgressClient:
             self._over = True
             self._news.notify_all()
         if self._thread.is_alive():
-            self._thread.join(PATIENCE_SECS)
+            self._thread.join(self._patience)
 
     def _call(self) -> None:
         address = self._address
@@ -218,6 +220,8 @@ class ProgressServer:
         instruction: Callable[[str, Progress], Instruction] = lambda _unit, _progress: (
             Instruction.GO_ON
         ),
+        call: Callable[[tuple[str, int]], Connection] = Client,
+        patience: float = PATIENCE_SECS,
     ) -> None:
         token = secrets.token_bytes(32)
         # The listener lets everybody in and each caller is asked for the word in a thread of its
@@ -228,6 +232,8 @@ class ProgressServer:
         self._stop_requested = stop_requested
         self._heard = heard
         self._instruction = instruction
+        self._call = call
+        self._patience = patience
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="progress-server", daemon=True)
         self._thread.start()
@@ -238,9 +244,9 @@ class ProgressServer:
         with contextlib.suppress(OSError):
             # The listener waits for a caller; a last call wakes it. It is not to wait for an
             # answer: a listener that was awake may have gone already.
-            Client(self._own_door).close()
+            self._call(self._own_door).close()
         # Nor is it waited for where the last call could not be made: no file handle was left.
-        self._thread.join(PATIENCE_SECS)
+        self._thread.join(self._patience)
         self._listener.close()
 
     def _listen(self) -> None:

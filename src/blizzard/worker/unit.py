@@ -62,12 +62,18 @@ def run_unit(
         with (
             tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder,
             Uploads(
-                stores.sink(), work.upload, channel.progress, channel.done, outbox=work.outbox
+                stores.sink(),
+                work.upload,
+                channel.progress,
+                channel.done,
+                outbox=work.outbox,
+                pause=work.clock.sleep,
             ) as uploads,
             Downloads(
                 unit.files,
                 open_at,
                 ahead={name: limits.max_concurrent_files for name, limits in work.limits.items()},
+                pause=work.clock.sleep,
             ) as downloads,
         ):
             return _Unit(unit, work, Path(folder), downloads, uploads, stores, channel).run()
@@ -131,6 +137,8 @@ class _Unit:
             for file in unit.files
         }
         self.batch_sizes = {file.key: work.limits[file.source].batch_size for file in unit.files}
+        budget = work.sizing.decoded_budget
+        self.decoded_budget = DECODED_BUDGET if budget is None else budget
         self.most_rows = 0
         """The most rows in a batch of the file that is being read."""
         self.groups: list[_Group] = []
@@ -210,6 +218,7 @@ class _Unit:
             batch_size_of=lambda key: self.batch_sizes[key],
             clock=work.clock,
             for_partition=for_partition,
+            staged_bytes=work.sizing.staged_bytes,
         )
 
     def _opened(self) -> Iterator[tuple[tuple[SourceFile, ReadPosition], Generator[bytes]]]:
@@ -269,7 +278,7 @@ class _Unit:
                 position.taken += decoded.taken
                 kept += self._slices(decoded)
                 decoded_bytes += decoded.size
-                if own is None and decoded_bytes > DECODED_BUDGET:
+                if own is None and decoded_bytes > self.decoded_budget:
                     own = self._new_group()
                 if own is not None:
                     self._write(own, kept, file)

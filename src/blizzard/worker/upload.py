@@ -31,7 +31,8 @@ class Uploads:
         done: Done | None = None,
         *,
         outbox: str | None = None,
-        pause: Callable[[float], None] = time.sleep,
+        pause: Callable[[float], object] = time.sleep,
+        pool: type[ThreadPoolExecutor] = ThreadPoolExecutor,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -42,9 +43,7 @@ class Uploads:
         self._lock = threading.Lock()
         self._outbox = outbox
         self._pause = pause
-        self._pool = ThreadPoolExecutor(
-            settings.max_concurrent_uploads, thread_name_prefix="upload"
-        )
+        self._pool = pool(settings.max_concurrent_uploads, thread_name_prefix="upload")
         self._room = threading.Semaphore(settings.max_concurrent_uploads * 4)
 
     def hand_in(

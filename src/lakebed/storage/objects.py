@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,11 +42,21 @@ def facts_of(meta: Any) -> ObjectFacts:  # noqa: ANN401 - obstore's ObjectMeta i
 class ObjectReader:
     """A store whose objects can be read by their names."""
 
-    def __init__(self, uri: str, options: StorageOptions, *, make_folder: bool = False) -> None:
+    def __init__(
+        self,
+        uri: str,
+        options: StorageOptions,
+        *,
+        make_folder: bool = False,
+        retry: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`retry` says how often a request to a remote store is sent; None for the usual."""
         self.uri = uri
         self.options = options
         self.local_root = local_path(uri)
-        self._store: Any = open_uri(uri, self.local_root, options, make_folder=make_folder)
+        self._store: Any = open_uri(
+            uri, self.local_root, options, make_folder=make_folder, retry=retry
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r})"

@@ -26,7 +26,14 @@ def local_path(uri: str) -> Path | None:
     return Path(uri).expanduser()
 
 
-def open_uri(uri: str, root: Path | None, options: StorageOptions, *, make_folder: bool) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+def open_uri(
+    uri: str,
+    root: Path | None,
+    options: StorageOptions,
+    *,
+    make_folder: bool,
+    retry: Mapping[str, Any] | None = None,
+) -> Any:  # noqa: ANN401 - obstore's stores share no public type
     """Open what a URI means: a local folder, or a remote store."""
     try:
         if root is not None:
@@ -37,20 +44,19 @@ def open_uri(uri: str, root: Path | None, options: StorageOptions, *, make_folde
             raise ConfigInvalid(
                 [f"{uri}: cannot be opened; use a path, file://, s3://, gs:// or az://"]
             )
-        return _open_remote(uri, options)
+        return _open_remote(uri, options, remote.RETRY if retry is None else retry)
     except PermissionError as cause:
         raise StoreDenied("permission denied", path=uri) from cause
     except (BaseError, OSError) as cause:
         raise StoreUnavailable(remote.explained(str(cause), options), path=uri) from cause
 
 
-def _open_remote(uri: str, options: StorageOptions) -> Any:  # noqa: ANN401 - obstore's stores share no public type
+def _open_remote(uri: str, options: StorageOptions, retry: Any) -> Any:  # noqa: ANN401 - obstore's stores share no public type
     """Open a store without asking it anything: what fails here is the configuration's fault."""
 
     def opened(given: Mapping[str, str]) -> Any:  # noqa: ANN401 - obstore's stores share no public type
         config: Any
         client: Any
-        retry: Any = remote.RETRY
         config, client = remote.split(given, uri=uri, environment=os.environ)
         return from_url(uri, config=config or None, client_options=client, retry_config=retry)
 

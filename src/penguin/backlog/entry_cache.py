@@ -1,6 +1,7 @@
 """Entries that were read recently, so that they are not decoded again."""
 
 import threading
+from collections.abc import Callable
 
 from lakebed.documents.entry import Entry, decode_entry, digest
 
@@ -15,8 +16,14 @@ class EntryCache:
     what is known of the very same body is not worked out again. An entry never changes.
     """
 
-    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+    def __init__(
+        self,
+        most_bytes: int = KEPT_BYTES,
+        *,
+        decode: Callable[[bytes, str], Entry] = decode_entry,
+    ) -> None:
         self._most_bytes = most_bytes
+        self._decode = decode
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[Entry, int]] = {}
 
@@ -25,7 +32,7 @@ class EntryCache:
         fingerprint = digest(body)
         with self._lock:
             known = self._kept.pop(fingerprint, None)
-        entry = decode_entry(body, where) if known is None else known[0]
+        entry = self._decode(body, where) if known is None else known[0]
         with self._lock:
             self._kept[fingerprint] = entry, len(body)
             while sum(size for _entry, size in self._kept.values()) > self._most_bytes:

@@ -26,11 +26,12 @@ from lakebed.arguments import (
 )
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
-from lakebed.polling import Stop, run_step, run_together, stop_on_signals
+from lakebed.polling import run_step, run_together
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin.cli import operator, options, report, results
+from penguin.cli.surroundings import Surroundings
 from penguin.model.settings import PenguinSettings
 
 app = program()
@@ -80,7 +81,8 @@ def run(
             seconds=time.time,
         ) as told,
     ):
-        code = _run(settings, told, once=once, output=output)
+        around = context.find_object(Surroundings) or Surroundings()
+        code = _run(settings, told, around, once=once, output=output)
     raise typer.Exit(code)
 
 
@@ -169,12 +171,14 @@ def history(
     raise typer.Exit(outcome.code)
 
 
-def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -> int:
+def _run(
+    settings: PenguinSettings, emit: Emit, around: Surroundings, *, once: bool, output: Output
+) -> int:
     """Commit to every table in a thread of its own; none of them stops another."""
     from penguin.pipeline import TableRun, open_store  # noqa: PLC0415
 
-    stop = Stop()
-    stop_on_signals(stop, emit)
+    stop = around.stop
+    around.listen(stop, emit)
     clock = Clock()
     runs = [
         TableRun(

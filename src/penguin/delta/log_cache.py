@@ -33,8 +33,10 @@ class CachedVersion:
     last: ObjectFacts | None = None
     """The object of that version; None where it is not sure that it is the one that was read."""
 
-    def after(self, body: bytes, last: ObjectFacts) -> "CachedVersion | None":
-        """Advance by one version; None where the table is, or may be, another one then. Pure."""
+    def after(
+        self, body: bytes, last: ObjectFacts, *, most_answers: int = MOST_ANSWERS
+    ) -> "CachedVersion | None":
+        """Go on by one version; None where the table is another one then, or who knows. Pure."""
         transactions: dict[str, int] = {}
         try:
             for line in filter(bytes.strip, body.splitlines()):
@@ -47,7 +49,7 @@ class CachedVersion:
                         return None
         except ValueError:
             return None
-        if not body.strip() or len(self.answers) > MOST_ANSWERS:
+        if not body.strip() or len(self.answers) > most_answers:
             return None
         return replace(
             self,

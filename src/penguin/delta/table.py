@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from importlib.metadata import version as version_of
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
@@ -190,6 +190,8 @@ class Log(LogReader):
     """A table's log."""
 
     store: Store
+    opened: ClassVar[type[Table]] = Table
+    """What an opened version is."""
 
     def __init__(self, store: Store, cache: LogCache | None = None) -> None:
         super().__init__(store)
@@ -200,12 +202,12 @@ class Log(LogReader):
         """Open the latest version, to commit against it; what is known of it is not read again."""
         recalled = self._log_cache.catch_up(self.store)
         if recalled is not None:
-            return Table(recalled, self.store)
+            return self.opened(recalled, self.store)
         before = self._log_cache.before(self.store)
         handle = self._handle()
         if handle is None:
             return None
-        table = Table(handle, self.store)
+        table = self.opened(handle, self.store)
         table.check_writable()
         self._log_cache.learn(self.store, table.known, before)
         return table

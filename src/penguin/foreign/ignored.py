@@ -46,14 +46,21 @@ def why_ignored(handoff: Handoff, *, declared: bool) -> str:
     return BY_METAS if handoff is Handoff.STAGING else BY_JOURNAL
 
 
-def ignored_files(store: Reader, named: frozenset[str], reason: str) -> PassedOver:
+def ignored_files(
+    store: Reader,
+    named: frozenset[str],
+    reason: str,
+    *,
+    most_listed: int = MOST_LISTED,
+    most_read: int = MOST_READ,
+) -> PassedOver:
     """Count the Parquet files that the log does not know, nothing names and blizzard did not write.
 
     Files of a batch that is running, or of an attempt that died, carry blizzard's mark.
     """
     table = LogReader(store).look()
     known = NOTHING if table is None else read_log(store, table)
-    listed = _Bounded(store)
+    listed = _Bounded(store, most_listed)
     unknown = {
         facts.path: facts
         for facts in listed
@@ -64,26 +71,27 @@ def ignored_files(store: Reader, named: frozenset[str], reason: str) -> PassedOv
     }
     maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="footer") as pool:
-        ours = pool.map(lambda facts: _is_ours(store, facts), maybe_ours[:MOST_READ])
+        ours = pool.map(lambda facts: _is_ours(store, facts), maybe_ours[:most_read])
         left_alone = {
-            facts.path for facts, mine in zip(maybe_ours[:MOST_READ], ours, strict=True) if mine
-        } | {facts.path for facts in maybe_ours[MOST_READ:]}
-    complete = listed.complete and len(maybe_ours) <= MOST_READ
+            facts.path for facts, mine in zip(maybe_ours[:most_read], ours, strict=True) if mine
+        } | {facts.path for facts in maybe_ours[most_read:]}
+    complete = listed.complete and len(maybe_ours) <= most_read
     return PassedOver.of({*listed.odd, *(unknown.keys() - left_alone)}, reason, complete=complete)
 
 
 class _Bounded:
     """A listing that ends early where a table is very large."""
 
-    def __init__(self, store: Reader) -> None:
+    def __init__(self, store: Reader, most: int) -> None:
         self._store = store
+        self._most = most
         self.complete = True
         self.odd: set[str] = set()
         """Names that cannot be used, as they can be shown."""
 
     def __iter__(self) -> Iterator[ObjectFacts]:
         listed = objects(self._store, odd=self._tell, enters=may_be_entered, into_links=False)
-        yield from islice(listed, MOST_LISTED)
+        yield from islice(listed, self._most)
         self.complete = next(listed, None) is None
 
     def _tell(self, name: str, _oddity: Oddity) -> None:

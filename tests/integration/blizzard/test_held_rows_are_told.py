@@ -2,10 +2,8 @@
 
 import pytest
 
-from blizzard import service
 from tests.support.commands import told
 from tests.support.desk import Desk
-from tests.support.runner import InProcessRunner
 
 
 @pytest.fixture
@@ -109,24 +107,6 @@ def test_a_log_that_cannot_be_read_hides_nothing_else(desk):
     assert "held       not known" in desk.cli("journal", "2").stdout
 
 
-@pytest.fixture
-def inside(monkeypatch):
-    """Let the command run its units in this process."""
-
-    class Inside(InProcessRunner):
-        def __init__(self, *_given, **_named):
-            super().__init__()
-
-        def stop(self):
-            pass
-
-        def make_next_start_faster(self):
-            return False
-
-    monkeypatch.setattr(service, "SparkRunner", Inside)
-
-
-@pytest.mark.usefixtures("inside")
 def test_the_summary_of_a_run_counts_what_is_held(desk):
     """HOLES W24: the next run reads nothing, and still says that four rows are not in the table."""
     desk.penguin()
@@ -138,7 +118,6 @@ def test_the_summary_of_a_run_counts_what_is_held(desk):
     assert (row["held_files"], row["held_rows"], row["discarded_rows"]) == (1, 4, 0)
 
 
-@pytest.mark.usefixtures("inside")
 def test_whoever_commits_inline_exits_1_while_rows_are_held(desk):
     """HOLES W24: then blizzard is the one that holds them."""
     desk.penguin()

@@ -14,8 +14,7 @@ from deltalake import DeltaTable
 from blizzard.journal.journal import identity_of
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import read_history
-from blizzard.maintain import new_journal
-from blizzard.maintain.new_journal import begin_empty, take_over
+from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_receipt
 from lakebed.documents.pending_meta import HeldMeta, encode_meta
@@ -170,22 +169,17 @@ def versions(desk: Desk) -> Callable[[], None]:
 
 @pytest.mark.parametrize("how", ["renamed", "rolled back"])
 @pytest.mark.parametrize("chunk", [1, 5000])
-def test_all_that_a_journal_knows_of_a_file_is_taken_over(desk, monkeypatch, how, chunk):
+def test_all_that_a_journal_knows_of_a_file_is_taken_over(desk, how, chunk):
     """HOLES D24: v1, a bad v2, a journal taken over, v1 put back: v1 is in the table once."""
-    monkeypatch.setattr(new_journal, "CHUNK", chunk)
     put_back = versions(desk)
-    config, name = None, "default"
-    if how == "renamed":
-        config, name = renamed(desk), "later"
-    else:
+    name = "later" if how == "renamed" else "default"
+    if how == "rolled back":
         land(desk, 1)
         assert step(desk, run="run-2")
         commit(desk)
         roll_back(desk, 2)
         (desk.landing / "1.ndjson").unlink()
-    done = desk.run("journal", "new", "--from", "default", "--yes", config=config)
-    assert done.exit_code == 0, done.output
-    assert "knows 1 source file" in done.stdout
+    assert renew(desk, name, "default", chunk=chunk).files == 1
     put_back()
     assert not step(desk, name, "run-9")
     assert ids(desk)[:2] == [0, 1]
@@ -344,7 +338,9 @@ class Mortal(Store):
         self._change(lambda: super(Mortal, self).delete(path))
 
 
-def renew(desk: Desk, name: str, old: str | None, store: type[Store] = Store) -> None:
+def renew(
+    desk: Desk, name: str, old: str | None, store: type[Store] = Store, *, chunk: int = 1
+) -> Renewed:
     settings = pipeline_settings(desk.landing, desk.table, name=name)
     identity = identity_of(settings, "run-new")
     opened = store(str(desk.table), no_options())
@@ -353,9 +349,8 @@ def renew(desk: Desk, name: str, old: str | None, store: type[Store] = Store) ->
         return inline.last_committed(str(desk.table), no_options(), pipeline, journal)
 
     if old is None:
-        begin_empty(opened, identity, last_committed, Clock())
-    else:
-        take_over(opened, identity, old, last_committed, Clock())
+        return begin_empty(opened, identity, last_committed, Clock())
+    return take_over(opened, identity, old, last_committed, Clock(), chunk=chunk)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -368,10 +363,9 @@ def renew(desk: Desk, name: str, old: str | None, store: type[Store] = Store) ->
     ],
 )
 def test_a_crash_at_any_step_doubles_nothing_and_the_same_command_finishes(
-    desk, tmp_path, monkeypatch, name, old, expected, after
+    desk, tmp_path, name, old, expected, after
 ):
     """HOLES L21: until it is finished, a start is refused, or does what it did before."""
-    monkeypatch.setattr(new_journal, "CHUNK", 1)
     a_past(desk, batches=2)
     if name == "default":
         roll_back(desk, 1)

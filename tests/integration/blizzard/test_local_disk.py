@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from lakebed.errors import StoreDenied, StoreFull
-from lakebed.retry import Backoff
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
 from tests.support.readers import parquet_ids
 
@@ -56,11 +55,6 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         pytest.skip("only where a file system may be mounted")
     yield found
     found.unmount()
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    monkeypatch.setattr(Backoff, "wait", lambda *_given: 0.0)
 
 
 @pytest.fixture

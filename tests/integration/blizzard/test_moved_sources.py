@@ -10,11 +10,10 @@ from deltalake import DeltaTable
 
 from blizzard.journal.lease_record import this_machine
 from blizzard.journal.state import Before, read_history
-from blizzard.maintain import new_journal
 from blizzard.maintain.move_source import compare, move, to_learn
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import sink_location, source_location
-from blizzard.model.settings import PipelineSettings
+from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source_glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
@@ -306,12 +305,16 @@ class Mortal(Store):
         return done
 
 
+def file_by_file(store: Store, source: SourceSettings, place: Reader) -> None:
+    """Write down where a source is, in an entry for each of its files."""
+    move(store, "default", source, read_history(store, "default"), place, clock=Clock(), chunk=1)
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_entry_loses_and_doubles_nothing_and_the_command_finishes(
-    desk, tmp_path, monkeypatch, after
+    desk, tmp_path, after
 ):
     """HOLES L26: until it is finished a start is refused, with either path."""
-    monkeypatch.setattr(new_journal, "CHUNK", 1)
     place = moved(desk)
     settings = at(desk, place, on_change=OnChange.REINGEST)
     whole = tmp_path / "whole"
@@ -323,10 +326,7 @@ def test_a_crash_at_any_entry_loses_and_doubles_nothing_and_the_command_finishes
         store = Mortal(str(desk.table), no_options())
         reader = Reader(str(place), no_options())
         try:
-            move(
-                store, "default", settings.sources[0], read_history(store, "default"), reader,
-                clock=Clock(),
-            )  # fmt: skip
+            file_by_file(store, settings.sources[0], reader)
         except KeyboardInterrupt:
             pass
         else:
@@ -335,25 +335,21 @@ def test_a_crash_at_any_entry_loses_and_doubles_nothing_and_the_command_finishes
             for each in (settings, at(desk, desk.landing)):
                 with pytest.raises(LakeError, match="source set default --same-files"):
                     ingest(each)
-        assert told_so(desk, place, "--yes").exit_code == 0
+        file_by_file(Store(str(desk.table), no_options()), settings.sources[0], reader)
         assert not ingest(settings)
         assert ids(desk) == [0, 1, 2, 3]
     assert number == 4, "three entries: a file each"
 
 
-def test_while_one_source_is_half_moved_no_other_is(desk, monkeypatch):
+def test_while_one_source_is_half_moved_no_other_is(desk):
     """HOLES L26: the second would hide what the journal has yet to learn of the first."""
-    monkeypatch.setattr(new_journal, "CHUNK", 1)
     put(desk.root / "more", "m.ndjson", ndjson(rows(1, 9)))
     assert ingest(at(desk, desk.root / "more", "more"))
     place = moved(desk)
     Mortal.left, Mortal.after = 1, True
     store = Mortal(str(desk.table), no_options())
     with pytest.raises(KeyboardInterrupt):
-        move(
-            store, "default", at(desk, place).sources[0], read_history(store, "default"),
-            Reader(str(place), no_options()), clock=Clock(),
-        )  # fmt: skip
+        file_by_file(store, at(desk, place).sources[0], Reader(str(place), no_options()))
     other = at(desk, desk.root / "most", "more")
     (desk.root / "most").mkdir()
     reader = Reader(sink_location(other).uri, no_options())

@@ -10,7 +10,6 @@ import pytest
 from blizzard.discover.retry import next_try
 from blizzard.events import SourceFileFailed
 from blizzard.maintain.retry import Present, retry
-from blizzard.plan import units as planning
 from lakebed.clock import Clock
 from lakebed.documents.entry import Stage, encode
 from lakebed.storage.store import Reader, Store
@@ -19,7 +18,7 @@ from tests.support.builders import gz, known, ndjson, no_options, put, rows
 from tests.support.commands import Desk, told
 from tests.support.dying import Died, Fate, dying
 from tests.support.pipelines import pipeline_of
-from tests.support.stops import NEVER, Stopped, all_at, cut_small_files
+from tests.support.stops import CUT, NEVER, UNCUT, Stopped, all_at, decode_few_lines
 
 ROWS = 600
 NAME = "large.ndjson"
@@ -27,7 +26,7 @@ NAME = "large.ndjson"
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    cut_small_files(monkeypatch)
+    decode_few_lines(monkeypatch)
 
 
 @pytest.fixture
@@ -36,10 +35,10 @@ def desk(tmp_path):
     return Desk(tmp_path)
 
 
-def begun(desk, body=None, *, name=NAME, runner=None):
+def begun(desk, body=None, *, name=NAME, runner=None, sizing=CUT):
     """Journal a part of a large file, and stop."""
     put(desk.landing, name, ndjson(rows(ROWS)) if body is None else body)
-    bench = replace(desk.bench(), runner=runner or all_at(30))
+    bench = replace(desk.bench(sizing=sizing), runner=runner or all_at(30))
     assert bench.pipeline().step()
     (first,) = bench.entries()[-1].sources
     assert not first.complete
@@ -223,7 +222,7 @@ def test_many_of_them_are_bounded_like_files_that_are_taken(desk):
     """HOLES L32: one batch names no more than it may."""
     for number in range(3):
         put(desk.landing, f"{number}.ndjson", ndjson(rows(ROWS, number * ROWS)))
-    bench = replace(desk.bench(), runner=all_at(30))
+    bench = replace(desk.bench(sizing=CUT), runner=all_at(30))
     assert bench.pipeline().step()
     for number in range(3):
         touch(desk.landing / f"{number}.ndjson")
@@ -239,20 +238,11 @@ def same_lines(desk, name=NAME):
     return desk.run("dlq", "retry", "--file", name, "--same-lines")
 
 
-def one_after_the_other(monkeypatch):
-    """Let one task read a file, so that its first lines are what is read."""
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 10**9)
-
-
 @pytest.mark.parametrize("in_places", [False, True], ids=["its first lines", "in places"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_rest_of_a_file_with_the_same_lines_is_read_and_nothing_twice(
-    desk, monkeypatch, change, in_places
-):
+def test_the_rest_of_a_file_with_the_same_lines_is_read_and_nothing_twice(desk, change, in_places):
     """HOLES L32, D15: it was touched, or appended to."""
-    if not in_places:
-        one_after_the_other(monkeypatch)
-    bench = begun(desk)
+    bench = begun(desk, sizing=CUT if in_places else UNCUT)
     assert bench.entries()[-1].sources[0].has_holes is in_places
     CHANGES[change](desk.landing / NAME)
     assert drain(bench).files_still_failed == 1
@@ -287,13 +277,12 @@ def test_lines_behind_a_part_that_was_read_to_the_end_are_read(desk):
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "compressed"])
 @pytest.mark.parametrize("seen", [False, True], ids=["at once", "after a look"])
-def test_a_corrected_rest_is_read(desk, monkeypatch, packed, seen):
+def test_a_corrected_rest_is_read(desk, packed, seen):
     """HOLES L32: also where the correction is shorter, and before blizzard has looked again."""
-    one_after_the_other(monkeypatch)
     name, pack = (f"{NAME}.gz", gz) if packed else (NAME, lambda body: body)
     lines = ndjson(rows(ROWS)).splitlines(keepends=True)
     bad = b"".join([*lines[:-1], b'{"id": "this is no number", "name": null}\n'])
-    bench = begun(desk, pack(bad), name=name)
+    bench = begun(desk, pack(bad), name=name, sizing=UNCUT)
     assert drain(bench).files_still_failed == 1
     shown = " ".join(desk.run("status").stdout.split())
     assert "--same-lines" in shown
@@ -329,10 +318,9 @@ def test_a_file_that_changes_once_more_fails_once_more(desk):
     assert ids(bench) == list(range(ROWS))
 
 
-def test_what_cannot_have_the_same_lines_is_refused(desk, monkeypatch):
+def test_what_cannot_have_the_same_lines_is_refused(desk):
     """HOLES L32: shorter than what was read, gone, or not in the table at all."""
-    one_after_the_other(monkeypatch)
-    bench = begun(desk)
+    bench = begun(desk, sizing=UNCUT)
     whole = (desk.landing / NAME).read_bytes()
     put(desk.landing, "bad.ndjson", b"{oops\n")
     put(desk.landing, NAME, whole[:20])
@@ -347,10 +335,9 @@ def test_what_cannot_have_the_same_lines_is_refused(desk, monkeypatch):
     assert len(bench.entries()) == entries
 
 
-def test_a_file_that_ends_where_reading_stopped_is_done(desk, monkeypatch):
+def test_a_file_that_ends_where_reading_stopped_is_done(desk):
     """HOLES L32: the rest was cut off on purpose."""
-    one_after_the_other(monkeypatch)
-    bench = begun(desk)
+    bench = begun(desk, sizing=UNCUT)
     (left,) = bench.entries()[-1].sources[0].unread
     kept = ids(bench)
     path = desk.landing / NAME

@@ -21,6 +21,7 @@ from penguin.pipeline import TableRun
 from tests.support.desk import Desk
 from tests.support.dying import Died, Fate, dying
 from tests.support.readers import ids
+from tests.support.tables import log_of
 
 
 class Case(Desk):
@@ -239,24 +240,25 @@ def test_a_file_that_was_rewritten_is_given_up_once_its_rows_are_deleted(case):
     case.is_well()
 
 
-def test_an_optimize_in_the_very_moment_of_the_discard_doubles_nothing(case, monkeypatch):
+def test_an_optimize_in_the_very_moment_of_the_discard_doubles_nothing(case):
     """HOLES D08, D09: the library would not see it."""
     case.landing.land("b.ndjson", 5)
     case.blizzard()
     case.drain()
     case.both_at_once()
-    take_out = Table.take_out
     turns = [True]
 
-    def overtaken(self, *given):
-        if turns:
-            turns.clear()
-            DeltaTable(str(case.table)).optimize.compact()
-        take_out(self, *given)
+    class Overtaken(Table):
+        def take_out(self, *given):
+            if turns:
+                turns.clear()
+                DeltaTable(str(case.table)).optimize.compact()
+            super().take_out(*given)
 
-    monkeypatch.setattr(Table, "take_out", overtaken)
+    operator = replace(case.operator(), open_log=log_of(Overtaken))
     with pytest.raises(FileRewritten):
-        case.operator().discard(frozenset({case.name}))
+        operator.discard(frozenset({case.name}))
+    assert not turns
     assert (case.fate, ids(case.table)) == (1, case.landing.ids)
 
 

@@ -4,8 +4,7 @@ import contextlib
 
 import pytest
 
-from blizzard.journal.state import read_history
-from blizzard.maintain.redo import Wanted
+from blizzard.maintain.redo import Wanted, redo
 from lakebed.layout import discarded_meta, held_meta
 from lakebed.storage.store import Store
 from tests.support.builders import entries
@@ -173,21 +172,20 @@ def test_what_a_redo_of_a_held_file_has_given_up_is_not_released(desk):
     desk.is_well()
 
 
-def test_a_batch_between_the_looks_of_a_redo_leaves_the_journal_whole(desk, monkeypatch):
+def test_a_batch_between_the_looks_of_a_redo_leaves_the_journal_whole(desk):
     """HOLES D18: what was read first is what the entry is written after, or nothing is."""
     turns = [True]
 
-    def overtaken(*given):
-        found = read_history(*given)
+    def overtaken(names):
+        # Asked for once the journal has been read.
         if turns:
             turns.clear()
             desk.landing.land("c.ndjson", 1)
             desk.blizzard()
-        return found
+        return desk.fates(names)
 
-    monkeypatch.setattr("blizzard.maintain.redo.read_history", overtaken)
-    assert desk.redo(desk.wanted)[1] == 4
-    monkeypatch.undo()
+    _, entry = redo(desk.store, desk.settings.name, overtaken, clock=desk.clock, wanted=desk.wanted)
+    assert (entry, turns) == (4, [])
     desk.goes_on()
     desk.is_well()
 

@@ -1,7 +1,7 @@
 """A journal is replaced while somebody who knows the old one sleeps; the new one stays whole."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -35,9 +35,8 @@ from tests.support.writers import lease, machine
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch) -> Desk:
+def desk(tmp_path: Path) -> Desk:
     """A pipeline of one batch; to watch whether another run is alive takes no time."""
-    monkeypatch.setattr("blizzard.cli.new_journal.time.sleep", lambda _seconds: None)
     put(tmp_path / "in", "0.ndjson", ndjson(rows(2)))
     found = Desk(tmp_path)
     assert elsewhere(found, "run-0").pipeline().step()
@@ -71,6 +70,7 @@ def is_whole(desk: Desk) -> None:
     assert [entry.journal for entry in entries(desk.table)] == [first.journal] * 2
 
 
+@dataclass
 class Sleeps(InProcessRunner):
     """A runner that sleeps at the end of its units, while something happens."""
 
@@ -78,40 +78,39 @@ class Sleeps(InProcessRunner):
 
     def run(self, units, work):
         outcomes = super().run(units, work)
-        Sleeps.meanwhile()
+        self.meanwhile()
         return outcomes
 
 
-class SleepsInCreate(Store):
-    """A store in which the request for an entry is on its way while something happens."""
+def sleeps_in_create(meanwhile: list[Callable[[], object]]) -> type[Store]:
+    """Give a store in which the request for an entry is on its way while things happen, once."""
 
-    meanwhile: Callable[[], object] | None = None
-    number = 2
+    class SleepsInCreate(Store):
+        def create(self, path: str, body: bytes) -> Created | AlreadyThere:
+            if path == journal_entry("default", 2):
+                while meanwhile:
+                    meanwhile.pop()()
+            return super().create(path, body)
 
-    def create(self, path: str, body: bytes) -> Created | AlreadyThere:
-        act = SleepsInCreate.meanwhile
-        if act is not None and path == journal_entry("default", SleepsInCreate.number):
-            SleepsInCreate.meanwhile = None
-            act()
-        return super().create(path, body)
+    return SleepsInCreate
 
 
-def test_a_run_that_wakes_after_its_journal_was_replaced_appends_nothing(desk, monkeypatch):
+def test_a_run_that_wakes_after_its_journal_was_replaced_appends_nothing(desk):
     """HOLES D26: `journal new` takes the pipeline over, as a second run would."""
     put(desk.landing, "1.ndjson", ndjson(rows(2, 2)))
-    monkeypatch.setattr(Sleeps, "meanwhile", staticmethod(lambda: replaced(desk)))
+    runner = Sleeps(meanwhile=lambda: replaced(desk))
     with pytest.raises(JournalConflict, match="has taken over this pipeline"):
-        elsewhere(desk, "run-1", runner=Sleeps()).pipeline().step()
+        elsewhere(desk, "run-1", runner=runner).pipeline().step()
     is_whole(desk)
 
 
-def test_an_entry_that_was_on_its_way_meanwhile_is_taken_back(desk, monkeypatch):
+def test_an_entry_that_was_on_its_way_meanwhile_is_taken_back(desk):
     """HOLES D26: between its last look at who writes, and the write."""
     put(desk.landing, "1.ndjson", ndjson(rows(2, 2)))
-    monkeypatch.setattr(SleepsInCreate, "meanwhile", staticmethod(lambda: replaced(desk)))
+    meanwhile: list[Callable[[], object]] = [lambda: replaced(desk)]
     with pytest.raises(JournalConflict, match="has taken over this pipeline"):
-        elsewhere(desk, "run-1", store=SleepsInCreate).pipeline().step()
-    assert SleepsInCreate.meanwhile is None
+        elsewhere(desk, "run-1", store=sleeps_in_create(meanwhile)).pipeline().step()
+    assert not meanwhile
     is_whole(desk)
 
 
@@ -136,15 +135,15 @@ def test_an_entry_in_doubt_is_not_written_into_another_journal(desk):
     is_whole(desk)
 
 
-def test_a_clean_up_that_slept_meanwhile_takes_its_entry_back(desk, monkeypatch):
+def test_a_clean_up_that_slept_meanwhile_takes_its_entry_back(desk):
     """HOLES D26: a command that appends beside a run has no claim, and looks back."""
     clock = Clock()
     letters = f"{dead_letter_folder('default')}/{dead_letters(clock.now(), clock.fresh_id())}"
     put(desk.table, letters, b"{}\n")
-    monkeypatch.setattr(SleepsInCreate, "meanwhile", staticmethod(lambda: replaced(desk)))
+    slow = sleeps_in_create([lambda: replaced(desk)])
     with pytest.raises(JournalConflict, match="was replaced while this command was running"):
         collect(
-            SleepsInCreate(str(desk.table), no_options()),
+            slow(str(desk.table), no_options()),
             "default",
             frozenset,
             clock=clock,

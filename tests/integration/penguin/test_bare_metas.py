@@ -10,13 +10,12 @@ from typer.testing import CliRunner
 
 from lakebed.types import DiscoverBy, Evolution
 from penguin.cli.app import app
-from penguin.delta.table import Table
+from penguin.delta.table import Log, Table
 from penguin.events.backlog import MetasLeftAlone
 from penguin.events.foreign_files import FilesLeftOut
-from penguin.model.errors import CommitFailed
-from tests.support.foreign import DAY, Directory
+from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.handoffs import ring
-from tests.support.tables import Penguin, TableDirectory, rows_of
+from tests.support.tables import Penguin, TableDirectory, log_of, losing, rows_of
 
 
 @pytest.fixture
@@ -30,9 +29,9 @@ def stage(table: Directory, *ids: int, **options) -> str:
     return path
 
 
-def staged(table: Directory, **options):
+def staged(table: Directory, log=Log, **options):
     """Look at metas alone, not into the folders."""
-    return table.penguin(discovery=DiscoverBy.STAGING, **options)
+    return Visitor(table, {"discovery": DiscoverBy.STAGING, **options}, log=log)
 
 
 def test_a_file_with_a_meta_is_committed_once_and_the_meta_goes(table):
@@ -270,43 +269,32 @@ def test_a_table_that_is_handed_off_by_its_journal_leaves_metas_of_others_alone(
     assert "handed off by its journal" in said.reason
 
 
-def test_a_lost_answer_of_the_commit_is_one_commit(table, monkeypatch):
+def test_a_lost_answer_of_the_commit_is_one_commit(table):
     """HOLES D06"""
-    lost = [True]
-    commit = Table.commit
-
-    def losing(self, *given, **named):
-        commit(self, *given, **named)
-        if lost:
-            lost.clear()
-            raise CommitFailed("the answer was lost")
-
-    monkeypatch.setattr(Table, "commit", losing)
     stage(table, 1)
-    penguin = staged(table).drain()
+    penguin = staged(table, log=log_of(losing())).drain()
     assert (table.ids(), table.metas(), penguin.run.totals.commits) == ([1], [], 1)
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_two_penguins_on_the_same_and_on_different_metas(table, same, monkeypatch):
+def test_two_penguins_on_the_same_and_on_different_metas(table, same):
     """HOLES D08: whoever comes second looks again; each file is added once."""
     stage(table, 0)
     staged(table).drain()
     stage(table, 1)
-    commit = Table.commit
     turns = [True]
 
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            if not same:
-                # The other penguin sees one file more, and commits both.
-                stage(table, 2)
-            staged(table).drain()
-        commit(self, *given, **named)
+    class Overtaken(Table):
+        def commit(self, *given, **named):
+            if turns:
+                turns.clear()
+                if not same:
+                    # The other penguin sees one file more, and commits both.
+                    stage(table, 2)
+                staged(table).drain()
+            super().commit(*given, **named)
 
-    monkeypatch.setattr(Table, "commit", overtaken)
-    staged(table).drain()
+    staged(table, log=log_of(Overtaken)).drain()
     assert table.ids() == ([0, 1] if same else [0, 1, 2])
     adds = [
         json.loads(line)["add"]["path"]

@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 from lakebed.types import Handoff
 from penguin.cli import app
+from penguin.cli.surroundings import Surroundings
 from tests.support.tables import TableDirectory, rows_of
+from tests.support.waits import NotedStop
 
 
 @pytest.fixture
@@ -192,19 +194,15 @@ def test_a_polling_penguin_commits_what_comes_and_stops_in_good_order(tmp_path, 
     assert table.ids() == [1]
 
 
-def test_each_table_is_polled_at_its_own_interval(tmp_path, monkeypatch):
+def test_each_table_is_polled_at_its_own_interval(tmp_path):
     """The pause is read anew for every poll."""
-    asked = {}
-
-    def note(_step, *, who, interval, **_more):
-        asked[who] = interval()
-
-    monkeypatch.setattr(app, "run_step", note)
+    stop = NotedStop(threads=3)
+    around = Surroundings(stop=stop, listen=lambda *_given: None)
     file = tmp_path / "penguin.yaml"
     file.write_text(
         f"tables:\n  often: {{table_uri: {tmp_path / 'a'}, poll_interval_secs: 2}}\n"
         f"  seldom: {{table_uri: {tmp_path / 'b'}, poll_interval_secs: 300}}\n"
         f"  plain: {{table_uri: {tmp_path / 'c'}}}\n"
     )
-    assert CliRunner().invoke(app.app, ["-c", str(file)]).exit_code == 0
-    assert asked == {"often": 2, "seldom": 300, "plain": 10}
+    assert CliRunner().invoke(app.app, ["-c", str(file)], obj=around).exit_code == 0
+    assert stop.waits == {"table often": [2], "table seldom": [300], "table plain": [10]}

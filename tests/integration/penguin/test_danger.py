@@ -20,10 +20,10 @@ from penguin.events.health import FilesWaitNoLonger, FilesWaitTooLong
 from penguin.metrics import METRICS
 from penguin.model.errors import CommitFailed
 from penguin.model.retention import RETENTION_PROPERTY
-from tests.support.foreign import DAY, Directory, name_at
+from tests.support.foreign import DAY, Directory, Visitor, name_at
 from tests.support.handoffs import ring
 from tests.support.scrape import Pages
-from tests.support.tables import Penguin, TableDirectory, rows_of
+from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
 
 DAYS = 86_400.0
 LONG = 8 * DAYS
@@ -112,18 +112,21 @@ def test_what_is_not_there_and_what_optimize_may_have_left_behind_raise_none(tab
     assert alarms(penguin) == 0
 
 
-def test_a_file_that_was_taken_away_before_its_commit_raises_none(table, monkeypatch):
+def test_a_file_that_was_taken_away_before_its_commit_raises_none(table):
     """HOLES W15: there is nothing left to take."""
     path = table.file(2, modified=table.hands.at - LONG)
-    penguin = table.penguin()
+    away = [True]
 
-    def away(*_given, **_named):
-        raise CommitFailed("the store is away")
+    class Away(Table):
+        def commit(self, *given, **named):
+            if away:
+                raise CommitFailed("the store is away")
+            super().commit(*given, **named)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Table, "commit", away)
-        with pytest.raises(CommitFailed):
-            penguin.run.step()
+    penguin = Visitor(table, log=log_of(Away))
+    with pytest.raises(CommitFailed):
+        penguin.run.step()
+    away.clear()
     (table.root / path).unlink()
     penguin.drain()
     assert [said.code for said in penguin.told(FilesLeftOut)] == ["file_missing"]

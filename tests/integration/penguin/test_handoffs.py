@@ -9,16 +9,15 @@ from lakebed.documents.entry import Protocol, Receipt, digest, encode
 from lakebed.errors import ProtocolConflict
 from lakebed.layout import data_file, journal_entry, outbox, pending_meta, protocol, receipt
 from lakebed.listing.lookback import Window
-from lakebed.storage.store import Reader
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Reader, Store
 from lakebed.types import DiscoverBy, Handoff
-from penguin.delta.table import Table
 from penguin.events.backlog import EntryNotHandedOff, FilesUnnamed, MetasLeftAlone
 from penguin.events.foreign_files import FilterBoundsOthersOnly
 from penguin.inspect.explain import explain
-from penguin.model.errors import CommitFailed
 from tests.support.foreign import Directory
 from tests.support.handoffs import metas, move_out, put_back, ring
-from tests.support.tables import Penguin, TableDirectory, rows_of
+from tests.support.tables import Penguin, TableDirectory, log_of, losing, rows_of
 
 FITTING = {
     Handoff.JOURNAL: DiscoverBy.JOURNAL,
@@ -188,7 +187,7 @@ def test_a_bell_for_an_entry_that_the_journal_lacks_stops_the_pipeline(staging):
     assert len(metas(staging)) == 1
 
 
-def test_metas_are_deleted_after_the_commit_is_put_on_disk(staging, monkeypatch):
+def test_metas_are_deleted_after_the_commit_is_put_on_disk(staging):
     """D11: a crash before the receipt; at the next start it is written before metas go."""
     entry = staging.journal().batch(rows_of(1))
     ring(staging, entry)
@@ -196,13 +195,13 @@ def test_metas_are_deleted_after_the_commit_is_put_on_disk(staging, monkeypatch)
     staging.store.delete(receipt("events"))
 
     seen = []
-    delete = staging.store.delete
 
-    def noting(path):
-        seen.append(staging.receipt())
-        delete(path)
+    class Noting(Store):
+        def delete(self, path):
+            seen.append(staging.receipt())
+            super().delete(path)
 
-    monkeypatch.setattr(staging.store, "delete", noting)
+    staging.store = Noting(str(staging.root), StorageOptions())
     Penguin(staging).drain()
     body = staging.journals["events"].bodies[1]
     assert seen == [Receipt(journal=staging.journals["events"].id, sequence=1, digest=digest(body))]
@@ -347,20 +346,10 @@ def test_an_entry_appended_right_before_the_hand_off_changed_is_committed(tmp_pa
     assert ids(table) == [1]
 
 
-def test_a_lost_answer_of_the_commit_is_one_commit_and_then_the_metas_go(staging, monkeypatch):
+def test_a_lost_answer_of_the_commit_is_one_commit_and_then_the_metas_go(staging):
     """D06."""
-    lost = [True]
-    commit = Table.commit
-
-    def losing(self, *given, **named):
-        commit(self, *given, **named)
-        if lost:
-            lost.clear()
-            raise CommitFailed("the answer was lost")
-
-    monkeypatch.setattr(Table, "commit", losing)
     ring(staging, staging.journal().batch(rows_of(1)))
-    penguin = Penguin(staging).drain()
+    penguin = Penguin(staging, log=log_of(losing())).drain()
     assert (ids(staging), metas(staging), penguin.run.totals.commits) == ([1], [], 1)
 
 

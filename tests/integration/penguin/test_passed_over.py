@@ -1,6 +1,7 @@
 """Parquet files that are not committed because of their names, or of how a table is handed off."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,13 +9,16 @@ import pytest
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
+from lakebed.arguments import Output
 from lakebed.clock import uuid7
 from lakebed.layout import timed_id
 from lakebed.listing.watermark import look_from
 from lakebed.types import DiscoverBy, Handoff
+from penguin.cli import report
 from penguin.cli.app import app
 from penguin.events.foreign_files import FilesPassedOver, OthersSeen
-from penguin.foreign import ignored
+from penguin.foreign.ignored import ignored_files
+from penguin.inspect.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
 from tests.support.tables import Penguin, TableDirectory, rows_of, write_file
@@ -192,25 +196,27 @@ def test_a_setting_that_does_not_look_for_them_is_named(table, run):
     assert "discovery" in passed["passed_over"]["reason"]
 
 
-def test_the_look_at_a_large_table_is_bounded_and_says_so(tmp_path, run, monkeypatch):
+def test_the_look_at_a_large_table_is_bounded_and_says_so(tmp_path):
     """HOLES W35"""
     directory = TableDirectory(tmp_path / "table")
     others = Directory(directory.root)
     for number in range(6):
         others.file(number, path=f"a-{number}.parquet")
-    monkeypatch.setattr(ignored, "MOST_LISTED", 4)
-    passed = json.loads(run("status", "--output", "json").stdout)["others"]["passed_over"]
-    assert passed["files"] <= 4
-    assert passed["complete"] is False
+    passed = ignored_files(directory.store, frozenset(), "they have no entry", most_listed=4)
+    assert passed.files <= 4
+    assert passed.complete is False
 
 
-def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, run, monkeypatch):
+def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, capsys):
     """HOLES W35"""
     directory = TableDirectory(tmp_path / "table")
     journal = directory.journal()
     for number in range(3):
         write_file(directory, journal.schema, rows_of(number), {"date": "2026-01-01"})
     Directory(directory.root).file(9, path="x.parquet")
-    monkeypatch.setattr(ignored, "MOST_READ", 1)
-    text = run("status").stdout
-    assert "at least 1 Parquet files are passed over" in text
+    passed = ignored_files(directory.store, frozenset(), "they have no entry", most_read=1)
+    assert (passed.files, passed.complete) == (1, False)
+    found = table_status(directory.settings(), directory.store, NOON, count_ignored=False)
+    found = replace(found, others=replace(found.others, passed_over=passed))
+    report.statuses([report.status_row("events", "t", found, None)], Output.TEXT)
+    assert "at least 1 Parquet files are passed over" in capsys.readouterr().out

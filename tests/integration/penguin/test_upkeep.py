@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakebed.clock import Clock
 from lakebed.layout import log_version
+from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Event
 from penguin.delta import maintenance
@@ -27,7 +28,7 @@ from penguin.model.errors import CommitFailed
 from penguin.model.interval import parse_interval
 from tests.support.foreign import Directory
 from tests.support.intervals import READ_BY_DELTALAKE
-from tests.support.tables import Penguin, TableDirectory, rows_of
+from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
 
 DAY = 86_400
 
@@ -48,16 +49,13 @@ def test_a_checkpoint_is_written_when_enough_versions_passed(table: TableDirecto
     assert table.ids() == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_failed_checkpoint_is_a_warning_and_is_tried_again(
-    table: TableDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_table: Table) -> None:
-        raise CommitFailed("disk full")
+def test_a_failed_checkpoint_is_a_warning_and_is_tried_again(table: TableDirectory) -> None:
+    class Full(Table):
+        def checkpoint(self) -> None:
+            raise CommitFailed("disk full")
 
     table.journal().batch(rows_of(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(Table, "checkpoint", refuse)
-        penguin = Penguin(table, options={"checkpoint_interval": 1}).drain()
+    penguin = Penguin(table, options={"checkpoint_interval": 1}, log=log_of(Full)).drain()
     assert penguin.run.totals.commits == 1
     assert of_kind(penguin.events, CheckpointFailed)
     again = Penguin(table, options={"checkpoint_interval": 1}).drain()
@@ -169,17 +167,18 @@ def test_the_log_is_cleaned_up_once_a_day_however_often_there_is_a_checkpoint(
 
 
 def test_trouble_with_it_is_a_warning_and_the_next_checkpoint_tries_again(
-    table: TableDirectory, monkeypatch: pytest.MonkeyPatch
+    table: TableDirectory,
 ) -> None:
-    def refuse(_store: Store, _path: str) -> None:
-        raise CommitFailed("permission denied")
+    class Refusing(Store):
+        def delete(self, path: str) -> None:
+            raise CommitFailed("permission denied")
 
     commit(table, Penguin(table, options=every(1)), 2)
     aged(table)
     penguin = Penguin(table, options=every(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(Store, "delete", refuse)
-        commit(table, penguin, 2)
+    usual, table.store = table.store, Refusing(str(table.root), StorageOptions())
+    commit(table, penguin, 2)
+    table.store = usual
     assert len(of_kind(penguin.events, LogCleanUpFailed)) == 2
     assert penguin.run.totals.commits == 2
     commit(table, penguin)
@@ -284,22 +283,29 @@ def test_what_the_library_can_read_is_removed_as_the_library_does(
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def calls(table: TableDirectory, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Note in which order files are put on disk and removed."""
     found: list[tuple[str, str]] = []
-    fsync, delete = os.fsync, Store.delete
+    fsync = os.fsync
 
     def noted_fsync(handle: int) -> None:
         found.append(("sync", Path(f"/proc/self/fd/{handle}").readlink().name))
         fsync(handle)
 
-    def noted_delete(store: Store, path: str) -> None:
-        found.append(("delete", path.rpartition("/")[2]))
-        delete(store, path)
-
+    table.store = noting(table.root, found)
     monkeypatch.setattr(os, "fsync", noted_fsync)
-    monkeypatch.setattr(Store, "delete", noted_delete)
     return found
+
+
+def noting(root: Path, calls: list[tuple[str, str]]) -> Store:
+    """Open a table so that removals are noted among the calls."""
+
+    class Noting(Store):
+        def delete(self, path: str) -> None:
+            calls.append(("delete", path.rpartition("/")[2]))
+            super().delete(path)
+
+    return Noting(str(root), StorageOptions())
 
 
 def before_the_first_removal(calls: list[tuple[str, str]]) -> list[str]:
@@ -381,6 +387,7 @@ def test_a_meta_is_deleted_only_once_the_commit_of_its_file_is_on_disk(
 ) -> None:
     """HOLES L30: whoever committed it died before; after a power cut nothing else asks for it."""
     others = Directory(tmp_path / "others")
+    others.store = noting(others.root, calls)
     path = others.file(1)
     meta = others.meta(path)
     body = meta.read_bytes()

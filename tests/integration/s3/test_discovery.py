@@ -13,23 +13,12 @@ from blizzard.discover.skip_reason import Reason
 from blizzard.journal.state import History
 from blizzard.model.files import IngestedFile
 from lakebed.errors import NameUnusable, StoreUnavailable
-from lakebed.storage import remote
 from lakebed.storage.store import Reader
 from tests.support.builders import source_settings
 from tests.support.faulty import Cut, Refuse
 from tests.support.s3 import store
 
 NAMES = [f"date=2024-01-0{1 + number // 600}/{number:05d}.ndjson" for number in range(1300)]
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    backoff = {
-        "init_backoff": timedelta(milliseconds=1),
-        "max_backoff": timedelta(milliseconds=5),
-        "base": 2,
-    }
-    monkeypatch.setattr(remote, "RETRY", {**remote.RETRY, "backoff": backoff})
 
 
 def put_all(address: str, bucket: str, names: list[str], *, above: str = "in/") -> None:

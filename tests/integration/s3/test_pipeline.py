@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +10,28 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import DeltaTable
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
-from blizzard import service
 from blizzard.cli import app as blizzard_cli
+from blizzard.cli.surroundings import Surroundings as BlizzardSurroundings
 from blizzard.config import load as blizzard_config
 from blizzard.execute.runner import Runner
 from blizzard.pipeline import Pipeline
+from lakebed.clock import Clock
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.layout import entry_sequence
-from lakebed.retry import Backoff
 from lakebed.storage import remote
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.cli import app as penguin_cli
+from penguin.cli.surroundings import Surroundings as PenguinSurroundings
 from tests.support.builders import gz, ndjson, rows
 from tests.support.faulty import Cut, Drop, Fault, Refuse, Request, times
 from tests.support.pipelines import pipeline_of
-from tests.support.runner import InProcessRunner
-from tests.support.s3 import KEY, SECRET, options
+from tests.support.runner import InProcessRunner, inside
+from tests.support.s3 import KEY, QUICK, SECRET, options
 from tests.support.spark import shared_runner
+from tests.support.waits import Hurry, hurried
 
 BAD = b'{"id": "one"}\n'
 TOKEN = "canary-session-token"
@@ -40,14 +41,8 @@ STEP_TRIES = 5
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Try again at once, as often as in earnest."""
-    backoff = {
-        "init_backoff": timedelta(milliseconds=1),
-        "max_backoff": timedelta(milliseconds=5),
-        "base": 2,
-    }
-    monkeypatch.setattr(remote, "RETRY", {**remote.RETRY, "backoff": backoff})
-    monkeypatch.setattr(Backoff, "wait", lambda *_given: 0.0)
+    """Let the store's client try again at once: the programs open their stores by themselves."""
+    monkeypatch.setattr(remote, "RETRY", QUICK)
 
 
 @dataclass
@@ -96,17 +91,29 @@ class Lake:
     def land(self, name: str, body: bytes) -> None:
         self.store("in").create(f"date=2024-01-01/{name}", body)
 
-    def pipeline(self, runner: Runner | None = None) -> Pipeline:
+    def pipeline(self, runner: Runner | None = None, *, hours: float = 0.0) -> Pipeline:
         settings = blizzard_config.load([self.config], [], {})
-        return pipeline_of(settings.pipelines[0], runner or InProcessRunner())
+        clock = hurried(hours=hours) if runner is None else Clock()
+        return pipeline_of(settings.pipelines[0], runner or InProcessRunner(), clock=clock)
 
     def drain(self, runner: Runner | None = None) -> None:
         pipeline = self.pipeline(runner)
         while pipeline.step():
             pass
 
+    def blizzard(self, *arguments: str) -> Result:
+        """Run the command line, with units run in this process instead of on Spark."""
+        around = BlizzardSurroundings(make_runner=inside, stop=Hurry(), listen=lambda *_given: None)
+        command = ["-c", str(self.config), *arguments]
+        return CliRunner().invoke(blizzard_cli.app, command, obj=around)
+
+    def penguin(self, *arguments: str) -> Result:
+        around = PenguinSurroundings(stop=Hurry())
+        command = ["-c", str(self.config), *arguments]
+        return CliRunner().invoke(penguin_cli.app, command, obj=around)
+
     def commit(self) -> None:
-        done = CliRunner().invoke(penguin_cli.app, ["-c", str(self.config), "--once"])
+        done = self.penguin("--once")
         assert done.exit_code == 0, done.output
 
     def ids(self) -> list[int]:
@@ -173,10 +180,10 @@ def test_batches_follow_each_other_and_a_restart_ingests_nothing_again(lake):
     assert len(table.file_uris()) == 3
 
 
-def test_inline_commits_work_on_s3(lake, monkeypatch):
+def test_inline_commits_work_on_s3(lake):
     lake.sink = {"commit": "inline"}
     lake.land("a.ndjson", ndjson(rows(3)))
-    run_blizzard(lake, monkeypatch, "--once")
+    lake.blizzard("--once")
     assert lake.ids() == [0, 1, 2]
 
 
@@ -235,17 +242,11 @@ def test_a_source_file_that_cannot_be_read_is_recorded_and_lands_later_once(
     troubled.commit()
     assert troubled.ids() == [10, 11, 12]
     proxy.rule = lambda _request: None
-    later = troubled.pipeline()
-    later.clock = replace_clock(later, hours=2)
+    later = troubled.pipeline(hours=2)
     while later.step():
         pass
     troubled.commit()
     assert troubled.ids() == [0, 1, 2, 10, 11, 12]
-
-
-def replace_clock(pipeline: Pipeline, *, hours: float) -> Any:
-    seconds = pipeline.clock.seconds
-    return type(pipeline.clock)(lambda: seconds() + hours * 3600)
 
 
 def test_a_refused_upload_is_recorded_and_its_files_land_later_once(troubled, proxy):
@@ -256,8 +257,7 @@ def test_a_refused_upload_is_recorded_and_its_files_land_later_once(troubled, pr
     (line,) = troubled.letters()
     assert (line["stage"], line["code"]) == ("upload", "store_denied")
     proxy.rule = lambda _request: None
-    later = troubled.pipeline()
-    later.clock = replace_clock(later, hours=2)
+    later = troubled.pipeline(hours=2)
     while later.step():
         pass
     troubled.commit()
@@ -303,7 +303,7 @@ def test_penguin_says_what_ails_the_log_and_commits_once_it_is_mended(
     troubled.land("a.ndjson", ndjson(rows(3)))
     troubled.drain()
     proxy.rule = lambda r: Refuse(status) if "_delta_log" in r.path else None
-    done = CliRunner().invoke(penguin_cli.app, ["-c", str(troubled.config), "--once"])
+    done = troubled.penguin("--once")
     assert done.exit_code == 1
     assert said in done.output
     asked = [request for request in proxy.record if request.path.endswith("_last_checkpoint")]
@@ -327,37 +327,19 @@ def test_penguin_commits_once_through_passing_trouble(troubled, proxy, fault: Fa
 # ------------------------------------------------------------------------------ secrets
 
 
-def run_blizzard(lake: Lake, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    """Run the command line, with units run in this process instead of on Spark."""
-
-    class Inside(InProcessRunner):
-        def __init__(self, *_given: object, **_named: object) -> None:
-            super().__init__()
-
-        def stop(self) -> None:
-            pass
-
-    monkeypatch.setattr(service, "SparkRunner", Inside)
-    monkeypatch.setattr(blizzard_cli, "stop_on_signals", lambda *_given: None)
-    return CliRunner().invoke(blizzard_cli.app, ["-c", str(lake.config), *arguments])
-
-
 @pytest.mark.parametrize("shape", ["text", "json"])
-def test_no_secret_is_printed_logged_or_written_whatever_happens(
-    troubled, proxy, monkeypatch, shape
-):
+def test_no_secret_is_printed_logged_or_written_whatever_happens(troubled, proxy, shape):
     """W17."""
     told: list[str] = []
     talk = ("--log-level", "trace", "--log-format", shape, "--output", shape)
     gossip = f"<Error>{KEY} {SECRET} {TOKEN} https://u:{SECRET}@h/?sig={SECRET}</Error>".encode()
 
     def blizzard(*arguments: str) -> None:
-        done = run_blizzard(troubled, monkeypatch, *arguments, *talk)
+        done = troubled.blizzard(*arguments, *talk)
         told.extend((done.stdout, done.stderr, repr(done.exception)))
 
     def penguin(*arguments: str) -> None:
-        command = ["-c", str(troubled.config), *arguments, *talk]
-        done = CliRunner().invoke(penguin_cli.app, command)
+        done = troubled.penguin(*arguments, *talk)
         told.extend((done.stdout, done.stderr, repr(done.exception)))
 
     troubled.land("good.ndjson", ndjson(rows(3)))

@@ -4,7 +4,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -27,23 +26,12 @@ from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import Hands, closed_file, finished_file, identity, record
 from tests.support.faulty import Cut, Drop, LoseAnswer, Refuse, Request, Stall, times
 from tests.support.s3 import open_uploads, options, store
+from tests.support.waits import at_once
 
 MB = 1024 * 1024
 BOUNDED = 100
 """Seconds. On a machine with nothing else to do they are six at most; for ever is longer."""
 """Seconds; far more than the tries take, far less than the library's own three minutes."""
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Pause for milliseconds between tries, as often as in earnest."""
-    backoff = {
-        "init_backoff": timedelta(milliseconds=1),
-        "max_backoff": timedelta(milliseconds=5),
-        "base": 2,
-    }
-    monkeypatch.setattr(remote, "RETRY", {**remote.RETRY, "backoff": backoff})
-    monkeypatch.setattr("blizzard.journal.journal.time.sleep", lambda _secs: None)
 
 
 @pytest.fixture
@@ -102,7 +90,7 @@ def upload_all(opened, folder: Path, sizes: list[int], settings: UploadSettings)
         closed_file(folder, body=os.urandom(size), number=number)
         for number, size in enumerate(sizes, start=1)
     ]
-    with Uploads(opened, settings) as uploads:
+    with Uploads(opened, settings, pause=at_once) as uploads:
         answers = [
             uploads.hand_in(file, partition_values={}, unit="0.0", source_file=None)
             for file in files

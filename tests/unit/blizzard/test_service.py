@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from blizzard import service
 from blizzard.events import BatchJournaled
 from blizzard.journal.lease_record import read_lease
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
@@ -19,18 +18,17 @@ from lakebed.polling import Stop
 from lakebed.telemetry.events import Event, StepFailed
 from lakebed.types import Commit, Handoff
 from tests.support.builders import Hands, entries, ndjson, pipeline_settings, put, rows
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InsideService
 from tests.support.stores import local
+from tests.support.waits import NotedStop
 
 
-class Inside(InProcessRunner):
+@dataclass
+class Inside(InsideService):
     """Runs units in this process, and remembers what they were told."""
 
-    told: list[Work] = []  # noqa: RUF012 - one list for the whole test, emptied by it
-    panics = ""
-
-    def __init__(self, *_given: object, **_named: object) -> None:
-        super().__init__(parallelism=2)
+    told: list[Work] = field(default_factory=list)
+    panics: str = ""
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         self.told.append(work)
@@ -38,21 +36,9 @@ class Inside(InProcessRunner):
             raise Panic
         return super().run(units, work)
 
-    def stop(self) -> None:
-        pass
-
-    def make_next_start_faster(self) -> bool:
-        return False
-
 
 class Panic(BaseException):
     """What a library does that is beyond itself."""
-
-
-@pytest.fixture(autouse=True)
-def inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "SparkRunner", Inside)
-    monkeypatch.setattr(Inside, "told", [])
 
 
 def pipeline(root: Path, name: str, files: int = 1, **given: Any) -> PipelineSettings:
@@ -61,8 +47,15 @@ def pipeline(root: Path, name: str, files: int = 1, **given: Any) -> PipelineSet
     return pipeline_settings(root / name, root / f"{name}-table", name=name, **given)
 
 
-def run_of(*pipelines: PipelineSettings, once: bool = True, **given: Any) -> Service:
-    usual: dict[str, Any] = {"emit": lambda _event: None, "stop": Stop()}
+def run_of(
+    *pipelines: PipelineSettings, once: bool = True, on: Inside | None = None, **given: Any
+) -> Service:
+    runner = on or Inside()
+    usual: dict[str, Any] = {
+        "emit": lambda _event: None,
+        "stop": Stop(),
+        "make_runner": lambda _spark, **_told: runner,
+    }
     settings = BlizzardSettings(pipelines=pipelines, **given.pop("settings", {}))
     return Service(settings=settings, once=once, **(usual | given))
 
@@ -92,10 +85,10 @@ def test_however_one_ends_the_others_are_done_and_the_results_tell_the_truth(
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_panic_in_one_pipeline_is_its_result_and_nobody_elses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(Inside, "panics", "one")
-    results = run_of(pipeline(tmp_path, "one"), pipeline(tmp_path, "two")).run()
+    both = pipeline(tmp_path, "one"), pipeline(tmp_path, "two")
+    results = run_of(*both, on=Inside(panics="one")).run()
     found = {each.settings.name: each for each in results}
 
     assert isinstance(found["one"].error, Panic)
@@ -153,39 +146,35 @@ def test_a_run_that_ends_leaves_no_look_ahead_behind(tmp_path: Path) -> None:
 
 
 def test_the_jitter_delays_the_first_look_and_every_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """`global.poll_jitter_secs` reaches each pipeline, by the chance that is handed in."""
-    waited: dict[str, list[float]] = {}
-
-    def run_step(step: Any, *, who: str, interval: Any, delay: float, **_more: Any) -> None:
-        step()
-        waited[who] = [delay, interval()]
-
-    monkeypatch.setattr(service, "run_step", run_step)
     names = ("a", "b")
     for name in names:
         (tmp_path / name).mkdir()
     pipelines = [pipeline(tmp_path, name, 0) for name in names]
+    stop = NotedStop(most=2, threads=2)
     service_of = run_of(
         *pipelines,
         once=False,
         settings={"poll_jitter": 8.0},
         chance=lambda: 0.5,
         clock=Hands().clock,
+        stop=stop,
     )
     service_of.run()
 
-    assert waited == {name: [4.0, 14.0] for name in names}
+    assert stop.waits == {f"pipeline {name}": [4.0, 14.0] for name in names}
 
 
 def test_the_total_concurrency_reaches_every_task_of_every_pipeline(tmp_path: Path) -> None:
     """Two tasks at a time share six downloads and six uploads."""
     pipelines = [pipeline(tmp_path, name) for name in ("a", "b")]
-    run_of(*pipelines, settings={"total_concurrency": 6}).run()
+    runner = Inside()
+    run_of(*pipelines, settings={"total_concurrency": 6}, on=runner).run()
 
-    assert len(Inside.told) == 2
-    for work in Inside.told:
+    assert len(runner.told) == 2
+    for work in runner.told:
         assert work.limits["default"].max_concurrent_files == 3
         assert work.upload.max_concurrent_uploads == 3
 

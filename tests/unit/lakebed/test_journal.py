@@ -1,6 +1,8 @@
 """Reading a journal: what is missing is normal, what cannot be read stops the run."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,8 +11,9 @@ from lakebed.documents.entry import Entry, Receipt, digest, encode
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Store
+from lakebed.storage.store import ObjectFacts, Store
 from lakebed.types import Handoff
+from tests.support.stores import Forgets
 
 
 def body_of(sequence: int) -> bytes:
@@ -121,24 +124,21 @@ def test_a_gap_is_an_error_after_what_comes_before_it(store: Store) -> None:
 
 
 def test_an_entry_that_is_written_between_the_read_and_the_listing_is_read(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    journal = write(store, 0)
-    objects, late = store.objects, [1, 2]
+    class OthersWrite(Store):
+        def objects(self, *given: Any, **named: Any) -> Iterator[ObjectFacts]:
+            write(self, 1, 2)
+            return super().objects(*given, **named)
 
-    def after_others_have_written(*given: object, **named: object) -> object:
-        write(store, *late)
-        return objects(*given, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(store, "objects", after_others_have_written)
+    journal = write(OthersWrite(str(tmp_path), StorageOptions()), 0)
     assert numbers(journal.entries()) == [0, 1, 2]
 
 
 def test_an_entry_that_is_listed_and_not_there_is_worth_another_try(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    journal = write(store, 0)
-    monkeypatch.setattr(store, "get", lambda _path: None)
+    journal = write(Forgets(str(tmp_path), StorageOptions()), 0)
     path = layout.journal_entry("events", 0)
     for ask in (journal.last, lambda: list(journal.entries()), lambda: journal.listed(0)):
         with pytest.raises(StoreUnavailable, match="was listed cannot be read") as trouble:

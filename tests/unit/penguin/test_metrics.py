@@ -32,7 +32,7 @@ from penguin.model.errors import CommitFailed
 from penguin.pipeline import TableRun
 from tests.support.foreign import Directory
 from tests.support.scrape import Pages
-from tests.support.tables import EVENTS, TableDirectory, rows_of
+from tests.support.tables import EVENTS, TableDirectory, log_of, rows_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 JOURNALED = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -176,7 +176,7 @@ def test_other_programs_files_are_counted_and_late_ones_by_themselves(watched, t
     assert (watched.value("penguin_files_listed_total") or 0) >= 3
 
 
-def test_checkpoints_are_counted(watched, monkeypatch):
+def test_checkpoints_are_counted(watched):
     watched.options = {"checkpoint_interval": 1}
     journal = watched.table.journal()
     journal.batch(rows_of(1))
@@ -184,10 +184,11 @@ def test_checkpoints_are_counted(watched, monkeypatch):
     assert (watched.value("penguin_checkpoints_written_total") or 0) >= 1
     assert watched.value("penguin_checkpoints_failed_total") == 0
 
-    def fails(_table: Table) -> None:
-        raise CommitFailed("no space")
+    class Full(Table):
+        def checkpoint(self) -> None:
+            raise CommitFailed("no space")
 
-    monkeypatch.setattr(Table, "checkpoint", fails)
+    watched.log = log_of(Full)
     journal.batch(rows_of(2))
     watched.run().step()
     assert watched.value("penguin_checkpoints_failed_total") == 1

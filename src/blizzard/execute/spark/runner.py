@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -51,6 +52,13 @@ CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
+class StartSpark(Protocol):
+    """Starts Spark."""
+
+    def __call__(self, settings: SparkSettings, /, *, said: Said) -> SparkSession:
+        """Return a session; what the JVM prints is `said`."""
+
+
 class SparkRunner:
     """Runs units on Spark. The session starts with the first batch, not before."""
 
@@ -63,8 +71,10 @@ class SparkRunner:
         heard: Callable[[Report], None] = lambda _report: None,
         unreached: Callable[[str, int], None] = lambda _host, _port: None,
         said: Said = on_standard_error,
+        start: StartSpark = start,
     ) -> None:
         self._settings = settings
+        self._start = start
         self._starting = starting
         self._stop_requested = stop_requested
         self._heard = heard
@@ -202,7 +212,7 @@ class SparkRunner:
 
     def _new_session(self) -> SparkSession:
         try:
-            session = start(self._settings, said=self._said)
+            session = self._start(self._settings, said=self._said)
             if local_cores(self._settings) is None:
                 await_executors(lambda: executors(session))
         except TROUBLE as cause:

@@ -7,6 +7,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,54 @@ TELLING = re.compile(r"\b(Error|Exception)\b|error", re.IGNORECASE)
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(,\d+)?\])?")
 
 
+def own_archive() -> Archive | None:
+    """Return the place of the archive that suits the Java and the Spark of this process."""
+    return archive_of(Path(_find_spark_home()), os.environ)
+
+
+def launch_jvm(master: str, conf: Mapping[str, str], said: Said) -> None:
+    """Start the JVM, unless one runs, with its output in our hands; Spark itself would let it go.
+
+    Where it ends before it answers, its own last words say why.
+    """
+    with SparkContext._lock:  # noqa: SLF001 - pyspark has no other way to be given a gateway
+        if SparkContext._gateway:  # noqa: SLF001
+            return
+        given = SparkConf().setMaster(master)
+        for key, value in conf.items():
+            given.set(key, value)
+        listener = Listener(said)
+        try:
+            with listener.pipe() as handle:
+                launch: Any = launch_gateway
+                gateway = launch(given, {"stdout": handle, "stderr": handle})
+        except PySparkRuntimeError as cause:
+            raise did_not_start(listener.last) from cause
+        SparkContext._gateway = gateway  # noqa: SLF001
+        SparkContext._jvm = gateway.jvm  # noqa: SLF001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jvm:
+    """How Spark gets its Java."""
+
+    archive: Callable[[], Archive | None] = own_archive
+    """Says where classes are kept for a faster start."""
+    launch: Callable[[str, Mapping[str, str], Said], None] = launch_jvm
+    """Starts the JVM for a master with a configuration."""
+    session: Any = SparkSession
+    """Whose builder gives the session."""
+
+
+OWN_JVM = Jvm()
+
+
 def start(
-    settings: SparkSettings, *, archive_to: Path | None = None, said: Said = on_standard_error
+    settings: SparkSettings,
+    *,
+    archive_to: Path | None = None,
+    said: Said = on_standard_error,
+    jvm: Jvm = OWN_JVM,
 ) -> SparkSession:
     """Start Spark with settings that suit many small Python tasks; the user's conf wins.
 
@@ -113,53 +160,32 @@ def start(
         raise ConfigInvalid([fault])
     if archive_to is not None:
         conf |= {USERS_JAVA: _writing(archive_to)}
-        return _started(capped_master(settings), conf, None, said)
-    archive = own_archive()
+        return _started(jvm, capped_master(settings), conf, None, said)
+    archive = jvm.archive()
     if archive is None or not archive.there:
-        return _started(capped_master(settings), conf, None, said)
+        return _started(jvm, capped_master(settings), conf, None, said)
     mark_used(archive)
     try:
-        return _started(capped_master(settings), conf, archive, said)
+        return _started(jvm, capped_master(settings), conf, archive, said)
     except PySparkRuntimeError:
         # The JVM ended before it answered. If it was not the archive, the next try says what.
         distrust(archive)
-        return _started(capped_master(settings), conf, None, said)
+        return _started(jvm, capped_master(settings), conf, None, said)
 
 
 def _started(
-    master: str, conf: Mapping[str, str], archive: Archive | None, said: Said
+    jvm: Jvm, master: str, conf: Mapping[str, str], archive: Archive | None, said: Said
 ) -> SparkSession:
     options = java_options(
         users=conf.get(USERS_JAVA, ""), archive=archive, log_settings=_log_settings()
     )
     all_of_it = {**conf, USERS_JAVA: options}
-    _launch(master, all_of_it, said)
-    builder = SparkSession.builder.master(master)
+    jvm.launch(master, all_of_it, said)
+    builder = jvm.session.builder.master(master)
     for key, value in all_of_it.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
-
-
-def _launch(master: str, conf: Mapping[str, str], said: Said) -> None:
-    """Start the JVM, unless one is running, and capture its output, which Spark would not.
-
-    Where it ends before it answers, its own last words say why.
-    """
-    with SparkContext._lock:  # noqa: SLF001 - pyspark has no other way to be given a gateway
-        if SparkContext._gateway:  # noqa: SLF001
-            return
-        given = SparkConf().setMaster(master)
-        for key, value in conf.items():
-            given.set(key, value)
-        listener = Listener(said)
-        try:
-            with listener.pipe() as handle:
-                launch: Any = launch_gateway
-                gateway = launch(given, {"stdout": handle, "stderr": handle})
-        except PySparkRuntimeError as cause:
-            raise did_not_start(listener.last) from cause
-        SparkContext._gateway = gateway  # noqa: SLF001
-        SparkContext._jvm = gateway.jvm  # noqa: SLF001
+    session: SparkSession = builder.getOrCreate()
+    return session
 
 
 def did_not_start(last: tuple[str, ...]) -> Exception:
@@ -260,19 +286,19 @@ def capped_master(settings: SparkSettings) -> str:
     return f"local[{local_cores(settings)}{local[2] or ''}]"
 
 
-def own_archive() -> Archive | None:
-    """Return the place of the archive that suits the Java and the Spark of this process."""
-    return archive_of(Path(_find_spark_home()), os.environ)
-
-
-def make_archive_for_next_time(settings: SparkSettings) -> bool:
-    """See that the next start finds an archive; return whether one is being made now."""
-    archive = own_archive()
+def make_archive_for_next_time(
+    settings: SparkSettings,
+    *,
+    jvm: Jvm = OWN_JVM,
+    make: Callable[[], None] = make_in_background,
+) -> bool:
+    """See that the next start finds an archive; say whether one is being made for it now."""
+    archive = jvm.archive()
     if archive is None or not may_share(settings.conf.get(USERS_JAVA, "")):
         return False
     if not claimed(archive, now=time.time()):
         return False
-    make_in_background()
+    make()
     return True
 
 

@@ -3,6 +3,7 @@
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from pyspark.errors import PySparkRuntimeError
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
-from blizzard.execute.spark import session
+from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
+from blizzard.execute.spark.session import Jvm, make_archive_for_next_time, start
 from blizzard.model.settings import SparkSettings
-from lakebed.polling import Stop
+from tests.support.waits import NotedStop
 
 
 def written(root: Path, **sections: Any) -> str:
@@ -29,37 +31,27 @@ def written(root: Path, **sections: Any) -> str:
     return str(file)
 
 
-@pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Give how long the program wanted to sleep; the first sleep is its last."""
-    slept: list[float] = []
-
-    def wait(stop: Stop, seconds: float) -> bool:
-        if seconds:  # A jittered start waits before the first look; here it waits for nothing.
-            slept.append(seconds)
-            stop.request()
-        return stop.requested
-
-    monkeypatch.setattr(Stop, "wait", wait)
-    monkeypatch.setattr("blizzard.cli.app.stop_on_signals", lambda *_: None)
-    return slept
-
-
-def test_the_sources_are_looked_at_as_often_as_set(tmp_path, waits):
-    source = {"path": str(tmp_path / "in"), "poll_interval_secs": 86_400}
-    answer = CliRunner().invoke(app, ["-c", written(tmp_path, source=source)])
+def run_until_it_waits(*arguments: str) -> list[float]:
+    """Run the program; give how long it wanted to sleep. The first sleep is its last."""
+    stop = NotedStop()
+    around = Surroundings(stop=stop, listen=lambda *_: None)
+    answer = CliRunner().invoke(app, arguments, obj=around)
     assert answer.exit_code == 0, answer.stderr
-    (wait,) = waits
+    return [seconds for waits in stop.waits.values() for seconds in waits]
+
+
+def test_the_sources_are_looked_at_as_often_as_set(tmp_path):
+    source = {"path": str(tmp_path / "in"), "poll_interval_secs": 86_400}
+    (wait,) = run_until_it_waits("-c", written(tmp_path, source=source))
     assert 3_600 < wait <= 86_400, "what is left of a day, not of the usual ten seconds"
 
 
-def test_without_metrics_nothing_listens(tmp_path, waits):
+def test_without_metrics_nothing_listens(tmp_path):
     """An address that is taken would end the program with 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         metrics = {"enabled": False, "address": address}
-        answer = CliRunner().invoke(app, ["-c", written(tmp_path, metrics=metrics)])
-    assert answer.exit_code == 0, answer.stderr
+        assert run_until_it_waits("-c", written(tmp_path, metrics=metrics))
 
 
 @dataclass
@@ -80,21 +72,26 @@ class Builder:
         return self
 
 
+def launched(builder: Builder, archive: Archive | None = None) -> Jvm:
+    """Give a Java that is never started."""
+    return Jvm(
+        archive=lambda: archive,
+        launch=lambda *_: None,
+        session=SimpleNamespace(builder=builder),
+    )
+
+
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
-    made = Builder()
-    monkeypatch.setattr(session, "SparkSession", type("Session", (), {"builder": made}))
-    monkeypatch.setattr(session, "own_archive", lambda: None)
-    monkeypatch.setattr(session, "_launch", lambda *_: None)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_LAUNCHER_OPTS"):
         # What is set while the test runs is unset after it.
         monkeypatch.setenv(name, "as it was")
-    return made
+    return Builder()
 
 
 def test_spark_starts_where_and_how_the_user_says(builder):
     conf = {"spark.ui.enabled": "true", "spark.cores.max": "4"}
-    session.start(SparkSettings(master="spark://h:7077", conf=conf))
+    start(SparkSettings(master="spark://h:7077", conf=conf), jvm=launched(builder))
     assert builder.conf["master"] == "spark://h:7077"
     assert builder.conf["spark.ui.enabled"] == "true", "the user's word, not our default"
     assert builder.conf["spark.cores.max"] == "4"
@@ -102,55 +99,57 @@ def test_spark_starts_where_and_how_the_user_says(builder):
 
 
 def test_the_users_java_options_are_added_to_ours(builder):
-    session.start(SparkSettings(conf={"spark.driver.extraJavaOptions": "-Dmine=1"}))
+    conf = {"spark.driver.extraJavaOptions": "-Dmine=1"}
+    start(SparkSettings(conf=conf), jvm=launched(builder))
     options = builder.conf["spark.driver.extraJavaOptions"].split()
     assert options[-1] == "-Dmine=1"
     assert "-XX:+UseSerialGC" in options
 
 
 def test_workers_are_forked_with_their_imports_done(builder):
-    session.start(SparkSettings())
+    start(SparkSettings(), jvm=launched(builder))
     assert builder.conf["spark.python.daemon.module"] == "blizzard.execute.spark.daemon"
 
 
 def test_workers_do_not_search_the_folder_they_are_started_in(builder):
     """HOLES W27: on this machine and on a cluster; who knows better may say so."""
     key = "spark.executorEnv.PYTHONSAFEPATH"
-    session.start(SparkSettings(master="spark://h:7077"))
+    start(SparkSettings(master="spark://h:7077"), jvm=launched(builder))
     assert builder.conf[key] == "1"
-    session.start(SparkSettings(conf={key: ""}))
+    start(SparkSettings(conf={key: ""}), jvm=launched(builder))
     assert builder.conf[key] == ""
 
 
 @pytest.mark.parametrize(("users", "made"), [("", [True, False]), ("-Xshare:off", [False, False])])
-def test_one_run_sees_to_it_that_the_next_start_is_faster(tmp_path, monkeypatch, users, made):
+def test_one_run_sees_to_it_that_the_next_start_is_faster(tmp_path, users, made):
     """Unless the user says that nothing shall be kept."""
     started: list[str] = []
     archive = Archive(path=tmp_path / "cache/key.jsa")
-    monkeypatch.setattr(session, "own_archive", lambda: archive)
-    monkeypatch.setattr(session, "make_in_background", lambda: started.append("warm"))
     settings = SparkSettings(conf={"spark.driver.extraJavaOptions": users})
-    assert [session.make_archive_for_next_time(settings) for _ in range(2)] == made
+
+    def run() -> bool:
+        return make_archive_for_next_time(
+            settings, jvm=launched(Builder(), archive), make=lambda: started.append("warm")
+        )
+
+    assert [run() for _ in range(2)] == made
     assert len(started) == sum(made)
 
 
-def test_a_jvm_that_does_not_start_with_the_archive_is_started_without(
-    tmp_path, builder, monkeypatch
-):
+def test_a_jvm_that_does_not_start_with_the_archive_is_started_without(tmp_path, builder):
     archive = Archive(path=tmp_path / "key.jsa")
     part = unfinished(archive)
     part.write_bytes(b"an archive")
     settle(archive, part)
-    monkeypatch.setattr(session, "own_archive", lambda: archive)
     tried: list[str] = []
 
-    def start_or_die() -> Any:
-        tried.append(builder.conf["spark.driver.extraJavaOptions"])
-        if "SharedArchiveFile" in tried[-1]:
-            raise PySparkRuntimeError("[JAVA_GATEWAY_EXITED]")
-        return builder
+    class Dies(Builder):
+        def getOrCreate(self) -> Builder:  # noqa: N802 - Spark's name for it
+            tried.append(self.conf["spark.driver.extraJavaOptions"])
+            if "SharedArchiveFile" in tried[-1]:
+                raise PySparkRuntimeError("[JAVA_GATEWAY_EXITED]")
+            return self
 
-    monkeypatch.setattr(builder, "getOrCreate", start_or_die)
-    session.start(SparkSettings())
+    start(SparkSettings(), jvm=launched(Dies(), archive))
     assert ["SharedArchiveFile" in options for options in tried] == [True, False]
     assert not archive.there, "nor is it tried again"

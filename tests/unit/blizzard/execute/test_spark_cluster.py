@@ -18,11 +18,15 @@ from pyspark.sql import SparkSession
 
 from blizzard.config.load import load
 from blizzard.execute.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
-from blizzard.execute.spark import runner as runner_module
-from blizzard.execute.spark import session
 from blizzard.execute.spark.executor_check import DRIVERS_PYTHON, PAGE, own_python, unfit
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.execute.spark.session import await_executors, executors_python, start
+from blizzard.execute.spark.session import (
+    WAIT_FOR_EXECUTORS_SECS,
+    Jvm,
+    await_executors,
+    executors_python,
+    start,
+)
 from blizzard.model.progress import Address, Report
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import ProgressServer
@@ -220,13 +224,12 @@ def test_a_session_that_is_gone_is_given_up(report: str, stopped: bool) -> None:
     assert given_up
 
 
-def test_a_start_that_fails_is_told_with_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_fails_is_told_with_the_master() -> None:
     def fails(_settings: SparkSettings, **_how: Any) -> SparkSession:
         raise Py4JError("java.lang.Exception: All masters are unresponsive! Giving up.\n\tat x.y")
 
-    monkeypatch.setattr(runner_module, "start", fails)
     with pytest.raises(RunFailed, match=r"on spark://h:7077: .*masters are unresponsive"):
-        runner()._started()
+        SparkRunner(SparkSettings(master="spark://h:7077"), start=fails)._started()
 
 
 def test_an_executor_with_another_python_says_so_before_it_imports_anything() -> None:
@@ -319,9 +322,10 @@ def test_a_driver_that_executors_would_seek_at_home_is_refused_before_spark_star
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "python3")
-    monkeypatch.setattr(session, "_started", lambda *_: pytest.fail("Spark was started"))
+    jvm = Jvm(launch=lambda *_: pytest.fail("Spark was started"))
+    settings = SparkSettings(master="spark://h:7077", conf={"spark.driver.host": "localhost"})
     with pytest.raises(ConfigInvalid, match=r"spark\.driver\.host is localhost"):
-        start(SparkSettings(master="spark://h:7077", conf={"spark.driver.host": "localhost"}))
+        start(settings, jvm=jvm)
 
 
 def test_a_loopback_that_spark_chose_by_itself_is_refused_too() -> None:
@@ -402,4 +406,4 @@ def test_a_cluster_without_a_free_executor_is_not_waited_for_long() -> None:
     found, took = awaited(0)
 
     assert found == 0
-    assert took == pytest.approx(session.WAIT_FOR_EXECUTORS_SECS, abs=1)
+    assert took == pytest.approx(WAIT_FOR_EXECUTORS_SECS, abs=1)

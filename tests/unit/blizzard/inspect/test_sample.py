@@ -1,6 +1,7 @@
 """A configuration without fields: a look at the data says what could be declared."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,9 @@ sink:
 """As the documents of the design write it: there is no schema section in any of them."""
 
 
-def refusal(file: Path) -> str:
+def refusal(file: Path, reader: type[Reader] = Reader) -> str:
     with pytest.raises(ConfigInvalid) as invalid:
-        load([file], [], {}, sample.proposal)
+        load([file], [], {}, partial(sample.proposal, open_reader=reader))
     return str(invalid.value)
 
 
@@ -169,21 +170,20 @@ def test_several_sources_are_looked_at(tmp_path: Path):
     assert "{name: x, type: boolean}" in message
 
 
-def test_the_look_is_short_however_much_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_look_is_short_however_much_there_is(tmp_path: Path):
     """HOLES W34: a few lines of a few files."""
     many = b"".join(b'{"id": %d}\n' % number for number in range(200))
     for number in range(sample.FILES + 3):
         put(tmp_path / "in", f"{number}.ndjson", many + b'{"late": 1}\n')
     put(tmp_path / "in", "0.ndjson", b'{"id": 0, "x": "' + b"x" * (2 << 20))
     read: list[str] = []
-    stream = Reader.stream
 
-    def seen(self: Reader, path: str, **given: Any) -> Any:
-        read.append(path)
-        return stream(self, path, **given)
+    class Noting(Reader):
+        def stream(self, path: str, **given: Any) -> Any:
+            read.append(path)
+            return super().stream(path, **given)
 
-    monkeypatch.setattr(Reader, "stream", seen)
-    message = refusal(written(tmp_path))
+    message = refusal(written(tmp_path), Noting)
     assert len(read) == sample.FILES
     assert "late" not in message
     assert f"of {sample.FILES - 1} files" in message
@@ -237,14 +237,14 @@ def test_without_a_source_none_is_said_to_have_been_looked_at(tmp_path: Path):
     assert "as in this example:\nschema:\n" in message
 
 
-def test_a_store_that_does_not_answer_is_no_more_than_a_reason(tmp_path: Path, monkeypatch):
+def test_a_store_that_does_not_answer_is_no_more_than_a_reason(tmp_path: Path):
     put(tmp_path / "in", "a.ndjson", LINE)
 
-    def fails(*_given: object, **_named: object) -> Any:
-        raise StoreUnavailable("no answer")
+    class Silent(Reader):
+        def in_order(self, *_given: object, **_named: object) -> Any:
+            raise StoreUnavailable("no answer")
 
-    monkeypatch.setattr(Reader, "in_order", fails)
-    assert "(no answer)" in refusal(written(tmp_path))
+    assert "(no answer)" in refusal(written(tmp_path), Silent)
 
 
 def test_other_faults_are_told_beside_it(tmp_path: Path):

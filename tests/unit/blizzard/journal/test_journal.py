@@ -20,7 +20,7 @@ from lakebed.errors import (
     StoreDenied,
     StoreUnavailable,
 )
-from lakebed.storage.store import Created, Store
+from lakebed.storage.store import AlreadyThere, Created, Store
 from lakebed.types import Handoff
 from tests.support.builders import (
     Hands,
@@ -31,7 +31,7 @@ from tests.support.builders import (
     no_options,
     record,
 )
-from tests.support.stores import DropsWrites, LosesAnswers, Overwrites, local
+from tests.support.stores import DropsWrites, Forgets, LosesAnswers, Overwrites, local
 
 FILES = (finished_file(),)
 
@@ -160,20 +160,22 @@ def test_one_run_never_tries_two_bodies_for_one_entry(tmp_path):
     assert journal.lookup()("default:a").finished is not None
 
 
-def test_a_refused_write_stays_in_doubt_until_it_is_settled(tmp_path, monkeypatch):
+def test_a_refused_write_stays_in_doubt_until_it_is_settled(tmp_path):
     """W16."""
-    store = local(tmp_path)
-    journal = opened(store)
-    real = store.create
+    refused: list[bool] = []
 
-    def refused(path: str, body: bytes) -> Created:
-        raise StoreDenied("read-only", path=path)
+    class ReadOnly(Store):
+        def create(self, path: str, body: bytes) -> Created | AlreadyThere:
+            if refused:
+                raise StoreDenied("read-only", path=path)
+            return super().create(path, body)
 
-    monkeypatch.setattr(store, "create", refused)
+    journal = opened(ReadOnly(str(tmp_path), no_options(), make_folder=True))
+    refused.append(True)
     with pytest.raises(StoreDenied):
         journal.append((record("a"),), FILES)
     assert journal.sequence == 0
-    monkeypatch.setattr(store, "create", real)
+    refused.clear()
     assert journal.settle() is not None
     assert len(entries(tmp_path)) == 2
 
@@ -271,13 +273,11 @@ def test_an_entry_that_cannot_be_read_stops_the_run_and_nothing_starts_fresh(
     assert path_of(tmp_path, sequence).read_bytes() == body
 
 
-def test_an_entry_that_is_listed_and_gone_stops_the_run(tmp_path, monkeypatch):
+def test_an_entry_that_is_listed_and_gone_stops_the_run(tmp_path):
     """D05."""
     three_entries(tmp_path)
-    store = local(tmp_path)
-    monkeypatch.setattr(store, "get", lambda _path: None)
     with pytest.raises(StoreUnavailable, match="cannot be read"):
-        read_history(store, "default")
+        read_history(Forgets(str(tmp_path), no_options()), "default")
 
 
 def test_what_else_stands_in_the_folder_is_no_entry(tmp_path):

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blizzard.model.files import SourceFile
-from blizzard.worker import download
 from blizzard.worker.download import (
     BUNDLE_BYTES,
     BUNDLES_PER_THREAD,
@@ -284,7 +283,7 @@ def test_an_error_in_a_bundle_is_raised_for_its_file_alone():
                 assert list(downloads.pieces(file)) == [file.path.encode()]
 
 
-def test_the_end_does_not_wait_for_the_rest_of_a_bundle(monkeypatch: pytest.MonkeyPatch):
+def test_the_end_does_not_wait_for_the_rest_of_a_bundle():
     listed = files(100)
     begun: list[str] = []
     second, ended = threading.Event(), threading.Event()
@@ -301,8 +300,7 @@ def test_the_end_does_not_wait_for_the_rest_of_a_bundle(monkeypatch: pytest.Monk
             assert ended.wait(LONG)
         yield b"x"
 
-    monkeypatch.setattr(download, "ThreadPoolExecutor", Pool)
-    with Downloads(listed, open_file, ahead={"default": 1}):
+    with Downloads(listed, open_file, ahead={"default": 1}, pool=Pool):
         assert second.wait(LONG)
 
     assert begun == [file.path for file in listed[:2]]

@@ -13,9 +13,7 @@ import pytest
 from blizzard.events import RowsWithoutTime
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
-from blizzard.model.settings import RollingPolicy
-from blizzard.worker import fan_out
-from blizzard.worker import unit as worker
+from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import Stage
@@ -115,15 +113,16 @@ def test_an_output_names_its_one_source_and_no_other(place):
 
 
 @pytest.mark.parametrize("budget", [10, 10**9])
-def test_a_file_that_fails_leaves_nothing_in_any_partition(place, monkeypatch, budget):
+def test_a_file_that_fails_leaves_nothing_in_any_partition(place, budget):
     """L15: small ones are not written before their last line, large ones are forgotten."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", budget)
-    monkeypatch.setattr(fan_out, "STAGED_BYTES", 1)
     put(place.source, "a.ndjson", ndjson([row(1), row(2, 2)]))
     many = (row(n, 1 + n % 28) for n in range(100, 40_000))
     put(place.source, "b.ndjson", ndjson(many) + BAD)
     put(place.source, "c.ndjson", ndjson([row(3, 3)]))
-    outcome = place.run(rolling=RollingPolicy(file_size=4_000, row_group_size=100_000))
+    outcome = place.run(
+        rolling=RollingPolicy(file_size=4_000, row_group_size=100_000),
+        sizing=Sizing(decoded_budget=budget, staged_bytes=1),
+    )
     assert sorted(n for ids in place.ids(outcome).values() for n in ids) == [1, 2, 3]
     assert [each.path for each in outcome.sources if each.failure] == ["b.ndjson"]
     uploaded = {path.relative_to(place.table).as_posix() for path in place.table.rglob("*.parquet")}
@@ -131,13 +130,14 @@ def test_a_file_that_fails_leaves_nothing_in_any_partition(place, monkeypatch, b
 
 
 @pytest.mark.parametrize("budget", [10, 10**9])
-def test_an_upload_that_fails_in_one_partition_fails_its_sources_in_all(place, monkeypatch, budget):
+def test_an_upload_that_fails_in_one_partition_fails_its_sources_in_all(place, budget):
     """L03."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", budget)
     put(place.source, "a.ndjson", ndjson([row(1), row(2, 2), row(3, 3)]))
     refuses = RefusesUploads(place.table, StoreDenied("refused"))
     refuses.when = lambda path, _file: "date=2024-01-02" in path
-    outcome = place.run(stores=lambda shared: With(shared, refuses))
+    outcome = place.run(
+        stores=lambda shared: With(shared, refuses), sizing=Sizing(decoded_budget=budget)
+    )
     assert outcome.files == ()
     (record,) = outcome.sources
     assert record.failure is not None

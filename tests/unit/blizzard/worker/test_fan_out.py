@@ -6,12 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker import fan_out
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.parquet import RollingWriter, batch_cost
 from lakebed.partition import Template
@@ -32,7 +30,11 @@ COST = batch_cost(FILE)
 
 
 def writer(
-    folder: Path, policy: RollingPolicy | None = None, hands: Hands | None = None
+    folder: Path,
+    policy: RollingPolicy | None = None,
+    hands: Hands | None = None,
+    kind: type[RollingWriter] = RollingWriter,
+    **given: Any,
 ) -> PartitionedWriter:
     by = row_partitions(Template.parse("tenant=%s/region=%s"), DECLARED, "ts")
     assert by is not None
@@ -40,7 +42,7 @@ def writer(
     policy = policy or RollingPolicy()
 
     def for_partition(values, repeating):
-        return RollingWriter(
+        return kind(
             schema=FILE,
             policy=policy,
             marks={},
@@ -58,6 +60,7 @@ def writer(
         batch_size_of=lambda _key: 100,
         clock=clock,
         for_partition=for_partition,
+        **given,
     )
 
 
@@ -67,10 +70,9 @@ def batch(regions: list[str], start: int = 0) -> pa.RecordBatch:
     return pa.record_batch([ids, none, pa.array(regions)], schema=DECLARED.arrow())
 
 
-@pytest.fixture
-def at_once(monkeypatch):
-    """Divide each batch as it comes."""
-    monkeypatch.setattr(fan_out, "STAGED_BYTES", 1)
+def at_once(folder: Path, *given: Any, **named: Any) -> PartitionedWriter:
+    """Give a writer that divides each batch as it comes."""
+    return writer(folder, *given, staged_bytes=1, **named)
 
 
 def rows_of(closed: list[ClosedFile]) -> dict[Any, str | None]:
@@ -117,22 +119,20 @@ def tiny_batches(count: int, regions: int) -> Iterator[pa.RecordBatch]:
         yield batch([f"r{place}" for place in range(regions)], number * regions)
 
 
-@pytest.mark.usefixtures("at_once")
-def test_open_files_and_memory_stay_within_their_bounds(tmp_path, monkeypatch):
+def test_open_files_and_memory_stay_within_their_bounds(tmp_path):
     """W18: however many partitions there are."""
-    monkeypatch.setattr(fan_out, "MAX_OPEN_FILES", 5)
     limit = 40 * COST
     seen: list[int] = []
     held: list[int] = []
-    real = RollingWriter._close_row_group
 
-    def watched(self):
-        held.append(target.held)
-        real(self)
-        seen.append(len(open_files(tmp_path)))
+    class Watched(RollingWriter):
+        def _close_row_group(self):
+            held.append(target.held)
+            super()._close_row_group()
+            seen.append(len(open_files(tmp_path)))
 
-    monkeypatch.setattr(RollingWriter, "_close_row_group", watched)
-    target = writer(tmp_path, RollingPolicy(row_group_size=limit))
+    policy = RollingPolicy(row_group_size=limit)
+    target = at_once(tmp_path, policy, kind=Watched, max_open_files=5)
     closed: list[ClosedFile] = []
     for each in tiny_batches(4, 100):
         closed += target.write(each, "s:a")
@@ -145,10 +145,9 @@ def test_open_files_and_memory_stay_within_their_bounds(tmp_path, monkeypatch):
     assert target.held == 0
 
 
-@pytest.mark.usefixtures("at_once")
 def test_rows_keep_no_others_in_memory_beside_them(tmp_path):
     """W18: a partition with a row in every batch must not keep all batches."""
-    target = writer(tmp_path, RollingPolicy(row_group_size=50_000, file_size=2_000))
+    target = at_once(tmp_path, RollingPolicy(row_group_size=50_000, file_size=2_000))
     before = pa.total_allocated_bytes()
     most = 0
     for number in range(300):
@@ -160,10 +159,9 @@ def test_rows_keep_no_others_in_memory_beside_them(tmp_path):
     assert rest.rows <= 300
 
 
-@pytest.mark.usefixtures("at_once")
 def test_the_partitions_with_the_most_rows_are_written_first(tmp_path):
     """A partition that gets few rows waits in memory, and has no file."""
-    target = writer(tmp_path, RollingPolicy(row_group_size=30_000))
+    target = at_once(tmp_path, RollingPolicy(row_group_size=30_000))
     for _ in range(30):
         assert list(target.write(batch(["big"] * 95 + ["a", "b", "c", "d", "e"]), "s:a")) == []
     assert len(open_files(tmp_path)) == 1
@@ -173,11 +171,9 @@ def test_the_partitions_with_the_most_rows_are_written_first(tmp_path):
     assert closed["a"].rows == 30
 
 
-@pytest.mark.usefixtures("at_once")
-def test_the_file_that_got_no_row_for_longest_makes_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(fan_out, "MAX_OPEN_FILES", 2)
+def test_the_file_that_got_no_row_for_longest_makes_room(tmp_path):
     # Every row is a row group of its own, so that every partition has a file at once.
-    target = writer(tmp_path, RollingPolicy(row_group_size=1))
+    target = at_once(tmp_path, RollingPolicy(row_group_size=1), max_open_files=2)
 
     def finished(region: str) -> list[str | None]:
         return [file.partition_values["region"] for file in target.write(batch([region]), "s:a")]
@@ -188,10 +184,9 @@ def test_the_file_that_got_no_row_for_longest_makes_room(tmp_path, monkeypatch):
     assert finished("d") == ["c"]
 
 
-@pytest.mark.usefixtures("at_once")
 def test_a_file_that_has_been_open_too_long_is_finished_though_no_row_comes_for_it(tmp_path):
     hands = Hands()
-    target = writer(tmp_path, RollingPolicy(rollover=300), hands)
+    target = at_once(tmp_path, RollingPolicy(rollover=300), hands)
     assert list(target.write(batch(["old"]), "s:a")) == []
     hands.at += 200
     assert list(target.write(batch(["new"]), "s:a")) == []
@@ -205,10 +200,9 @@ def test_a_file_that_has_been_open_too_long_is_finished_though_no_row_comes_for_
     assert (closed.partition_values["region"], closed.rows) == ("new", 3)
 
 
-@pytest.mark.usefixtures("at_once")
 def test_files_of_each_partition_roll_at_the_target_size(tmp_path):
     policy = RollingPolicy(file_size=10_000, row_group_size=10**9)
-    target = writer(tmp_path, policy)
+    target = at_once(tmp_path, policy)
     closed: list[ClosedFile] = []
     for number in range(200):
         closed += target.write(batch(["a", "b"] * 50, number * 100), "s:a")
@@ -219,9 +213,8 @@ def test_files_of_each_partition_roll_at_the_target_size(tmp_path):
     assert all(8_000 < size < 15_000 for size in sizes[:-1])
 
 
-@pytest.mark.usefixtures("at_once")
 def test_abandoned_files_are_not_left_open_and_what_waits_is_gone(tmp_path):
-    target = writer(tmp_path, RollingPolicy(row_group_size=1))
+    target = at_once(tmp_path, RollingPolicy(row_group_size=1))
     assert list(target.write(batch(["a", "b", "c"]), "s:a")) == []
     assert len(open_files(tmp_path)) == 3
     target.abandon()
@@ -229,16 +222,15 @@ def test_abandoned_files_are_not_left_open_and_what_waits_is_gone(tmp_path):
     assert list(target.close()) == []
 
 
-def test_no_batch_has_more_rows_than_allowed(tmp_path, monkeypatch):
+def test_no_batch_has_more_rows_than_allowed(tmp_path):
     seen: list[int] = []
-    real = RollingWriter.take
 
-    def take(self, batch, source, size=None):
-        seen.append(batch.num_rows)
-        return real(self, batch, source, size)
+    class Watched(RollingWriter):
+        def take(self, batch, source, size=None):
+            seen.append(batch.num_rows)
+            return super().take(batch, source, size)
 
-    monkeypatch.setattr(RollingWriter, "take", take)
-    target = writer(tmp_path)
+    target = writer(tmp_path, kind=Watched)
     assert list(target.write(batch(["a", "b"] * 500), "s:a")) == []
     assert len(list(target.close())) == 2
     assert max(seen) == 100

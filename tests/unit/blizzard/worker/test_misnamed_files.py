@@ -9,7 +9,7 @@ import pytest
 
 from blizzard.inspect.explain import explain
 from blizzard.model.files import Location
-from blizzard.plan import units
+from blizzard.model.settings import Sizing
 from lakebed.clock import Clock
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import Reader
@@ -77,10 +77,9 @@ def test_small_files_are_recognised_by_bytes_that_are_read_anyway(bench, asked):
 
 
 @pytest.fixture
-def large(monkeypatch):
+def large(bench):
     """Let files of a few kilobytes be large enough to be cut."""
-    monkeypatch.setattr(units, "SMALLEST_UNIT", 4096)
-    monkeypatch.setattr(units, "FILE_WORK", 16)
+    bench.settings = replace(bench.settings, sizing=Sizing(smallest_unit=4096))
 
 
 def only(bench: Bench, body: bytes) -> None:

@@ -10,15 +10,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from blizzard.cli import app as cli
 from blizzard.cli.app import app
-from blizzard.execute.spark.runner import SparkRunner
-from lakebed.retry import Backoff
+from blizzard.cli.surroundings import Surroundings
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.events import shared
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
-from tests.support.runner import InProcessRunner
+from tests.support.runner import InProcessRunner, InsideService
 from tests.support.scrape import Pages
+from tests.support.stores import opened_as
 
 
 class PanicException(BaseException):
@@ -26,26 +24,25 @@ class PanicException(BaseException):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path, monkeypatch):
+def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path):
     """W01: no `except Exception` sees a panic; health and the exit code must tell of it."""
     pages = Pages()
-    log = cli._log
-    monkeypatch.setattr(cli, "_log", lambda *given: shared(log(*given), pages.log))
     panicked, seen = threading.Event(), []
 
-    def run_or_panic(_runner, units, work):
-        if work.marks["pipeline"] == "bad":
-            panicked.set()
-            raise PanicException("the core panicked")
-        assert panicked.wait(120)
-        deadline = time.monotonic() + 120
-        while (found := pages.health())[0] == 200 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        seen.append(found)
-        os.kill(os.getpid(), signal.SIGTERM)
-        return InProcessRunner().run(units, work)
+    class RunsOrPanics(InsideService):
+        def run(self, units, work):
+            if work.marks["pipeline"] == "bad":
+                panicked.set()
+                raise PanicException("the core panicked")
+            assert panicked.wait(120)
+            deadline = time.monotonic() + 120
+            while (found := pages.health())[0] == 200 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            seen.append(found)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return super().run(units, work)
 
-    monkeypatch.setattr(SparkRunner, "run", run_or_panic)
+    around = Surroundings(make_runner=lambda _spark, **_told: RunsOrPanics(), also=pages.log)
     for name in ("bad", "good"):
         put(tmp_path / name, "a.ndjson", ndjson(rows(3)))
     file = tmp_path / "pipeline.yaml"
@@ -69,7 +66,7 @@ def test_a_panic_in_one_pipeline_is_told_and_the_others_go_on(tmp_path, monkeypa
     )
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        answer = CliRunner().invoke(app, ["-c", str(file), "--output", "json"])
+        answer = CliRunner().invoke(app, ["-c", str(file), "--output", "json"], obj=around)
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
@@ -96,12 +93,12 @@ class PanickingStore(Store):
         raise PanicException("called unwrap on nothing")
 
 
-def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_path, monkeypatch):
+def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_path):
     """W19: else the job fails, and fails again with every try."""
-    monkeypatch.setattr("blizzard.worker.stores.Reader", PanickingReader)
+    runner = InProcessRunner(opened_as(reader=PanickingReader))
     put(tmp_path / "in", "bad.ndjson", ndjson(rows(3)))
     put(tmp_path / "in", "good.ndjson", ndjson(rows(3)))
-    bench = Bench(settings=pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=runner)
     pipeline = bench.pipeline()
     assert pipeline.step()
     assert pipeline.statistics.files_processed == 1
@@ -110,12 +107,11 @@ def test_a_panic_in_a_download_is_that_files_failure_and_the_rest_goes_on(tmp_pa
     assert "called unwrap on nothing" in str(bench.events)
 
 
-def test_a_panic_in_an_upload_is_the_failure_of_its_files(tmp_path, monkeypatch):
+def test_a_panic_in_an_upload_is_the_failure_of_its_files(tmp_path):
     """W19."""
-    monkeypatch.setattr("blizzard.worker.stores.Store", PanickingStore)
-    monkeypatch.setattr("blizzard.worker.upload.BACKOFF", Backoff(first_secs=0))
+    runner = InProcessRunner(opened_as(store=PanickingStore))
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
-    bench = Bench(settings=pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"), runner=runner)
     pipeline = bench.pipeline()
     assert pipeline.step()
     assert pipeline.statistics.files_failed == 1

@@ -5,20 +5,20 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Client, Connection, answer_challenge
 
 import pytest
 
 from blizzard.model.progress import Address, Progress, Report
 from blizzard.worker import progress as line_module
-from blizzard.worker.progress import ProgressClient, ProgressServer
+from blizzard.worker.progress import ProgressClient as PatientClient
+from blizzard.worker.progress import ProgressServer as PatientServer
 from tests.support.ports import reserved_port
 
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a busy machine take its time: these tests are about what is said, not when."""
-    monkeypatch.setattr(line_module, "PATIENCE_SECS", 60.0)
+# A busy machine may take its time: these tests are about what is said, not when.
+ProgressClient = partial(PatientClient, patience=60.0)
+ProgressServer = partial(PatientServer, patience=60.0)
 
 
 def test_the_driver_hears_progress_and_the_task_hears_the_stop() -> None:
@@ -96,35 +96,35 @@ def test_a_caller_that_says_nothing_keeps_nobody_out() -> None:
         assert _ends(server.close)
 
 
-def test_the_end_does_not_wait_for_a_listener_that_has_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_end_does_not_wait_for_a_listener_that_has_gone() -> None:
     """One that is awake just then sees the end by itself, and the last call finds nobody."""
-    server = ProgressServer("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
-    door = (server.address.host, server.address.port)
-    listener = next(each for each in threading.enumerate() if each.name == "progress-server")
 
-    def call_late(address: tuple[str, int], authkey: bytes | None = None) -> Connection:
-        socket.create_connection(door).close()
+    def call_late(address: tuple[str, int]) -> Connection:
+        socket.create_connection(address).close()
         listener.join(60)
-        return Client(address, authkey=authkey)
+        return Client(address)
 
-    monkeypatch.setattr(line_module, "Client", call_late)
+    server = ProgressServer(
+        "127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None, call=call_late
+    )
+    listener = next(each for each in threading.enumerate() if each.name == "progress-server")
 
     assert _ends(server.close)
 
 
-def test_the_end_comes_also_where_no_last_call_can_be_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_end_comes_also_where_no_last_call_can_be_made() -> None:
     """A process that has no file handle left can call nobody, not even itself."""
-    server = ProgressServer("127.0.0.1", stop_requested=lambda: True, heard=lambda *_: None)
 
     def no_handle(*_given: object) -> Connection:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(line_module, "Client", no_handle)
-    monkeypatch.setattr(line_module, "PATIENCE_SECS", 0.1)
+    server = ProgressServer(
+        "127.0.0.1",
+        stop_requested=lambda: True,
+        heard=lambda *_: None,
+        call=no_handle,
+        patience=0.1,
+    )
 
     assert _ends(server.close)
     with socket.create_connection((server.address.host, server.address.port)):

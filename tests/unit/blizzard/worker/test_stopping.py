@@ -12,8 +12,8 @@ from blizzard.execute.bisect import PATIENCE, PATIENCE_ALONE
 from blizzard.model.byte_range import cut
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress
-from blizzard.plan import units as planning
-from blizzard.worker import unit as worker
+from blizzard.model.settings import Sizing
+from blizzard.plan.units import plan
 from blizzard.worker.ndjson import decoder
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
@@ -60,11 +60,16 @@ class StoppingRunner:
 
 
 @pytest.fixture
-def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Land a file of several blocks, and call every file large."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 1)
+def large(tmp_path: Path) -> Path:
+    """Land a file of several blocks."""
     put(tmp_path / "in", "large.ndjson.gz", gz(ndjson(rows(100_000))))
     return tmp_path
+
+
+def stopped_early(root: Path) -> Bench:
+    """Give a run that is stopped after the first record, and calls every file large."""
+    settings = pipeline_settings(root / "in", root / "table", sizing=Sizing(decoded_budget=1))
+    return Bench(settings, runner=StoppingRunner(1))
 
 
 def ids(table: Path) -> list[int]:
@@ -107,7 +112,7 @@ def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(
 
 def test_a_large_file_is_journaled_part_way_and_gone_on_with(large: Path) -> None:
     """Records 1 to n are in, the next run skips n lines and reads the rest, once (L02)."""
-    bench = Bench(pipeline_settings(large / "in", large / "table"), runner=StoppingRunner(1))
+    bench = stopped_early(large)
     bench.pipeline().step()
     first = bench.entries()[1].sources[0]
 
@@ -125,7 +130,7 @@ def test_a_large_file_is_journaled_part_way_and_gone_on_with(large: Path) -> Non
 
 def test_a_stop_in_every_run_still_comes_to_the_end(large: Path) -> None:
     """Each run goes on where the last one stopped."""
-    bench = Bench(pipeline_settings(large / "in", large / "table"), runner=StoppingRunner(1))
+    bench = stopped_early(large)
     runs = 0
     while bench.again().pipeline().step():
         runs += 1
@@ -138,7 +143,7 @@ def test_when_the_rest_fails_the_journal_says_what_is_in_the_table(large: Path) 
     """The line is counted from the start of the file."""
     body = ndjson(rows(100_000)) + b"{oops\n"
     put(large / "in", "large.ndjson.gz", gz(body))
-    bench = Bench(pipeline_settings(large / "in", large / "table"), runner=StoppingRunner(1))
+    bench = stopped_early(large)
     bench.pipeline().step()
     done = bench.entries()[1].sources[0].rows
     bench.again(runner=StoppingRunner(10**9)).pipeline().step()
@@ -152,7 +157,7 @@ def test_when_the_rest_fails_the_journal_says_what_is_in_the_table(large: Path) 
 
 def test_a_file_that_changed_after_a_stop_is_not_read_on(large: Path) -> None:
     """Its first lines are in the table; others in their place would be wrong (D15, D17)."""
-    bench = Bench(pipeline_settings(large / "in", large / "table"), runner=StoppingRunner(1))
+    bench = stopped_early(large)
     bench.pipeline().step()
     put(large / "in", "large.ndjson.gz", gz(ndjson(rows(5))))
     later = bench.again(runner=StoppingRunner(10**9))
@@ -165,17 +170,13 @@ def test_a_file_that_changed_after_a_stop_is_not_read_on(large: Path) -> None:
     assert not pipeline.step()
 
 
-@pytest.fixture
-def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 20_000)
-    monkeypatch.setattr(planning, "units_per_core", lambda _share, _size: 3)
+CUT = Sizing(smallest_unit=20_000, units_per_core=3)
 
 
-@pytest.mark.usefixtures("cut_small")
 def test_a_large_plain_file_is_read_in_parts_each_line_once(tmp_path: Path) -> None:
     """One record in the books, rows and lines added up (L15)."""
     put(tmp_path / "in", "large.ndjson", ndjson(rows(20_000)) + b"\n\n")
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table", sizing=CUT))
     bench.pipeline().step()
     (record,) = bench.entries()[1].sources
 
@@ -185,12 +186,11 @@ def test_a_large_plain_file_is_read_in_parts_each_line_once(tmp_path: Path) -> N
     assert ids(tmp_path / "table") == list(range(20_000))
 
 
-@pytest.mark.usefixtures("cut_small")
 def test_one_bad_line_in_one_part_keeps_the_whole_file_out(tmp_path: Path) -> None:
     """The line is counted from the start of the file, not of the part (L15)."""
     put(tmp_path / "in", "large.ndjson", ndjson(rows(15_000)) + b"{oops\n" + ndjson(rows(5_000)))
     put(tmp_path / "in", "small.ndjson", ndjson(rows(3)))
-    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    bench = Bench(pipeline_settings(tmp_path / "in", tmp_path / "table", sizing=CUT))
     bench.pipeline().step()
     records = {each.path: each for each in bench.entries()[1].sources}
 
@@ -203,7 +203,7 @@ def test_a_part_of_a_file_that_was_replaced_is_a_change_of_the_file(tmp_path: Pa
     """Two byte ranges of two different objects never make one file (D17)."""
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3_000)))
     (file,) = listed(tmp_path / "in")
-    parts = planning.plan([replace(file)], parallelism=1, file_size=1 << 27)[0]
+    parts = plan([replace(file)], parallelism=1, file_size=1 << 27)[0]
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3_001)))
     given = work(tmp_path / "in", tmp_path / "table")
     whole = replace(parts, files=(replace(file, part=cut(file.size, 2)[1]),))

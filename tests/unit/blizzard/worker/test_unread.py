@@ -22,7 +22,6 @@ from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
 from blizzard.maintain.old_journal import inherited
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
-from blizzard.plan import units as planning
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import Entry, SourceRecord, decode_entry, encode
@@ -40,19 +39,30 @@ from tests.support.builders import (
 )
 from tests.support.dying import Died, Fate, dying
 from tests.support.pipelines import pipeline_of
-from tests.support.stops import NEVER, NOT_BEGUN, Stopped, all_at, cut_small_files
+from tests.support.stops import (
+    CUT,
+    NEVER,
+    NOT_BEGUN,
+    UNCUT,
+    Stopped,
+    all_at,
+    decode_few_lines,
+)
+from tests.support.stores import opened_as
 
 ROWS = 2_000
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut_small_files(monkeypatch)
+    decode_few_lines(monkeypatch)
 
 
 def bench_of(folder: Path, body: bytes, runner: Stopped, **given: Any) -> Bench:
     put(folder / "in", "large.ndjson", body)
-    return Bench(pipeline_settings(folder / "in", folder / "table", **given), runner=runner)
+    usual: dict[str, Any] = {"sizing": CUT}
+    settings = pipeline_settings(folder / "in", folder / "table", **(usual | given))
+    return Bench(settings, runner=runner)
 
 
 def ids(table: Path) -> list[int]:
@@ -121,20 +131,16 @@ def test_a_stop_in_every_run_comes_to_the_end_and_to_every_row_once(
     ]
 
 
-def test_a_plain_file_in_one_part_goes_on_at_its_byte_and_can_be_cut_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plain_file_in_one_part_goes_on_at_its_byte_and_can_be_cut_then(tmp_path: Path) -> None:
     """HOLES L32: its first lines are not read again, and all cores share the rest."""
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 10**9)
-    bench = bench_of(tmp_path, ndjson(rows(ROWS)), all_at(1))
+    bench = bench_of(tmp_path, ndjson(rows(ROWS)), all_at(1), sizing=UNCUT)
     bench.pipeline().step()
     (first,) = bench.entries()[1].sources
     (left,) = first.unread
 
     assert (left.end, left.lines_before) == (first.size, first.lines)
     assert not first.has_holes
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 4_000)
-    later = bench.again(runner=all_at(NEVER))
+    later = bench.again(runner=all_at(NEVER), settings=replace(bench.settings, sizing=CUT))
     assert later.pipeline().step()
     assert "in 5 units" in " ".join(event.sentence() for event in later.events)
     assert ids(tmp_path / "table") == list(range(ROWS))
@@ -225,26 +231,18 @@ def test_a_failed_upload_of_a_rest_is_tried_again_and_says_what_is_in_the_table(
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_not_entered_by_a_stop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """HOLES L32, D17: what stops in good order may have read of two objects as well."""
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 10**9)
-    original = OpenedStores.source
 
-    def replaced(self: OpenedStores, name: str) -> Reader:
-        reader = original(self, name)
-        stream = reader.stream
-
-        def streaming(*given: Any, **named: Any) -> Any:
-            pieces = list(stream(*given, **named))
+    class Replaced(Reader):
+        def stream(self, *given: Any, **named: Any) -> Any:
+            pieces = list(super().stream(*given, **named))
             put(tmp_path / "in", "large.ndjson", ndjson(rows(ROWS, 1)))
             yield from pieces
 
-        reader.stream = streaming  # type: ignore[method-assign]
-        return reader
-
-    bench = bench_of(tmp_path, ndjson(rows(ROWS)), all_at(1))
-    monkeypatch.setattr(OpenedStores, "source", replaced)
+    runner = replace(all_at(1), stores=opened_as(reader=Replaced))
+    bench = bench_of(tmp_path, ndjson(rows(ROWS)), runner, sizing=UNCUT)
     bench.pipeline().step()
     (found,) = bench.entries()[1].sources
 
@@ -260,7 +258,7 @@ def test_a_death_at_any_call_between_stops_leaves_every_row_once(tmp_path: Path)
     for number in range(1, 60, 3):
         folder = tmp_path / str(number)
         put(folder / "in", "large.ndjson", ndjson(rows(600)))
-        settings = pipeline_settings(folder / "in", folder / "table")
+        settings = pipeline_settings(folder / "in", folder / "table", sizing=CUT)
         for stop in (*stops, *stops):
             fate = Fate(number if stop != NEVER else 0)
 

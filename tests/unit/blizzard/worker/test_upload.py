@@ -75,18 +75,18 @@ def test_an_upload_that_cannot_be_done_gives_its_error(tmp_path, error, tries):
     assert len(store.tried) == tries
 
 
-def test_a_file_for_which_no_thread_is_to_be_had_keeps_no_other_waiting(tmp_path, monkeypatch):
+def test_a_file_for_which_no_thread_is_to_be_had_keeps_no_other_waiting(tmp_path):
     """It failed, and so will the next one; but it must be told, however many there are."""
 
-    def no_thread(*_given: object) -> None:
-        raise RuntimeError("can't start new thread")
+    class NoThread(ThreadPoolExecutor):
+        def submit(self, *_given: object, **_named: object) -> Any:
+            raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", no_thread)
     settings = UploadSettings(max_concurrent_uploads=1)
     told: list[str] = []
 
     def hand_in_many() -> None:
-        with Uploads(local(tmp_path / "table"), settings, Progress()) as uploads:
+        with Uploads(local(tmp_path / "table"), settings, pool=NoThread) as uploads:
             for _ in range(10):
                 with pytest.raises(RuntimeError, match="new thread") as caught:
                     hand_in(uploads, closed_file(tmp_path))

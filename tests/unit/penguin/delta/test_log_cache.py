@@ -81,10 +81,9 @@ def test_a_version_that_makes_another_table_or_cannot_be_read_leaves_nothing(tex
     assert known(a=1).after(text, the_object(8)) is None
 
 
-def test_a_table_that_is_asked_for_too_many_transactions_is_read_anew(monkeypatch):
-    monkeypatch.setattr(log_cache, "MOST_ANSWERS", 2)
-    assert known(a=1, b=2).after(body(COMMIT), the_object(8)) is not None
-    assert known(a=1, b=2, c=3).after(body(COMMIT), the_object(8)) is None
+def test_a_table_that_is_asked_for_too_many_transactions_is_read_anew():
+    assert known(a=1, b=2).after(body(COMMIT), the_object(8), most_answers=2) is not None
+    assert known(a=1, b=2, c=3).after(body(COMMIT), the_object(8), most_answers=2) is None
 
 
 class Versions(Bucket):

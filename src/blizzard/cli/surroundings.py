@@ -1,0 +1,29 @@
+"""What commands take from the process around them, handed in through the context of the command."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import typer
+
+from blizzard.service import MakeRunner, on_spark
+from lakebed.clock import Clock
+from lakebed.polling import Stop, stop_on_signals
+from lakebed.telemetry.events import Emit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Who runs the units, what time it is, and how the run learns that it is to stop."""
+
+    make_runner: MakeRunner = on_spark
+    clock: Clock = field(default_factory=Clock)
+    stop: Stop = field(default_factory=Stop)
+    listen: Callable[[Stop, Emit], None] = stop_on_signals
+    """Lets signals ask for the stop."""
+    also: Emit = lambda _event: None
+    """Is told everything that is logged."""
+
+    @classmethod
+    def of(cls, context: typer.Context) -> "Surroundings":
+        """Return what was handed in, or the usual."""
+        return context.find_object(cls) or cls()

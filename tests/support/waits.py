@@ -1,0 +1,49 @@
+"""Stops and clocks that let nobody wait, and remember how long somebody wanted to."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from lakebed.clock import Clock
+from lakebed.polling import Stop
+
+
+def at_once(_seconds: float) -> None:
+    """Be over."""
+
+
+def hurried(*, hours: float = 0.0) -> Clock:
+    """Give the time, or that of so many hours later, and waits that are over at once."""
+    return Clock(seconds=lambda: time.time() + hours * 3600, sleep=at_once)
+
+
+@dataclass(frozen=True)
+class Hurry(Stop):
+    """Nobody has asked for a stop, and no wait takes time."""
+
+    def wait(self, seconds: float) -> bool:
+        return self.requested
+
+
+@dataclass(frozen=True)
+class NotedStop(Stop):
+    """Asks for a stop once so many threads have wanted to wait so many times."""
+
+    most: int = 1
+    threads: int = 1
+    waits: dict[str, list[float]] = field(default_factory=dict)
+    """What each thread wanted, by its name; waits for nothing are left out."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait(self, seconds: float) -> bool:
+        if not seconds:
+            return self.requested
+        with self.lock:
+            mine = self.waits.setdefault(threading.current_thread().name, [])
+            mine.append(seconds)
+            done = sum(len(each) >= self.most for each in self.waits.values())
+        if done >= self.threads:
+            self.request()
+        elif len(mine) >= self.most:
+            self.event.wait(60)
+        return self.requested
