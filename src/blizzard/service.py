@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 
 from blizzard.batch_events import Statistics
@@ -158,9 +159,7 @@ class Service:
             emit=emit,
             once=self.once,
             run_id=run_id,
-            retention=lambda: inline.retention(
-                settings.sink.table_uri, settings.sink.storage_options
-            ),
+            retention=asks_retention(settings),
             open_source=open_reader,
             open_sink=lambda location: Store(location.uri, location.options, make_folder=True),
             lease=Lease(
@@ -223,6 +222,12 @@ def asks_the_log(settings: PipelineSettings) -> Callable[[], bool]:
     return lambda: inline.pipeline_known(
         settings.sink.table_uri, settings.sink.storage_options, settings.name
     )
+
+
+def asks_retention(settings: PipelineSettings) -> Callable[[], timedelta]:
+    """Return the question to the log how long the table keeps files that it does not name."""
+    sink = settings.sink
+    return lambda: inline.retention(sink.table_uri, sink.storage_options)
 
 
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:

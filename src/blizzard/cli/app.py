@@ -30,7 +30,7 @@ from blizzard.handoff.switch import LastCommitted, TooEarly, set_handoff, too_ea
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings, SinkSettings
-from blizzard.service import Service, TableOf, asks_fates, asks_the_log, checks_schema, open_reader
+from blizzard.service import Service, TableOf, asks_fates, open_reader
 from lakebed.arguments import (
     DONE,
     FAILED,
@@ -95,15 +95,7 @@ def run(
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
         table_of = _tables_for_inline(settings, files, folders)
-        raise typer.Exit(
-            dry_run_plan(
-                settings.pipelines,
-                output,
-                asks_the_log,
-                lambda pipeline: checks_schema(pipeline, table_of),
-                log_format,
-            )
-        )
+        raise typer.Exit(dry_run_plan(settings.pipelines, output, table_of, log_format))
     with (
         usage_is_checked(log_format),
         observed(

@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +13,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.units import weight
+from blizzard.service import TableOf, asks_retention, asks_the_log, checks_schema
 from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
 from lakebed.config.models import same_place
@@ -28,17 +28,11 @@ LARGE = 512 * 1024 * 1024
 FEW = 20
 """How many partitions a person wants to see of a long list."""
 
-LogKnows = Callable[[PipelineSettings], Callable[[], bool]]
-"""Gives the question to a table's log whether it has commits of a pipeline."""
-CheckSchema = Callable[[PipelineSettings], Callable[[], None]]
-"""Gives the check of a pipeline's declared fields against its table."""
-
 
 def dry_run(
     pipelines: tuple[PipelineSettings, ...],
     output: Output,
-    log_knows: LogKnows,
-    check_schema: CheckSchema,
+    table_of: TableOf,
     log_format: LogFormat = LogFormat.TEXT,
 ) -> int:
     """Print what the next batch of each pipeline would do, or why there would be none."""
@@ -50,14 +44,15 @@ def dry_run(
                 open_reader,
                 parallelism=os.cpu_count() or 1,
                 clock=Clock(),
-                log_knows_pipeline=log_knows(pipeline),
+                log_knows_pipeline=asks_the_log(pipeline),
                 beside={
                     other.name: source_uris_of(other)
                     for other in pipelines
                     if other is not pipeline
                     and same_place(other.sink.table_uri) == same_place(pipeline.sink.table_uri)
                 },
-                check_schema=check_schema(pipeline),
+                check_schema=checks_schema(pipeline, table_of),
+                retention=asks_retention(pipeline),
             )
             explanation(found, output)
             if found.refusal is not None:
@@ -72,7 +67,9 @@ def explanation(found: Explanation, output: Output) -> None:
         return
     to = console()
     if found.refusal is not None:
-        say(to, f"pipeline {found.pipeline}: a start would be refused [{code_of(found.refusal)}]")
+        # A run waits for what can end by itself; anything else keeps it from starting.
+        what = "a run would read nothing" if found.refusal.retryable else "a start would be refused"
+        say(to, f"pipeline {found.pipeline}: {what} [{code_of(found.refusal)}]")
         return
     files = _files(found)
     say(
