@@ -34,7 +34,9 @@ Folders = Annotated[
     list[Path] | None,
     typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
 ]
-Shape = Annotated[Output, typer.Option(help="Shape of the result on standard output.")]
+Shape = Annotated[
+    Output, typer.Option("--output", help="Shape of the result on standard output.")
+]
 Least = Annotated[
     LogLevel, typer.Option("--log-level", case_sensitive=False, help="Least level to log.")
 ]
@@ -42,19 +44,19 @@ LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log
 
 
 class ForwardingGroup(TyperGroup):
-    """A program whose options mean the same before a command and behind it.
+    """Commands whose shared options mean the same wherever they are written.
 
-    `blizzard -c FILE status` is `blizzard status -c FILE`. One that the command does not have is
-    refused by the command, and never passed over.
+    `blizzard -c FILE dlq list` and `blizzard dlq -c FILE list` are `blizzard dlq list -c FILE`. What
+    is written later counts, where an option can be given once. One that the command does not have
+    is refused by the command, and never ignored.
     """
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private
-        """Find the command, and give it what stood before it."""
+        """Return the command, and pass on to it what was written before it."""
         name, command, rest = super().resolve_command(ctx, args)
-        if not rest and hasattr(command, "commands"):
-            return name, command, rest  # It has commands of its own, and shows them.
-        end = rest.index("--") if "--" in rest else len(rest)
-        return name, command, [*rest[:end], *_given_before(ctx), *rest[end:]]
+        if not rest and getattr(command, "no_args_is_help", False):
+            return name, command, rest  # It does nothing by itself, and shows its commands.
+        return name, command, [*_given_before(ctx), *rest]
 
 
 def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401

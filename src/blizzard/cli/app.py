@@ -17,7 +17,7 @@ from blizzard.cli import results as show
 from blizzard.cli.dlq import app as dlq_app
 from blizzard.cli.dry_run import dry_run as dry_run_plan
 from blizzard.cli.gc import gc
-from blizzard.cli.journal import journal
+from blizzard.cli.journal import app as journal_app
 from blizzard.cli.output import One, chosen, load
 from blizzard.cli.progress_bar import Display
 from blizzard.cli.redo import redo
@@ -36,6 +36,7 @@ from lakebed.arguments import (
     FAILED,
     Files,
     Folders,
+    ForwardingGroup,
     Least,
     LineShape,
     Outcome,
@@ -128,9 +129,10 @@ def demo_command(
 
 
 app.command()(status)
-app.command()(journal)
 app.command()(gc)
 app.command()(redo)
+app.add_typer(journal_app, name="journal")
+app.add_typer(dlq_app, name="dlq")
 app.add_typer(source_app, name="source")
 
 
@@ -147,11 +149,13 @@ def warm_command(
     typer.echo(f"{archive.path} ({in_words(archive.path.stat().st_size)})")
 
 
-app.add_typer(dlq_app, name="dlq")
-
-
-handoff_app = typer.Typer(no_args_is_help=True, help="How files are handed off to penguin.")
+handoff_app = typer.Typer(cls=ForwardingGroup, no_args_is_help=True)
 app.add_typer(handoff_app, name="handoff")
+
+
+@handoff_app.callback()
+def handoff_group(_files: Files = None, _folders: Folders = None, _pipeline: One = None) -> None:
+    """Change how files are handed off to penguin."""
 
 
 @handoff_app.command(name="set")

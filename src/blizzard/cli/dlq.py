@@ -12,7 +12,7 @@ from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
+from lakebed.arguments import FAILED, USAGE, Files, Folders, ForwardingGroup, Outcome, Output, Shape
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say
 from lakebed.errors import ObjectMissing
@@ -20,7 +20,28 @@ from lakebed.storage.store import Store
 
 FEW = 10
 
-app = typer.Typer(no_args_is_help=True, help="Look into the dead letter queue.")
+app = typer.Typer(cls=ForwardingGroup)
+
+Over = Annotated[
+    bool, typer.Option("--all", help="Also failures that are over: read since, or gone.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def dlq(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    every: Over = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show which source files failed, or have them read again.
+
+    Without a command this is `list`.
+    """
+    if context.invoked_subcommand is None:
+        dlq_list(files, folders, pipeline, every, output)
 
 
 @app.command(name="list")
@@ -28,10 +49,7 @@ def dlq_list(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="Also failures that are over: read since, or gone."),
-    ] = False,
+    every: Over = False,
     output: Shape = Output.TEXT,
 ) -> None:
     """Show which source files failed and why, the newest first."""

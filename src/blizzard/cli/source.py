@@ -15,15 +15,35 @@ from blizzard.journal.state import History, read_history, rebuild
 from blizzard.maintain.move_source import Compared, compare, move
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    ForwardingGroup,
+    Output,
+    Shape,
+    complain,
+)
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 
-source_app = typer.Typer(no_args_is_help=True, help="Where the files of a source lie.")
+source_app = typer.Typer(cls=ForwardingGroup, no_args_is_help=True)
 
 Ask = Callable[[History], Compared | None]
+
+
+@source_app.callback()
+def source(
+    _files: Files = None,
+    _folders: Folders = None,
+    _pipeline: One = None,
+    _output: Shape = Output.TEXT,
+) -> None:
+    """Change where the files of a source are."""
 
 
 @source_app.command(name="set")
