@@ -34,9 +34,7 @@ Folders = Annotated[
     list[Path] | None,
     typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
 ]
-Shape = Annotated[
-    Output, typer.Option("--output", help="Shape of the result on standard output.")
-]
+Shape = Annotated[Output, typer.Option("--output", help="Shape of the result on standard output.")]
 Least = Annotated[
     LogLevel, typer.Option("--log-level", case_sensitive=False, help="Least level to log.")
 ]
@@ -46,9 +44,9 @@ LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log
 class ForwardingGroup(TyperGroup):
     """Commands whose shared options mean the same wherever they are written.
 
-    `blizzard -c FILE dlq list` and `blizzard dlq -c FILE list` are `blizzard dlq list -c FILE`. What
-    is written later counts, where an option can be given once. One that the command does not have
-    is refused by the command, and never ignored.
+    `blizzard -c FILE dlq list` and `blizzard dlq -c FILE list` are `blizzard dlq list -c FILE`. Of
+    an option that can be given once, what is written last counts. One that the command does not
+    have is refused by the command, and never ignored.
     """
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private

@@ -68,7 +68,7 @@ def show_list(pipeline: str, found: list[Kept]) -> None:
         )
     to.print(shown)
     if any(_state(kept) in ("held", "discarded") for kept in found):
-        say(to, "  held, discarded: committed without some of its rows; see blizzard journal show N")
+        say(to, "  held, discarded: committed without some of its rows; see journal show N")
     if any(_state(kept) == "waits" for kept in found):
         say(to, "  waits: penguin has not committed it yet, by its receipt")
     if not all(kept.follows for kept in found):
