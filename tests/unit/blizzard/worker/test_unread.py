@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.cli.dry_run import document
-from blizzard.cli.journal import _outcome
+from blizzard.cli.entries import _outcome
 from blizzard.inspect.explain import explain
 from blizzard.inspect.status import Books, pipeline_status
 from blizzard.journal import snapshot
