@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -223,13 +223,13 @@ def _run(
     asides = {each.settings.name: _aside(each.settings) for each in results}
     show.results(
         [
-            {
-                "pipeline": each.settings.name,
-                "table_uri": each.settings.sink.table_uri,
-                **asdict(each.statistics),
-                **asides[each.settings.name].counts(),
-                "error": None if each.error is None else str(each.error),
-            }
+            show.ResultRow(
+                pipeline=each.settings.name,
+                table_uri=each.settings.sink.table_uri,
+                statistics=each.statistics,
+                aside=asides[each.settings.name].counts(),
+                error=None if each.error is None else str(each.error),
+            )
             for each in results
         ],
         output,

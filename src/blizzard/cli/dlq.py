@@ -1,6 +1,8 @@
 """`blizzard dlq`: which source files failed, and the wish that they be read again."""
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -63,6 +65,16 @@ def dlq_list(
     raise typer.Exit(outcome.code)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryRow:
+    """The source files of a pipeline that are read again, and those that are not."""
+
+    pipeline: str
+    entry: int | None
+    files: tuple[str, ...]
+    refused: Mapping[str, str]
+
+
 @app.command(name="retry")
 def dlq_retry(
     files: Files = None,
@@ -97,9 +109,10 @@ def dlq_retry(
             found, entry = _one(settings, wanted, _present(settings) if same_lines else None)
             unknown &= found.unknown
             if output is Output.JSON:
-                names = [record.key for record in found.records]
-                told = {"pipeline": settings.name, "entry": entry, "files": names}
-                print_line({**told, "refused": dict(found.refused)})
+                keys = tuple(record.key for record in found.records)
+                print_line(
+                    RetryRow(pipeline=settings.name, entry=entry, files=keys, refused=found.refused)
+                )
             elif entry is not None or (every and not found.refused):
                 _show(settings.name, found, entry)
             for key, why in found.refused.items():

@@ -2,14 +2,14 @@
 
 import os
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
 from blizzard.cli.output import open_reader
-from blizzard.discover.skip_reason import IN_WORDS
+from blizzard.discover.skip_reason import IN_WORDS, SkippedFile, SkipSummary
 from blizzard.inspect.explain import Explanation, explain
-from blizzard.model.files import SourceFile
+from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.units import weight
@@ -17,7 +17,7 @@ from blizzard.service import TableOf, asks_retention, asks_the_log, checks_schem
 from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
 from lakebed.config.models import same_place
-from lakebed.console import add, columns, console, plain, plural, print_line, say, second
+from lakebed.console import INLINED, add, columns, console, plural, print_line, say, second
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
 from lakebed.telemetry.logs import LogFormat
@@ -63,7 +63,7 @@ def dry_run(
 def explanation(found: Explanation, output: Output) -> None:
     """Print what a batch would do, and why some files are not in it."""
     if output is Output.JSON:
-        print_line(document(found))
+        print_line(plan_row(found))
         return
     to = console()
     if found.refusal is not None:
@@ -83,46 +83,103 @@ def explanation(found: Explanation, output: Output) -> None:
     _show_passed(to, found)
 
 
-def document(found: Explanation) -> dict[str, Any]:
-    """Return the plan in the keys that docs/operations.md promises."""
-    return {
-        "pipeline": found.pipeline,
-        "table_uri": found.table_uri,
-        "entry": found.entry,
-        "files": len(_files(found)),
-        "bytes": sum(file.to_read for file in _files(found)),
-        "units": [
-            {
-                "unit": unit.name,
-                "partition_values": dict(unit.partition_values),
-                "files": [
-                    {
-                        "path": file.key,
-                        "size": file.size,
-                        "bytes": [file.part.start, file.part.end] if file.part else None,
-                    }
-                    for file in unit.files
-                ],
-            }
-            for unit in found.units
-        ],
-        "not_taken": [
-            {"source": source, **plain(one)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """A file of a unit; `bytes` is the part of it that the unit reads, None for all of it."""
+
+    path: str
+    size: int
+    bytes: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRow:
+    """The files that one task would read."""
+
+    unit: str
+    partition_values: PartitionValues
+    files: tuple[FileRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotTakenRow:
+    """The files of a source that are not taken for one reason."""
+
+    source: str
+    summary: SkipSummary = field(metadata=INLINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutRow:
+    """A file that is not taken."""
+
+    source: str
+    file: SkippedFile = field(metadata=INLINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalRow:
+    """Why there would be no batch."""
+
+    code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """A plan, in the keys that docs/operations.md promises."""
+
+    pipeline: str
+    table_uri: str
+    entry: int
+    files: int
+    bytes: int
+    units: tuple[UnitRow, ...]
+    not_taken: tuple[NotTakenRow, ...]
+    left_out: tuple[LeftOutRow, ...]
+    """All but those that are in the table already, and of very many with one reason the first."""
+    refusal: RefusalRow | None
+
+
+def plan_row(found: Explanation) -> PlanRow:
+    """Return everything that is known of the next batch."""
+    files, refusal = _files(found), found.refusal
+    return PlanRow(
+        pipeline=found.pipeline,
+        table_uri=found.table_uri,
+        entry=found.entry,
+        files=len(files),
+        bytes=sum(file.to_read for file in files),
+        units=tuple(_unit_row(unit) for unit in found.units),
+        not_taken=tuple(
+            NotTakenRow(source=source, summary=one)
             for source, finding in found.findings.items()
             for one in finding.not_taken
-        ],
-        # All but those that are in the table already, and of very many with one reason the first.
-        "left_out": [
-            {"source": source, **plain(one)}
+        ),
+        left_out=tuple(
+            LeftOutRow(source=source, file=one)
             for source, finding in found.findings.items()
             for one in finding.passed
-        ],
-        "refusal": (
-            None
-            if found.refusal is None
-            else {"code": code_of(found.refusal), "error": str(found.refusal)}
         ),
-    }
+        refusal=(
+            None if refusal is None else RefusalRow(code=code_of(refusal), error=str(refusal))
+        ),
+    )
+
+
+def _unit_row(unit: WorkUnit) -> UnitRow:
+    return UnitRow(
+        unit=unit.name,
+        partition_values=unit.partition_values,
+        files=tuple(
+            FileRow(
+                path=file.key,
+                size=file.size,
+                bytes=(file.part.start, file.part.end) if file.part else None,
+            )
+            for file in unit.files
+        ),
+    )
 
 
 def _files(found: Explanation) -> list[SourceFile]:

@@ -1,17 +1,16 @@
 """Entries of a journal, for a person or a machine."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
 from blizzard.cli.output import place
-from blizzard.handoff.held_rows import Aside, by_reason
+from blizzard.handoff.held_rows import Aside, Counts, by_reason
 from blizzard.inspect.entries import Kept
 from blizzard.inspect.status import Batch
 from blizzard.model.unread import bytes_in_words
-from lakebed.console import add, columns, console, plain, plural, say, second
+from lakebed.console import INLINED, add, columns, console, plural, say, second
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.units import in_words
 
@@ -19,24 +18,62 @@ FEW = 50
 """How many source files or data files of an entry are shown to a person."""
 
 
-def row(kept: Kept) -> dict[str, Any]:
-    """Sum up an entry in the keys that docs/operations.md promises."""
-    return {
-        "pipeline": kept.entry.pipeline,
-        **plain(Batch.of(kept.entry)),
-        "sources": sorted({record.source for record in kept.entry.sources}),
-        "dlq": len(kept.entry.dlq),
-        "committed": kept.committed,
-        "follows": kept.follows,
-        **kept.aside.counts(),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRow:
+    """An entry in a few numbers, in the keys that docs/operations.md promises."""
+
+    pipeline: str
+    batch: Batch = field(metadata=INLINED)
+    sources: tuple[str, ...]
+    dlq: int
+    committed: bool
+    follows: bool
+    aside: Counts = field(metadata=INLINED)
 
 
-def document(kept: Kept) -> dict[str, Any]:
-    """Return an entry as it is stored, with what is known about it."""
-    told: dict[str, Any] = plain(replace(kept, aside=Aside()))
-    del told["aside"]
-    return {**told.pop("entry"), **told, **kept.aside.counts()}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryDocument:
+    """An entry as it is stored, with what is known about it."""
+
+    entry: Entry = field(metadata=INLINED)
+    path: str
+    digest: str
+    size: int
+    committed: bool
+    follows: bool
+    is_last: bool
+    aside: Counts = field(metadata=INLINED)
+
+
+def row(kept: Kept) -> EntryRow:
+    """Sum up an entry."""
+    return EntryRow(
+        pipeline=kept.entry.pipeline,
+        batch=Batch.of(kept.entry),
+        sources=_sources(kept.entry),
+        dlq=len(kept.entry.dlq),
+        committed=kept.committed,
+        follows=kept.follows,
+        aside=kept.aside.counts(),
+    )
+
+
+def document(kept: Kept) -> EntryDocument:
+    """Return everything that an entry says."""
+    return EntryDocument(
+        entry=kept.entry,
+        path=kept.path,
+        digest=kept.digest,
+        size=kept.size,
+        committed=kept.committed,
+        follows=kept.follows,
+        is_last=kept.is_last,
+        aside=kept.aside.counts(),
+    )
+
+
+def _sources(entry: Entry) -> tuple[str, ...]:
+    return tuple(sorted({record.source for record in entry.sources}))
 
 
 def show_list(pipeline: str, found: list[Kept]) -> None:
@@ -58,7 +95,7 @@ def show_list(pipeline: str, found: list[Kept]) -> None:
             batch.entry,
             f"{batch.at:%m-%d %H:%M}",
             batch.kind,
-            ", ".join(sorted({record.source for record in kept.entry.sources})) or None,
+            ", ".join(_sources(kept.entry)) or None,
             batch.files,
             batch.failed,
             batch.rows,

@@ -1,8 +1,9 @@
 """`blizzard gc`: what nobody names, how much it is, and its deletion where that is asked for."""
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -79,7 +80,7 @@ def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: O
         store = Store(place.uri, place.options)
         done = collect(store, settings.name, log_names, clock=clock, older_than=span)
     if output is Output.JSON:
-        print_line(document(settings, found, done))
+        print_line(garbage_row(settings, found, done))
     else:
         show(settings.name, found, done)
 
@@ -89,21 +90,46 @@ def _log_names(settings: PipelineSettings) -> LogNames:
     return lambda: inline.named_files(sink.table_uri, sink.storage_options)
 
 
-def document(settings: PipelineSettings, found: Found, done: Collected | None) -> dict[str, Any]:
-    """Return the keys that docs/operations.md promises."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceRow:
+    """One file."""
+
+    path: str
+    bytes: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GarbageRow:
+    """The garbage of a pipeline, in the keys that docs/operations.md promises."""
+
+    pipeline: str
+    table_uri: str
+    deleted: bool
+    entry: int | None
+    files: int
+    bytes: int
+    pieces: tuple[PieceRow, ...]
+    young_files: int
+    young_bytes: int
+    left_alone: int
+
+
+def garbage_row(settings: PipelineSettings, found: Found, done: Collected | None) -> GarbageRow:
+    """Return what was deleted, or what could be."""
     pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
-    return {
-        "pipeline": settings.name,
-        "table_uri": settings.sink.table_uri,
-        "deleted": done is not None,
-        "entry": done.entry if done else None,
-        "files": len(pieces),
-        "bytes": _size(pieces),
-        "pieces": [{"path": one.path, "bytes": one.size, "kind": one.kind.value} for one in pieces],
-        "young_files": len(found.young),
-        "young_bytes": _size(found.young),
-        "left_alone": found.left_alone,
-    }
+    return GarbageRow(
+        pipeline=settings.name,
+        table_uri=settings.sink.table_uri,
+        deleted=done is not None,
+        entry=done.entry if done else None,
+        files=len(pieces),
+        bytes=_size(pieces),
+        pieces=tuple(PieceRow(path=one.path, bytes=one.size, kind=one.kind) for one in pieces),
+        young_files=len(found.young),
+        young_bytes=_size(found.young),
+        left_alone=found.left_alone,
+    )
 
 
 def show(pipeline: str, found: Found, done: Collected | None) -> None:

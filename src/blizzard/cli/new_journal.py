@@ -2,7 +2,7 @@
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import typer
 
@@ -18,8 +18,8 @@ from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import DONE, FAILED, Output, complain
 from lakebed.clock import Clock
+from lakebed.console import INLINED, plural, print_line, say
 from lakebed.console import console as terminal
-from lakebed.console import plain, plural, print_line, say
 from lakebed.errors import DocumentUnreadable, JournalLost, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
@@ -39,6 +39,24 @@ class Prospect:
     sentence: str
     doubles: bool
     """Whether rows may come into the table a second time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AheadRow:
+    """What a new journal would do to a pipeline."""
+
+    pipeline: str
+    done: bool
+    prospect: Prospect = field(metadata=INLINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoneRow:
+    """The new journal of a pipeline."""
+
+    pipeline: str
+    done: bool
+    renewed: Renewed = field(metadata=INLINED)
 
 
 def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output: Output) -> int:
@@ -180,7 +198,7 @@ def tell_event(event: Event) -> None:
 
 def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:
     if output is Output.JSON:
-        print_line({"pipeline": pipeline, "done": False, **plain(ahead)})
+        print_line(AheadRow(pipeline=pipeline, done=False, prospect=ahead))
         return
     to = terminal()
     say(to, f"pipeline {pipeline}: {ahead.sentence}")
@@ -189,7 +207,7 @@ def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:
 
 def _tell_done(pipeline: str, done: Renewed, output: Output) -> None:
     if output is Output.JSON:
-        print_line({"pipeline": pipeline, "done": True, **plain(done)})
+        print_line(DoneRow(pipeline=pipeline, done=True, renewed=done))
         return
     to = terminal()
     say(

@@ -3,7 +3,8 @@
 Their data files are gone, held by penguin, or discarded.
 """
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
@@ -57,7 +58,7 @@ def redo(
             if wanted is not None and not found.units:
                 continue  # Another pipeline may have it.
             if output is Output.JSON:
-                print_line(_document(settings, found, entry))
+                print_line(_row(settings, found, entry))
             else:
                 _show(settings.name, found, entry)
             if any(unit.why_not for unit in found.units) or (found.ready and entry is None):
@@ -86,22 +87,43 @@ def _one(
         return Found(), None  # The table's folder does not exist yet, so nothing is gone from it.
 
 
-def _document(settings: PipelineSettings, found: Found, entry: int | None) -> dict[str, Any]:
-    return {
-        "pipeline": settings.name,
-        "table_uri": settings.sink.table_uri,
-        "entry": entry,
-        "units": [
-            {
-                "entry": unit.entry,
-                "files": list(unit.files),
-                "rows": unit.rows,
-                "sources": [record.key for record in unit.sources],
-                "why_not": unit.why_not,
-            }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRow:
+    """Data files whose sources are read again together, or why they cannot be."""
+
+    entry: int
+    files: tuple[str, ...]
+    rows: int
+    sources: tuple[str, ...]
+    why_not: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedoRow:
+    """What is read again of a pipeline; `entry` is None where nothing was written."""
+
+    pipeline: str
+    table_uri: str
+    entry: int | None
+    units: tuple[UnitRow, ...]
+
+
+def _row(settings: PipelineSettings, found: Found, entry: int | None) -> RedoRow:
+    return RedoRow(
+        pipeline=settings.name,
+        table_uri=settings.sink.table_uri,
+        entry=entry,
+        units=tuple(
+            UnitRow(
+                entry=unit.entry,
+                files=tuple(unit.files),
+                rows=unit.rows,
+                sources=tuple(record.key for record in unit.sources),
+                why_not=unit.why_not,
+            )
             for unit in found.units
-        ],
-    }
+        ),
+    )
 
 
 def _show(pipeline: str, found: Found, entry: int | None) -> None:

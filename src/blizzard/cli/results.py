@@ -1,29 +1,46 @@
 """Results, for a person or a machine, on standard output."""
 
+from dataclasses import dataclass, field, fields
 from itertools import takewhile, zip_longest
-from typing import Any, assert_never
+from typing import assert_never
 
+from blizzard.batch_events import Statistics
 from blizzard.handoff.dead_letters import DeadLetter, Queue
+from blizzard.handoff.held_rows import Counts
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
 from lakebed.arguments import Output
-from lakebed.console import add, columns, console, print_lines, say
+from lakebed.console import INLINED, add, columns, console, print_lines, say
 from lakebed.types import Handoff
 from lakebed.units import in_words
 
 
-def results(rows: list[dict[str, Any]], output: Output) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """What one pipeline did in a run."""
+
+    pipeline: str
+    table_uri: str
+    statistics: Statistics = field(metadata=INLINED)
+    aside: Counts = field(metadata=INLINED)
+    error: str | None
+
+
+def results(rows: list[ResultRow], output: Output) -> None:
     """Print what each pipeline did: a JSON object a line, or a table."""
     if output is Output.JSON:
         print_lines(rows)
         return
     to = console()
     for row in rows:
-        say(to, f"pipeline {row['pipeline']}:")
+        say(to, f"pipeline {row.pipeline}:")
         table = columns("", "", wide=("",), header=False)
-        for key, value in row.items():
-            if key != "pipeline" and value is not None:
-                shown = in_words(value) if key == "bytes_written" else str(value)
-                add(table, key, shown)
+        add(table, "table_uri", row.table_uri)
+        for part in (row.statistics, row.aside):
+            for each in fields(part):
+                value = getattr(part, each.name)
+                add(table, each.name, in_words(value) if each.name == "bytes_written" else value)
+        if row.error is not None:
+            add(table, "error", row.error)
         to.print(table)
 
 

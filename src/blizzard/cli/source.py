@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -134,21 +135,35 @@ def _asked(store: Reader, pipeline: str, ask: Ask) -> Compared | None:
         return ask(rebuild(store, pipeline, receipt=history.receipt, why=str(broken)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedRow:
+    """A source and its new place; what was compared is None where it is at that place already."""
+
+    pipeline: str
+    source: str
+    uri: str
+    done: bool
+    before: str | None
+    same_files: int | None
+    changed_files: int | None
+    new_files: int | None
+
+
 def _tell(
     pipeline: str, source: SourceSettings, found: Compared | None, *, done: bool, output: Output
 ) -> None:
     if output is Output.JSON:
         print_line(
-            {
-                "pipeline": pipeline,
-                "source": source.name,
-                "uri": source.uri,
-                "done": done and found is not None,
-                "before": found.before if found else None,
-                "same_files": found.same if found else None,
-                "changed_files": found.changed if found else None,
-                "new_files": found.new if found else None,
-            }
+            MovedRow(
+                pipeline=pipeline,
+                source=source.name,
+                uri=source.uri,
+                done=done and found is not None,
+                before=found.before if found else None,
+                same_files=found.same if found else None,
+                changed_files=found.changed if found else None,
+                new_files=found.new if found else None,
+            )
         )
         return
     to = console()

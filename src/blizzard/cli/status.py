@@ -1,7 +1,8 @@
 """`blizzard status`: how each pipeline and each source stands."""
 
 import time
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,7 +15,17 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
 from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
 from lakebed.clock import Clock
-from lakebed.console import add, columns, console, duration, plain, plural, print_line, say, second
+from lakebed.console import (
+    INLINED,
+    add,
+    columns,
+    console,
+    duration,
+    plural,
+    print_line,
+    say,
+    second,
+)
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.telemetry.events import code_of
 from lakebed.units import in_words
@@ -92,7 +103,7 @@ class Look:
             if not found.receipt_fits or troubled:
                 code = max(code, FAILED)
             if output is Output.JSON:
-                print_line(document(found))
+                print_line(StatusRow(status=found, lag_secs=found.lag_secs))
             else:
                 show(found, self.clock)
         return code
@@ -113,21 +124,34 @@ class Look:
         return found
 
 
-def document(found: PipelineStatus) -> dict[str, Any]:
-    """Return the keys that docs/operations.md promises."""
-    told: dict[str, Any] = plain(found)
-    return {**told, "lag_secs": found.lag_secs, "error": None}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusRow:
+    """How a pipeline stands, in the keys that docs/operations.md promises."""
+
+    status: PipelineStatus = field(metadata=INLINED)
+    lag_secs: float
+    error: None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadRow:
+    """A pipeline that could not be read."""
+
+    pipeline: str
+    table_uri: str
+    error: str
+    code: str
 
 
 def _print_error(settings: PipelineSettings, trouble: LakeError, output: Output) -> None:
     if output is Output.JSON:
         print_line(
-            {
-                "pipeline": settings.name,
-                "table_uri": settings.sink.table_uri,
-                "error": str(trouble),
-                "code": code_of(trouble),
-            }
+            UnreadRow(
+                pipeline=settings.name,
+                table_uri=settings.sink.table_uri,
+                error=str(trouble),
+                code=code_of(trouble),
+            )
         )
     else:
         say(console(), f"pipeline {settings.name}: {trouble} [{code_of(trouble)}]")
