@@ -14,7 +14,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 from rich.table import Table
 from rich.text import Text
 
-from lakebed.units import plural as plural  # noqa: PLC0414 - printed here, counted there
+from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
+from lakebed.units import plural as plural  # noqa: PLC0414
 
 INLINED = {"inlined": True}
 """The metadata of a field of a row whose own fields are printed as the row's."""

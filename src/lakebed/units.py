@@ -18,6 +18,11 @@ def in_words(size: int) -> str:
     raise AssertionError("unreachable")
 
 
+def is_are(count: int) -> str:
+    """Return the verb for so many things: `1 file is`, `2 files are`."""
+    return "is" if count == 1 else "are"
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """Count things in words: `1 file`, `2 files`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

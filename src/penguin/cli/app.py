@@ -2,9 +2,9 @@
 
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,6 +31,7 @@ from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin.cli import operator, options, report, results
+from penguin.cli.rows import CommitRow, HeldRows, StatusRow
 from penguin.model.settings import PenguinSettings
 
 app = program()
@@ -97,15 +98,17 @@ def status(
 
     rows = []
     for table in tables:
-        found, error = None, None
+        row = StatusRow(table=table.name, table_uri=table.table_uri)
         try:
             reader = open_reader(table)
-            found = None if reader is None else table_status(table, reader, Clock().now())
+            if reader is not None:
+                found = table_status(table, reader, Clock().now())
+                row = StatusRow.of(table.name, table.table_uri, found)
         except LakeError as trouble:
-            error = _sentence(trouble)
-        rows.append(report.status_row(table.name, table.table_uri, found, error))
+            row = replace(row, error=_sentence(trouble))
+        rows.append(row)
     report.statuses(rows, output)
-    raise typer.Exit(FAILED if any(_is_wrong(row) for row in rows) else DONE)
+    raise typer.Exit(FAILED if any(row.is_wrong for row in rows) else DONE)
 
 
 @app.command()
@@ -125,9 +128,9 @@ def held(
             reader = open_reader(table)
             if reader is not None:
                 found = table_status(table, reader, Clock().now(), count_ignored=False)
-                rows += report.held_rows(table.name, found)
+                rows.append(HeldRows.of(table.name, found))
     report.held(rows, output)
-    raise typer.Exit(FAILED if rows else outcome.code)
+    raise typer.Exit(FAILED if any(row.files or row.stopped for row in rows) else outcome.code)
 
 
 @app.command()
@@ -165,7 +168,7 @@ def history(
                 if reader is None or snapshot is None
                 else read_history(reader, snapshot.version, count)
             )
-            report.history(table.name, report.commit_rows(table.name, commits), output)
+            report.history(table.name, [CommitRow.of(each) for each in commits], output)
     raise typer.Exit(outcome.code)
 
 
@@ -206,14 +209,14 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
             errors.setdefault(each.settings.name, stopped.error)
     results.results(
         [
-            {
-                "table": each.settings.name,
-                "table_uri": each.settings.table_uri,
-                **asdict(each.totals),
-                "held_files": len(each.held),
-                "held_rows": sum(one.meta.record_count for one in each.held),
-                "error": _sentence(errors.get(each.settings.name)),
-            }
+            results.ResultRow(
+                table=each.settings.name,
+                table_uri=each.settings.table_uri,
+                totals=each.totals,
+                held_files=len(each.held),
+                held_rows=sum(one.meta.record_count for one in each.held),
+                error=_sentence(errors.get(each.settings.name)),
+            )
             for each in runs
         ],
         output,
@@ -224,25 +227,24 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
 
 
 def _explain(settings: PenguinSettings, output: Output) -> int:
-    """Return what the next commit of each table would do."""
+    """Print what the next commit of each table would do."""
     from penguin.inspect.explain import explain  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
-    rows: list[dict[str, Any]] = []
+    rows: list[results.PlanRow] = []
     code = DONE
     for table in settings.tables:
-        row = results.explanation_row(table.name, table.table_uri, None)
+        row = results.PlanRow(table=table.name, table_uri=table.table_uri)
         try:
             reader = open_reader(table)
-            found = explain(table, reader) if reader is not None else None
-            row = results.explanation_row(table.name, table.table_uri, found)
+            if reader is not None:
+                row = results.plan_row(table.name, table.table_uri, explain(table, reader))
         except LakeError as error:
-            row["error"] = _sentence(error)
+            row = replace(row, error=_sentence(error))
             code = max(code, exit_code_of(error))
         rows.append(row)
     results.explanations(rows, output)
-    wrong = ("stopped", "held", "still_held")
-    return max(code, FAILED if any(row[key] for row in rows for key in wrong) else DONE)
+    return max(code, FAILED if any(row.is_wrong for row in rows) else DONE)
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:
@@ -255,11 +257,6 @@ def _log(least: LogLevel, shape: LogFormat) -> Emit:
 
     display = Display(Console(stderr=True))
     return shared(log_events(least, shape, write=display.write), display.emit)
-
-
-def _is_wrong(row: dict[str, Any]) -> bool:
-    others = row["others"]["left_out"]
-    return any((row["error"], row["stopped"], row["held_files"], others, row["in_danger"]))
 
 
 def _sentence(error: BaseException | None) -> str | None:

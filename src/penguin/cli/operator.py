@@ -22,7 +22,7 @@ app = typer.Typer()
 NOTHING_LOST = "no log is behind its receipts"
 
 OnlyPipeline = Annotated[
-    str | None, typer.Option("--pipeline", metavar="NAME", help="Only this pipeline.")
+    str | None, typer.Option("-p", "--pipeline", metavar="NAME", help="Only this pipeline.")
 ]
 
 Ids = Annotated[
@@ -180,7 +180,8 @@ def _settle_lost(
             if store is None:
                 continue
             said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
-            settled.said(table.name, said, output, done=sure)
+            rows = [settled.OrderRow(table=table.name, done=sure, what=what) for what in said]
+            settled.orders(rows, output)
             said_any = said_any or bool(said)
     if not said_any and outcome.code == DONE:
         if output is Output.TEXT:

@@ -213,4 +213,4 @@ def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, run, monke
     Directory(directory.root).file(9, path="x.parquet")
     monkeypatch.setattr(ignored, "MOST_READ", 1)
     text = run("status").stdout
-    assert "at least 1 Parquet files are passed over" in text
+    assert "at least 1 Parquet file is passed over" in text
