@@ -32,13 +32,16 @@ Files = Annotated[
 ]
 Folders = Annotated[
     list[Path] | None,
-    typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
+    typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML files; repeatable."),
 ]
-Shape = Annotated[Output, typer.Option("--output", help="Shape of the result on standard output.")]
+Shape = Annotated[Output, typer.Option("--output", help="Format of the result.")]
+Sure = Annotated[
+    bool, typer.Option("--yes", help="Do it; without this, only show what would be done.")
+]
 Least = Annotated[
-    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Least level to log.")
+    LogLevel, typer.Option("--log-level", case_sensitive=False, help="Lowest level to log.")
 ]
-LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Shape of log lines.")]
+LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Format of the log.")]
 
 
 class ForwardingGroup(TyperGroup):
@@ -72,12 +75,14 @@ def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 def program() -> typer.Typer:
-    """Begin a command line that looks like the other program's."""
+    """Return a command line that looks like the other program's."""
     return typer.Typer(
         cls=ForwardingGroup,
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
+        # Help and usage errors as plain text, like everything else that is printed.
+        rich_markup_mode=None,
     )
 
 
@@ -168,7 +173,7 @@ class Outcome:
     def of(
         self, who: str, code: Callable[[LakeError], int] = lambda _error: FAILED
     ) -> Iterator[None]:
-        """Complain of an error in what is done for one of them, and go on."""
+        """Print an error in what is done for one of them, and continue."""
         try:
             yield
         except LakeError as error:

@@ -1,4 +1,4 @@
-"""`--output json` keeps its keys, in their order: other programs read them."""
+"""`--output json` keeps its keys, in their order; what a person reads is in plain English."""
 
 import json
 from pathlib import Path
@@ -11,6 +11,7 @@ from blizzard.cli.app import app as blizzard_app
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import ndjson, put
 from tests.support.desk import Desk
+from tests.unit.test_plurals import ONE_OF_MANY
 
 KEYS = {
     "blizzard status": """
@@ -142,19 +143,24 @@ class Table(Desk):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.said: dict[str, str] = {}
+        self.shown: dict[str, str] = {}
 
     def ask(self, *commands: str, name: str = "") -> None:
         for command in commands:
             program, *words = command.partition(" #")[0].replace("ID", name).split()
             app = blizzard_app if program == "blizzard" else penguin_app
-            done = CliRunner().invoke(app, [*words, "-c", str(self.file), "--output", "json"])
+            words += ["-c", str(self.file)]
+            if not {"retry", "release", "--yes", "--once"}.intersection(words):
+                shown = CliRunner().invoke(app, words, env={"COLUMNS": "80", "NO_COLOR": "1"})
+                self.shown[command] = shown.output
+            done = CliRunner().invoke(app, [*words, "--output", "json"])
             assert done.stdout, (command, done.output)
             shapes = [shape(json.loads(line)) for line in done.stdout.splitlines()]
             self.said[command] = " | ".join(dict.fromkeys(shapes))
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory) -> dict[str, str]:
+def asked(tmp_path_factory) -> Table:
     table = Table(tmp_path_factory.mktemp("desk") / "both")
     held = table.holds_a_file()
     put(table.landing.folder, "bad.ndjson", b"{nope\n")
@@ -191,9 +197,20 @@ def said(tmp_path_factory) -> dict[str, str]:
     table.ask("penguin status # stopped", "penguin held # stopped", "penguin plan # stopped")
     table.ask("blizzard status # damaged", "blizzard journal new --empty")
     table.ask("blizzard journal new --empty --yes", "blizzard source set default --same-files")
-    return table.said
+    return table
 
 
-def test_every_document_has_its_keys_in_their_order(said):
+def test_every_document_has_its_keys_in_their_order(asked):
     expected = {command: " ".join(keys.split()) for command, keys in KEYS.items()}
-    assert said == expected
+    assert asked.said == expected
+
+
+def test_what_a_person_reads_counts_one_thing_as_one(asked):
+    assert len(asked.shown) > 10
+    for command, text in asked.shown.items():
+        assert ONE_OF_MANY.search(text) is None, (command, text)
+        assert "(s)" not in text
+    status = asked.shown["penguin status"]
+    assert "2 entries are waiting with 0 files" in status
+    assert "1 file with 5 rows is held; `penguin held` names it" in status
+    assert "1 file with 5 rows has been held since" in asked.shown["penguin held"]

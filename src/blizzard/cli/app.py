@@ -77,7 +77,7 @@ def run(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    once: Annotated[bool, typer.Option("--once", help="Drain what is there, then exit.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Read what is there, then exit.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
@@ -121,10 +121,10 @@ def run(
 @app.command(name="demo")
 def demo_command(
     folder: Annotated[
-        Path, typer.Option("--dir", metavar="D", help="Where to put data and table.")
+        Path, typer.Option("--dir", metavar="DIR", help="Where to put the data and the table.")
     ] = Path("demo"),
 ) -> None:
-    """Make sample NDJSON, run blizzard and penguin on it, and show the table."""
+    """Run both programs on sample NDJSON, and show the table."""
     raise typer.Exit(demo.run(folder, Console()))
 
 
@@ -138,9 +138,14 @@ app.add_typer(source_app, name="source")
 
 @app.command(name="warm")
 def warm_command(
-    again: Annotated[bool, typer.Option("--again", help="Make it anew if it is there.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Replace an archive that is there already.")
+    ] = False,
 ) -> None:
-    """Let later starts of Spark take half the time: keep what Java works out at a start."""
+    """Make Spark start faster from now on.
+
+    It saves what Java works out at every start, as a class-data-sharing archive.
+    """
     try:
         archive = warm(again=again)
     except NotMade as error:
@@ -160,12 +165,15 @@ def handoff_group(_files: Files = None, _folders: Folders = None, _pipeline: One
 
 @handoff_app.command(name="set")
 def handoff_set(
-    handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="journal, staging or direct.")],
+    handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="How files are handed off.")],
     pipeline: One = None,
     files: Files = None,
     folders: Folders = None,
 ) -> None:
-    """Change the hand-off of every table of a configuration, once all entries are committed."""
+    """Change the hand-off of every table in the configuration.
+
+    It is refused while an entry is not committed.
+    """
     settings = load(files, folders)
     tables = _tables(chosen(settings, pipeline))
     outcome = Outcome()
@@ -216,7 +224,7 @@ def _run(
     output: Output,
     table_of: TableOf,
 ) -> int:
-    """Run every pipeline, print what each did, and give the exit code that tells the truth."""
+    """Run every pipeline, print what each did, and return the exit code."""
     stop = Stop()
     stop_on_signals(stop, emit)
     results = Service(settings=settings, emit=emit, stop=stop, once=once, table_of=table_of).run()
@@ -235,7 +243,7 @@ def _run(
         output,
     )
     errors = [each.error for each in results if each.error is not None]
-    # Whoever commits by itself answers for what it holds, as `penguin --once` does.
+    # With inline commits this run answers for what is held, as `penguin --once` does.
     held = once and any(
         each.settings.sink.commit is Commit.INLINE and asides[each.settings.name].held
         for each in results
@@ -253,7 +261,7 @@ def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
 
 
 def _aside(settings: PipelineSettings) -> Aside:
-    """Find the rows of a pipeline that are journaled and not in the table."""
+    """Return the rows of a pipeline that are journaled and not in the table."""
     try:
         store = open_reader(sink_location(settings))
     except LakeError:

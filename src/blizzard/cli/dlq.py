@@ -1,4 +1,4 @@
-"""`blizzard dlq`: which source files failed, and the wish that they be read again."""
+"""`blizzard dlq`: which source files failed, and having them read again."""
 
 import sys
 from collections.abc import Mapping
@@ -24,9 +24,7 @@ FEW = 10
 
 app = typer.Typer(cls=ForwardingGroup)
 
-Over = Annotated[
-    bool, typer.Option("--all", help="Also failures that are over: read since, or gone.")
-]
+Over = Annotated[bool, typer.Option("--all", help="Also failures that are over.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -84,23 +82,26 @@ def dlq_retry(
         list[str] | None,
         typer.Option("--file", metavar="PATH", help="A source file: its path, source:path or URI."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every file that has failed.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All files that have failed.")] = False,
     same_lines: Annotated[
         bool,
         typer.Option(
             "--same-lines",
-            help="The lines that are in the table still stand where they stood in the file: read "
-            "only the others.",
+            help="The lines that are in the table are still where they were in the file: read only "
+            "the others.",
         ),
     ] = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Have source files that failed read again at once, whether or not anything has changed."""
+    """Have failed source files read again right away.
+
+    It does not matter whether anything has changed since they failed.
+    """
     if bool(paths) == every:
-        typer.echo("error: name files with --file, or say --all", err=True)
+        typer.echo("error: name files with --file, or use --all", err=True)
         raise typer.Exit(USAGE)
     if same_lines and every:
-        typer.echo("error: --same-lines is said of files that are named with --file", err=True)
+        typer.echo("error: --same-lines needs files that are named with --file", err=True)
         raise typer.Exit(USAGE)
     wanted = None if every else frozenset(paths or ())
     outcome, unknown = Outcome(), wanted or frozenset()
@@ -116,7 +117,7 @@ def dlq_retry(
             elif entry is not None or (every and not found.refused):
                 _show(settings.name, found, entry)
             for key, why in found.refused.items():
-                typer.echo(f"error: {key} is not asked for again: {why}", err=True)
+                typer.echo(f"error: {key} is not read again: {why}", err=True)
                 outcome.at_least(FAILED)
     if unknown:
         listed = ", ".join(sorted(unknown))
@@ -152,4 +153,4 @@ def _show(pipeline: str, found: Failed, entry: int | None) -> None:
     for record in found.records[:FEW]:
         say(to, f"  {record.key}")
     if len(found.records) > FEW:
-        say(to, f"  and {len(found.records) - FEW:,} more")
+        say(to, f"  ... and {len(found.records) - FEW:,} more; --output json has them all")

@@ -26,7 +26,7 @@ from lakebed.units import in_words
 
 LARGE = 512 * 1024 * 1024
 FEW = 20
-"""How many partitions a person wants to see of a long list."""
+"""How many partitions of a long list are shown to a person."""
 
 
 def dry_run(
@@ -214,7 +214,7 @@ def _show_taken(to: Console, found: Explanation, files: list[SourceFile]) -> Non
         )
     to.print(shown)
     if len(groups) > FEW:
-        say(to, f"  ... and {len(groups) - FEW:,} more partitions")
+        say(to, f"  ... and {plural(len(groups) - FEW, 'more partition')}")
     parts = Counter(file.key for unit in found.units for file in unit.files)
     for file in files:
         if note := _cut_note(file, parts[file.key]):
@@ -252,12 +252,12 @@ def _cut_note(file: SourceFile, parts: int) -> str:
     """Return how many tasks share a file, or why they cannot, and what is left of it, in words."""
     notes = []
     if file.skip:
-        where = f"; left are {in_words(file.to_read)}" if file.unread else ""
+        where = f"; {in_words(file.to_read)} left" if file.unread else ""
         notes.append(f"{plural(file.skip, 'line')} of it read before{where}")
     if parts > 1:
         notes.append(f"in {parts} parts")
     elif weight(file) > LARGE and (file.codec is not Codec.NONE or (file.skip and not file.unread)):
         is_plain = file.codec is Codec.NONE
-        why = "where its rest begins is not known" if is_plain else f"{file.codec} cannot be cut"
+        why = "it is not known where its rest begins" if is_plain else f"{file.codec} cannot be cut"
         notes.append(f"in one part: {why}")
     return ", ".join(notes)

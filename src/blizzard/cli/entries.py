@@ -109,7 +109,7 @@ def show_list(pipeline: str, found: list[Kept]) -> None:
     if any(_state(kept) == "waits" for kept in found):
         say(to, "  waits: penguin has not committed it yet, by its receipt")
     if not all(kept.follows for kept in found):
-        say(to, "  broken: this entry does not follow the one before it, or the next one not it")
+        say(to, "  broken: this entry and its neighbours do not name each other's digests")
 
 
 def _state(kept: Kept) -> str:
@@ -165,7 +165,7 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
 
 
 def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
-    """Return which rows are not in the table, though the entry may be committed."""
+    """Yield which rows are not in the table, though the entry may be committed."""
     if aside.error is not None:
         yield "held", f"not known: {aside.error}"
     for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
@@ -175,7 +175,7 @@ def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
 
 
 def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Return what an entry is for that is no batch."""
+    """Yield what an entry that is not a batch is for."""
     if (lineage := entry.inherits) is not None:
         which = f"what entries 0 to {lineage.sequence} of pipeline {lineage.pipeline} knew"
         yield "inherits", f"{which} (journal {lineage.journal})"

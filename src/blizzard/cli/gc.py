@@ -1,4 +1,4 @@
-"""`blizzard gc`: what nobody names, how much it is, and its deletion where that is asked for."""
+"""`blizzard gc`: what nobody names, how much it is, and its deletion if that is requested."""
 
 import re
 from dataclasses import dataclass
@@ -38,15 +38,15 @@ def gc(
     folders: Folders = None,
     pipeline: One = None,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Delete it; without this it is only shown.")
+        bool, typer.Option("--delete", help="Delete them; without this, only show them.")
     ] = False,
     older_than: Annotated[
         str,
-        typer.Option(metavar="SPAN", help="Leave what is younger alone: 90m, 24h, 7d."),
+        typer.Option(metavar="SPAN", help="Leave younger files alone: 90m, 24h, 7d."),
     ] = "24h",
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show the files that attempts left behind and nobody will ever name, or delete them."""
+    """Show or delete the files that failed attempts have left behind."""
     span = parse_span(older_than)
     if span is None:
         typer.echo(f"error: --older-than {older_than!r}: write 90m, 24h or 7d", err=True)
@@ -59,7 +59,7 @@ def gc(
 
 
 def parse_span(text: str) -> timedelta | None:
-    """Read a time span; None for what is none."""
+    """Return a time span; None for a text that is none."""
     found = SPAN.fullmatch(text)
     try:
         return None if found is None else timedelta(seconds=float(found[1]) * UNITS[found[2]])

@@ -21,6 +21,7 @@ from lakebed.arguments import (
     Outcome,
     Output,
     Shape,
+    Sure,
 )
 from lakebed.console import print_line, print_lines
 from lakebed.errors import ObjectMissing
@@ -36,9 +37,7 @@ class _Journal(ForwardingGroup):
 
 app = typer.Typer(cls=_Journal)
 
-Limit = Annotated[
-    int, typer.Option(min=1, metavar="COUNT", help="How many of the last entries to list.")
-]
+Limit = Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many entries to list.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -50,7 +49,7 @@ def journal(
     limit: Limit = 20,
     output: Shape = Output.TEXT,
 ) -> None:
-    """List the last entries of the journals, or show one of them, or begin a new journal.
+    """List the last entries, show one of them, or begin a new journal.
 
     Without a command this is `list`; with the number of an entry it is `show`.
     """
@@ -90,7 +89,10 @@ def journal_show(
     pipeline: One = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show one entry with everything that it says; `blizzard journal N` does the same."""
+    """Show one entry with everything that it says.
+
+    `blizzard journal N` does the same.
+    """
     settings = the_one(load(files, folders), pipeline)
     outcome = Outcome()
     with outcome.of(settings.name):
@@ -118,12 +120,13 @@ def journal_new(
     empty: Annotated[
         bool, typer.Option("--empty", help="Know nothing, and ingest everything again.")
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without this, only show what would be done.")
-    ] = False,
+    yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Begin a new journal, after the old one was lost or the pipeline was renamed."""
+    """Begin a new journal.
+
+    This is for a journal that was lost, or a pipeline that was renamed.
+    """
     settings = load(files, folders)
     if (old is None) == (not empty):
         typer.echo("error: journal new needs either --from OLD or --empty", err=True)

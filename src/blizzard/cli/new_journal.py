@@ -1,4 +1,4 @@
-"""`blizzard journal new`: what it would do, and the doing where that is asked for."""
+"""`blizzard journal new`: what it would do, and doing it if that is requested."""
 
 import time
 from contextlib import ExitStack
@@ -60,7 +60,7 @@ class DoneRow:
 
 
 def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output: Output) -> int:
-    """Begin a new journal for a pipeline, or say what that would do and exit with 1."""
+    """Begin a new journal for a pipeline, or print what that would do; return the exit code."""
     clock = Clock()
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
@@ -108,7 +108,7 @@ def begin_anew(settings: PipelineSettings, old: str | None, *, yes: bool, output
 def _checked(
     store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
 ) -> Prospect:
-    """Return what would happen; raise what speaks against it."""
+    """Return what would happen; raise if there is a reason against it."""
     _refuse_whole(store, settings, identity, old)
     return prospect(store, identity, old, _last_committed(settings))
 
@@ -212,7 +212,7 @@ def _tell_done(pipeline: str, done: Renewed, output: Output) -> None:
     to = terminal()
     say(
         to,
-        f"pipeline {pipeline}: journal {done.journal} is begun and knows "
+        f"pipeline {pipeline}: the new journal {done.journal} knows "
         f"{plural(done.files, 'source file')}",
     )
     if done.kept is not None:

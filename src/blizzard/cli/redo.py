@@ -14,7 +14,7 @@ from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
-from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape
+from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say
 from lakebed.errors import ObjectMissing
@@ -27,15 +27,13 @@ def redo(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    sure: Annotated[
-        bool, typer.Option("--yes", help="Do it; without, only say what would be done.")
-    ] = False,
+    sure: Sure = False,
     held: Annotated[
         list[str] | None,
         typer.Option(
             "--held",
             metavar="ID",
-            help="What a held or discarded file was written from; IDs as `penguin held` shows.",
+            help="A held or discarded file, by the ID that `penguin held` shows.",
         ),
     ] = None,
     paths: Annotated[
@@ -46,7 +44,10 @@ def redo(
     ] = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Read source files again whose rows are in data files that are gone, held or discarded."""
+    """Read source files again whose rows are not in the table.
+
+    Their data files are gone, held by penguin, or discarded.
+    """
     wanted = None
     if held or paths:
         wanted = Wanted(files=frozenset(held or ()), sources=frozenset(paths or ()))
@@ -136,7 +137,9 @@ def _show(pipeline: str, found: Found, entry: int | None) -> None:
         )
         return
     for unit in found.units:
-        what = f"{plural(len(unit.files), 'file')} of entry {unit.entry} ({unit.rows:,} rows)"
+        what = (
+            f"{plural(len(unit.files), 'file')} of entry {unit.entry} ({plural(unit.rows, 'row')})"
+        )
         if unit.why_not is not None:
             say(to, f"pipeline {pipeline}: {what} cannot be read again: {unit.why_not}")
             continue
@@ -146,6 +149,6 @@ def _show(pipeline: str, found: Found, entry: int | None) -> None:
         for record in unit.sources[:FEW]:
             say(to, f"  {record.key}")
         if len(unit.sources) > FEW:
-            say(to, f"  and {len(unit.sources) - FEW:,} more")
+            say(to, f"  ... and {len(unit.sources) - FEW:,} more; --output json has them all")
     if found.ready and entry is None:
-        say(to, "say --yes to do it")
+        say(to, "add --yes to do it")

@@ -9,7 +9,7 @@ from blizzard.handoff.dead_letters import DeadLetter, Queue
 from blizzard.handoff.held_rows import Counts
 from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
 from lakebed.arguments import Output
-from lakebed.console import INLINED, add, columns, console, print_lines, say
+from lakebed.console import INLINED, add, columns, console, is_are, plural, print_lines, say
 from lakebed.types import Handoff
 from lakebed.units import in_words
 
@@ -58,14 +58,14 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
         say(to, f"pipeline {queue.pipeline}: no failures")
         return
     over = len(queue.letters) - len(letters)
-    more = f"; {over} more are over, --all shows them" if over else ""
+    more = f"; {over:,} more {is_are(over)} over, --all shows them" if over else ""
     if not letters:
-        say(to, f"pipeline {queue.pipeline}: no file is failed now{more}")
+        say(to, f"pipeline {queue.pipeline}: no file is in a failed state now{more}")
         return
     folder = _common_folder(letters)
     say(
         to,
-        f"pipeline {queue.pipeline}: {len(letters)} failures, the newest first, below "
+        f"pipeline {queue.pipeline}: {plural(len(letters), 'failure')}, the newest first, below "
         f"{folder or '/'}{more}",
     )
     table = columns(
@@ -90,14 +90,14 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
 
 
 def _common_folder(letters: tuple[DeadLetter, ...]) -> str:
-    """Return folder that all paths share, so that a table has room for what tells them apart."""
+    """Return the folder that all paths share: a table has room for what distinguishes them."""
     folders = [letter.path.split("/")[:-1] for letter in letters]
     shared = takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
     return "/".join(parts[0] for parts in shared)
 
 
 def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
-    """Print what became of a change of the hand-off, and say whether the table has it now."""
+    """Print the result of changing a hand-off, and return whether the table has it now."""
     match found:
         case Changed():
             told = f"{table_uri}: files are handed off by {handoff.value} from now on"

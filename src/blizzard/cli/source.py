@@ -1,4 +1,4 @@
-"""`blizzard source set`: tell the journal that the files of a source lie at another place now."""
+"""`blizzard source set`: record in the journal that the files of a source are elsewhere now."""
 
 import time
 from collections.abc import Callable
@@ -25,6 +25,7 @@ from lakebed.arguments import (
     ForwardingGroup,
     Output,
     Shape,
+    Sure,
     complain,
 )
 from lakebed.clock import Clock
@@ -49,19 +50,23 @@ def source(
 
 @source_app.command(name="set")
 def source_set(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The source in the configuration.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The source, as the configuration names it.")
+    ],
     same_files: Annotated[
-        bool, typer.Option("--same-files", help="The files that were read lie there now.")
+        bool,
+        typer.Option("--same-files", help="Confirm that the files that were read are there now."),
     ] = False,
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without, only say what it does.")
-    ] = False,
+    yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Go on with a source whose files were moved: its path in the configuration is the new one."""
+    """Continue with a source whose files have moved.
+
+    The configuration has to have the new path already.
+    """
     settings = the_one(load(files, folders), pipeline)
     source = next((each for each in settings.sources if each.name == name), None)
     if source is None:
@@ -70,7 +75,7 @@ def source_set(
         raise typer.Exit(USAGE)
     if not same_files:
         typer.echo(
-            "error: say --same-files if the files that were read lie there now; if they are other "
+            "error: add --same-files if the files that were read are there now; if they are other "
             "files, give the source another name in the configuration",
             err=True,
         )
@@ -98,7 +103,7 @@ def _look(settings: PipelineSettings, source: SourceSettings) -> Compared | None
 
 
 def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
-    """Write it down; nothing is written where the first look finds something against it."""
+    """Record the new place; nothing is written where the first look finds a reason against it."""
     where, clock = sink_location(settings), Clock()
     reader, place = open_reader(where), open_reader(source_location(source))
     refuse_while_alive_here(reader, settings.name, machine=this_machine())
@@ -168,7 +173,7 @@ def _tell(
         return
     to = console()
     if found is None:
-        say(to, f"pipeline {pipeline}: source {source.name} is read from {source.uri} already")
+        say(to, f"pipeline {pipeline}: source {source.name} is already read from {source.uri}")
         return
     say(to, f"pipeline {pipeline}: source {source.name}: {found.before} -> {found.now}")
     say(to, f"  {plural(found.same, 'file')} with known names and sizes: read before, not again")

@@ -1,4 +1,4 @@
-"""`blizzard status`: how each pipeline and each source stands."""
+"""`blizzard status`: the state of each pipeline and each source."""
 
 import time
 from dataclasses import dataclass, field
@@ -38,11 +38,11 @@ IN_WORDS = {
 }
 FOR_GOOD = (
     "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
-    "retry asks for it at once"
+    "retry has it read right away"
 )
 PART_WAY = (
     "not tried again: a part of it is in the table. Fix the schema, or the file behind that part, "
-    "then say blizzard dlq retry --file PATH --same-lines"
+    "then run blizzard dlq retry --file PATH --same-lines"
 )
 WAYS_OUT = {
     "changed_part_way": "not read on: a part of it is in the table, and it is another object now; "
@@ -61,11 +61,15 @@ def status(
     pipeline: One = None,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="Between two looks, with --watch.")
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="Time between refreshes, with --watch."),
     ] = 5.0,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show what waits, what failed, what was done and what is committed; write nothing."""
+    """Show what is waiting, what failed and what is committed.
+
+    Nothing is written.
+    """
     pipelines = chosen(load(files, folders), pipeline)
     look = Look(pipelines, Clock())
     if not watch:
@@ -77,7 +81,7 @@ def status(
             look.print(output)
             time.sleep(interval)
     except KeyboardInterrupt:
-        # Whoever watches ends it this way; that is no failure.
+        # This is how a watch is ended; it is not a failure.
         raise typer.Exit(DONE) from None
 
 
@@ -90,7 +94,7 @@ class Look:
         self.books: dict[str, Books] = {}
 
     def print(self, output: Output) -> int:
-        """Print how each pipeline stands; one that cannot be read is told and hides no other."""
+        """Print the state of each pipeline; one that cannot be read hides no other."""
         code = DONE
         for settings in self.pipelines:
             try:
@@ -126,7 +130,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRow:
-    """How a pipeline stands, in the keys that docs/operations.md promises."""
+    """The state of a pipeline, in the keys that docs/operations.md promises."""
 
     status: PipelineStatus = field(metadata=INLINED)
     lag_secs: float
@@ -158,11 +162,11 @@ def _print_error(settings: PipelineSettings, trouble: LakeError, output: Output)
 
 
 SHOWN = 3
-"""Folders of a source that a person is told of."""
+"""How many folders of a source are shown to a person."""
 
 
 def show(found: PipelineStatus, clock: Clock) -> None:
-    """Print how one pipeline stands, for a person."""
+    """Print the state of one pipeline, for a person."""
     to = console()
     say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
     for line in _standing(found, clock):
@@ -218,7 +222,7 @@ def _writer(found: PipelineStatus) -> list[str]:
     one = found.writer
     if one is None:
         return []
-    elsewhere = "; whether it lives is not known here" if one.state is Life.UNKNOWN else ""
+    elsewhere = "; whether it is alive is not known here" if one.state is Life.UNKNOWN else ""
     who = f"run {one.run} on {one.host}, process {one.process}, since {one.since}"
     return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
 
@@ -246,7 +250,8 @@ def _committed(found: PipelineStatus) -> str:
     else:
         upto = f"committed up to entry {found.committed_entry} of {found.last_entry}"
     waiting = found.uncommitted_entries
-    behind = f", {plural(waiting, 'entry waits', 'entries wait')} for penguin" if waiting else ""
+    entries = plural(waiting, "entry is", "entries are")
+    behind = f", {entries} waiting for penguin" if waiting else ""
     return f"{upto}{behind}"
 
 

@@ -51,7 +51,7 @@ def run(
     folders: Folders = None,
     once: Annotated[bool, typer.Option("--once", help="Commit what is there, then exit.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what the next commit would do.")
+        bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
     log_level: Least = LogLevel.INFO,
     log_format: LineShape = LogFormat.TEXT,
@@ -91,7 +91,7 @@ def status(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show what is committed, what waits and for how long, and what is held."""
+    """Show what is committed, what is waiting, and what is held."""
     tables = options.tables(files, folders)
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
@@ -117,7 +117,10 @@ def held(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which files are held and which pipelines stopped, and why; exit 1 if any is."""
+    """Show which files are held and which pipelines have stopped.
+
+    The exit code is 1 if there are any.
+    """
     tables = options.tables(files, folders)
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
@@ -139,20 +142,23 @@ def plan(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show what the next commit would do, and write nothing; the same as --dry-run."""
+    """Show what the next commit would do, as --dry-run does.
+
+    Nothing is written.
+    """
     raise typer.Exit(_explain(options.settings(files, folders), output))
 
 
 @app.command()
 def history(
     count: Annotated[
-        int, typer.Argument(metavar="[N]", min=1, help="How many commits to show.")
+        int, typer.Argument(metavar="N", min=1, help="How many commits to show.")
     ] = 10,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show the last N commits of each table, with the entries, files and rows of each."""
+    """Show the last commits of each table, the newest first."""
     tables = options.tables(files, folders)
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.delta.versions import read_history  # noqa: PLC0415
@@ -221,7 +227,7 @@ def _run(settings: PenguinSettings, emit: Emit, *, once: bool, output: Output) -
         ],
         output,
     )
-    # Whoever lets it run for ever is told by the metric, by `status` and by `held`.
+    # If it runs for ever, the metric, `status` and `held` tell.
     held = FAILED if once and any(each.held for each in runs) else DONE
     return max((exit_code_of(error) for error in errors.values()), default=held)
 

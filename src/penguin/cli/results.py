@@ -247,7 +247,7 @@ def _entries(advance: "Advance") -> EntriesRow:
         pipeline=advance.before.pipeline,
         journal=advance.after.journal,
         first=advance.entries[0].entry.sequence,
-        last=advance.after.sequence,
+        last=advance.entries[-1].entry.sequence,
     )
 
 
