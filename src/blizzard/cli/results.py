@@ -7,11 +7,11 @@ from typing import assert_never
 from blizzard.batch_events import Statistics
 from blizzard.handoff.dead_letters import DeadLetter, Queue
 from blizzard.handoff.held_rows import Counts
-from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
+from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
 from lakebed.arguments import Output
 from lakebed.console import INLINED, add, columns, console, is_are, plural, print_lines, say
 from lakebed.types import Handoff
-from lakebed.units import in_words
+from lakebed.units import entries_from, in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +108,11 @@ def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
                 f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
                 "let penguin commit them and try again"
             )
-            lines = (f"  pipeline {one.pipeline}: {_entries(one)}" for one in waiting)
+            lines = (
+                f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}" for one in waiting
+            )
             told = "\n".join((first, *lines))
         case _:
             assert_never(found)
     print(told, flush=True)  # noqa: T201 - this is the program's output
     return not isinstance(found, TooEarly)
-
-
-def _entries(waiting: Uncommitted) -> str:
-    if waiting.first == waiting.last:
-        return f"entry {waiting.first}"
-    return f"entries {waiting.first} to {waiting.last}"

@@ -9,7 +9,7 @@ import typer
 
 from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, Sure
 from lakebed.clock import Clock
-from lakebed.units import is_are, plural
+from lakebed.units import entries_from, is_are, plural
 from penguin.cli import options, settled
 from penguin.model.settings import TableSettings
 
@@ -151,10 +151,8 @@ def forget(
             version = replay.forget_lost(one) if sure else None
             said += _kept(one, sure=sure)
             if (lost := _lost(one)) is not None:
-                what = (
-                    "would be left out" if version is None else f"are left out (version {version})"
-                )
-                said.append(f"{lost} {what}")
+                done = f"{_are(one)} left out (version {version})"
+                said.append(f"{lost} {'would be left out' if version is None else done}")
         return said
 
     tables = options.tables(files, folders)
@@ -202,8 +200,8 @@ def _replayed(rolled_back: "RolledBackPipeline", *, sure: bool, rows_missing: bo
     """Return what becomes of entries that the log has no transaction of."""
     said = _kept(rolled_back, sure=sure)
     if (lost := _lost(rolled_back)) is not None:
-        what = "are committed again by the next poll" if sure else "would be committed again"
-        said.append(f"{lost} {what}")
+        done = f"{_are(rolled_back)} committed again by the next poll"
+        said.append(f"{lost} {done if sure else 'would be committed again'}")
         if rolled_back.survival.doubtful is not None and not (sure or rows_missing):
             said.append(_in_doubt(rolled_back))
     return said
@@ -215,30 +213,33 @@ def _kept(rolled_back: "RolledBackPipeline", *, sure: bool) -> list[str]:
     if last is None:
         return []
     what = "is recorded again" if sure else "would be recorded again"
-    entries = f"entries {rolled_back.first} to {last}"
+    entries = entries_from(rolled_back.first, last)
+    they_are = "it is" if rolled_back.first == last else "they are"
     said = (
         f"pipeline {rolled_back.position.pipeline}: the log still knows files of {entries}: "
-        f"its transactions were dropped, not the rows. It {what} that they are committed, and no "
-        "row is added"
+        f"its transactions were dropped, not the rows. It {what} that {they_are} committed, and "
+        "no row is added"
     )
     return [said]
 
 
 def _lost(rolled_back: "RolledBackPipeline") -> str | None:
-    """Name the entries that the log has lost; None where it has lost none."""
-    if rolled_back.first_lost > rolled_back.receipt.sequence:
+    """Return the entries that the log has lost, in words; None where it has lost none."""
+    first, last = rolled_back.first_lost, rolled_back.receipt.sequence
+    if first > last:
         return None
-    return (
-        f"pipeline {rolled_back.position.pipeline}: entries {rolled_back.first_lost} to "
-        f"{rolled_back.receipt.sequence}"
-    )
+    return f"pipeline {rolled_back.position.pipeline}: {entries_from(first, last)}"
+
+
+def _are(rolled_back: "RolledBackPipeline") -> str:
+    return is_are(rolled_back.receipt.sequence - rolled_back.first_lost + 1)
 
 
 def _in_doubt(rolled_back: "RolledBackPipeline") -> str:
     first, last = rolled_back.survival.doubtful or (0, 0)
     return (
-        f"pipeline {rolled_back.position.pipeline}: of entries {first} to {last} the log cannot "
-        "tell whether their rows are in the table; look for them, and add --rows-missing if they "
+        f"pipeline {rolled_back.position.pipeline}: of {entries_from(first, last)} the log cannot "
+        "tell whether the rows are in the table; look for them, and add --rows-missing if they "
         "are not"
     )
 

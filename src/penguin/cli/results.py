@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lakebed.arguments import Output
 from lakebed.console import INLINED, add, columns, console, is_are, plural, print_lines, say
 from lakebed.telemetry.events import code_of
+from lakebed.units import entries_from
 
 if TYPE_CHECKING:
     from penguin.inspect.explain import Explanation
@@ -170,12 +171,7 @@ def _sentence(row: PlanRow) -> str:
 def _details(row: PlanRow) -> Iterator[str]:
     """Yield each part of a plan as a line of its own."""
     for part in row.pipelines:
-        which = (
-            f"entry {part.first}"
-            if part.first == part.last
-            else f"entries {part.first} to {part.last}"
-        )
-        yield f"  commit  {part.pipeline}: {which}"
+        yield f"  commit  {part.pipeline}: {entries_from(part.first, part.last)}"
     if row.others:
         yield f"  commit  {plural(row.others, 'file')} of other programs"
     for one in row.held:

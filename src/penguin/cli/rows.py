@@ -256,7 +256,7 @@ class StoppedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRows:
-    """What is held of all tables."""
+    """What is held of one table."""
 
     files: tuple[HeldFileRow, ...] = ()
     stopped: tuple[StoppedRow, ...] = ()

@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from lakebed.console import INLINED, is_are, plain
+from lakebed.units import entries_from
 
 
 class Colour(StrEnum):
@@ -51,6 +52,11 @@ def test_the_fields_of_an_inlined_value_are_the_rows_own():
         "colours": ["red"],
     }
     assert list(told)[:3] == ["pipeline", "files", "follows"]
+
+
+def test_a_range_of_one_entry_is_one_entry():
+    assert entries_from(3, 3) == "entry 3"
+    assert entries_from(3, 5) == "entries 3 to 5"
 
 
 def test_the_verb_agrees_with_the_count():
