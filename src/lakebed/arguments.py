@@ -32,29 +32,32 @@ Files = Annotated[
 ]
 Folders = Annotated[
     list[Path] | None,
-    typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML; repeatable."),
+    typer.Option("-C", "--config-dir", metavar="DIR", help="Folder of YAML files; repeatable."),
 ]
-Shape = Annotated[Output, typer.Option(help="Format of the result on standard output.")]
+Shape = Annotated[Output, typer.Option("--output", help="Format of the result.")]
+Sure = Annotated[
+    bool, typer.Option("--yes", help="Do it; without this, only show what would be done.")
+]
 Least = Annotated[
     LogLevel, typer.Option("--log-level", case_sensitive=False, help="Lowest level to log.")
 ]
-LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Format of log lines.")]
+LineShape = Annotated[LogFormat, typer.Option("--log-format", help="Format of the log.")]
 
 
 class ForwardingGroup(TyperGroup):
-    """A program whose options mean the same before and after a command.
+    """Commands whose shared options mean the same wherever they are written.
 
-    `blizzard -c FILE status` is `blizzard status -c FILE`. One that the command does not have is
-    refused by the command, never ignored.
+    `blizzard -c FILE dlq list` and `blizzard dlq -c FILE list` are `blizzard dlq list -c FILE`. Of
+    an option that can be given once, what is written last counts. One that the command does not
+    have is refused by the command, and never ignored.
     """
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private
-        """Find the command, and pass it the options that came before it."""
+        """Return the command, and pass on to it what was written before it."""
         name, command, rest = super().resolve_command(ctx, args)
-        if not rest and hasattr(command, "commands"):
-            return name, command, rest  # It has commands of its own, and shows them.
-        end = rest.index("--") if "--" in rest else len(rest)
-        return name, command, [*rest[:end], *_given_before(ctx), *rest[end:]]
+        if not rest and getattr(command, "no_args_is_help", False):
+            return name, command, rest  # It does nothing by itself, and shows its commands.
+        return name, command, [*_given_before(ctx), *rest]
 
 
 def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
@@ -72,12 +75,14 @@ def _given_before(context: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 def program() -> typer.Typer:
-    """Create a command line that looks like the other program's."""
+    """Return a command line that looks like the other program's."""
     return typer.Typer(
         cls=ForwardingGroup,
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
+        # Help and usage errors as plain text, like everything else that is printed.
+        rich_markup_mode=None,
     )
 
 
@@ -168,7 +173,7 @@ class Outcome:
     def of(
         self, who: str, code: Callable[[LakeError], int] = lambda _error: FAILED
     ) -> Iterator[None]:
-        """Complain of an error in what is done for one of them, and go on."""
+        """Print an error in what is done for one of them, and continue."""
         try:
             yield
         except LakeError as error:

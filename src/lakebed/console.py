@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
@@ -14,7 +14,11 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 from rich.table import Table
 from rich.text import Text
 
-from lakebed.units import plural as plural  # noqa: PLC0414 - printed here, counted there
+from lakebed.units import is_are as is_are  # noqa: PLC0414 - printed here, counted there
+from lakebed.units import plural as plural  # noqa: PLC0414
+
+INLINED = {"inlined": True}
+"""The metadata of a field of a row whose own fields are printed as the row's."""
 
 
 def console() -> Console:
@@ -86,7 +90,7 @@ def print_lines(rows: Iterable[object]) -> None:
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON knows no one type
     """Turn a value into one that JSON can express."""
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return _row(value)
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -94,6 +98,14 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON knows no one type
     if isinstance(value, Enum):
         return value.value
     return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _row(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
+    told: dict[str, Any] = {}
+    for each in fields(value):
+        below = plain(getattr(value, each.name))
+        told |= below if INLINED.items() <= each.metadata.items() else {each.name: below}
+    return told
 
 
 class ProgressBars:

@@ -18,6 +18,16 @@ def in_words(size: int) -> str:
     raise AssertionError("unreachable")
 
 
+def entries_from(first: int, last: int) -> str:
+    """Return the entries of a range in words: `entry 3`, `entries 3 to 5`."""
+    return f"entry {first}" if first == last else f"entries {first} to {last}"
+
+
+def is_are(count: int) -> str:
+    """Return the verb for so many things: `1 file is`, `2 files are`."""
+    return "is" if count == 1 else "are"
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """Count things in words: `1 file`, `2 files`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ from blizzard.cli import results as show
 from blizzard.cli.dlq import app as dlq_app
 from blizzard.cli.dry_run import dry_run as dry_run_plan
 from blizzard.cli.gc import gc
-from blizzard.cli.journal import journal
+from blizzard.cli.journal import app as journal_app
 from blizzard.cli.output import One, chosen, load
 from blizzard.cli.progress_bar import Display
 from blizzard.cli.redo import redo
@@ -31,20 +31,13 @@ from blizzard.handoff.switch import LastCommitted, TooEarly, set_handoff, too_ea
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings, SinkSettings
-from blizzard.service import (
-    Service,
-    TableOf,
-    asks_fates,
-    asks_retention,
-    asks_the_log,
-    checks_schema,
-    open_reader,
-)
+from blizzard.service import Service, TableOf, asks_fates, open_reader
 from lakebed.arguments import (
     DONE,
     FAILED,
     Files,
     Folders,
+    ForwardingGroup,
     Least,
     LineShape,
     Outcome,
@@ -84,7 +77,7 @@ def run(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    once: Annotated[bool, typer.Option("--once", help="Drain what is there, then exit.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Read what is there, then exit.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
@@ -104,16 +97,7 @@ def run(
         emit(SettingNotActedOn(warning=warning))
     if dry_run:
         table_of = _tables_for_inline(settings, files, folders)
-        raise typer.Exit(
-            dry_run_plan(
-                settings.pipelines,
-                output,
-                asks_the_log,
-                lambda pipeline: checks_schema(pipeline, table_of),
-                asks_retention,
-                log_format,
-            )
-        )
+        raise typer.Exit(dry_run_plan(settings.pipelines, output, table_of, log_format))
     with (
         usage_is_checked(log_format),
         observed(
@@ -138,25 +122,31 @@ def run(
 @app.command(name="demo")
 def demo_command(
     folder: Annotated[
-        Path, typer.Option("--dir", metavar="D", help="Where to put data and table.")
+        Path, typer.Option("--dir", metavar="DIR", help="Where to put the data and the table.")
     ] = Path("demo"),
 ) -> None:
-    """Make sample NDJSON, run blizzard and penguin on it, and show the table."""
+    """Run both programs on sample NDJSON, and show the table."""
     raise typer.Exit(demo.run(folder, Console()))
 
 
 app.command()(status)
-app.command()(journal)
 app.command()(gc)
 app.command()(redo)
+app.add_typer(journal_app, name="journal")
+app.add_typer(dlq_app, name="dlq")
 app.add_typer(source_app, name="source")
 
 
 @app.command(name="warm")
 def warm_command(
-    again: Annotated[bool, typer.Option("--again", help="Make it anew if it is there.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Replace an archive that is there already.")
+    ] = False,
 ) -> None:
-    """Let later starts of Spark take half the time: keep what Java works out at a start."""
+    """Make Spark start faster from now on.
+
+    It saves what Java works out at every start, as a class-data-sharing archive.
+    """
     try:
         archive = warm(again=again)
     except NotMade as error:
@@ -165,21 +155,26 @@ def warm_command(
     typer.echo(f"{archive.path} ({in_words(archive.path.stat().st_size)})")
 
 
-app.add_typer(dlq_app, name="dlq")
-
-
-handoff_app = typer.Typer(no_args_is_help=True, help="How files are handed off to penguin.")
+handoff_app = typer.Typer(cls=ForwardingGroup, no_args_is_help=True)
 app.add_typer(handoff_app, name="handoff")
+
+
+@handoff_app.callback()
+def handoff_group(_files: Files = None, _folders: Folders = None, _pipeline: One = None) -> None:
+    """Change how files are handed off to penguin."""
 
 
 @handoff_app.command(name="set")
 def handoff_set(
-    handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="journal, staging or direct.")],
+    handoff: Annotated[Handoff, typer.Argument(metavar="MODE", help="How files are handed off.")],
     pipeline: One = None,
     files: Files = None,
     folders: Folders = None,
 ) -> None:
-    """Change the hand-off of every table of a configuration, once all entries are committed."""
+    """Change the hand-off of every table in the configuration.
+
+    It is refused while an entry is not committed.
+    """
     settings = load(files, folders)
     tables = _tables(chosen(settings, pipeline))
     outcome = Outcome()
@@ -231,7 +226,7 @@ def _run(
     output: Output,
     table_of: TableOf,
 ) -> int:
-    """Run every pipeline, print what each did, and give the exit code that tells the truth."""
+    """Run every pipeline, print what each did, and return the exit code."""
     around.listen(around.stop, emit)
     results = Service(
         settings=settings,
@@ -245,19 +240,19 @@ def _run(
     asides = {each.settings.name: _aside(each.settings) for each in results}
     show.results(
         [
-            {
-                "pipeline": each.settings.name,
-                "table_uri": each.settings.sink.table_uri,
-                **asdict(each.statistics),
-                **asides[each.settings.name].counts(),
-                "error": None if each.error is None else str(each.error),
-            }
+            show.ResultRow(
+                pipeline=each.settings.name,
+                table_uri=each.settings.sink.table_uri,
+                statistics=each.statistics,
+                aside=asides[each.settings.name].counts(),
+                error=None if each.error is None else str(each.error),
+            )
             for each in results
         ],
         output,
     )
     errors = [each.error for each in results if each.error is not None]
-    # Whoever commits by itself answers for what it holds, as `penguin --once` does.
+    # With inline commits this run answers for what is held, as `penguin --once` does.
     held = once and any(
         each.settings.sink.commit is Commit.INLINE and asides[each.settings.name].held
         for each in results
@@ -275,7 +270,7 @@ def _tables_committed_inline(settings: BlizzardSettings) -> list[Part]:
 
 
 def _aside(settings: PipelineSettings) -> Aside:
-    """Find the rows of a pipeline that are journaled and not in the table."""
+    """Return the rows of a pipeline that are journaled and not in the table."""
     try:
         store = open_reader(sink_location(settings))
     except LakeError:

@@ -12,6 +12,7 @@ import zstandard
 from rich.console import Console
 from rich.table import Table
 
+from lakebed.units import plural
 from penguin.delta import preview
 
 CONFIG = """\
@@ -44,13 +45,13 @@ ACTIONS = ("view", "search", "basket", "buy", "return")
 
 
 def run(folder: Path, console: Console) -> int:
-    """Make sample files, run blizzard and penguin on them, show the table; give an exit code."""
+    """Make sample files, run both programs on them and show the table; return the exit code."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "pipeline.yaml"
     if not config.exists():
         config.write_text(CONFIG.format(folder=folder))
     count, rows = make_sample(folder / "landing")
-    console.print(f"[bold]1.[/] {count} new NDJSON files, {rows:,} records, in {folder}/landing")
+    console.print(f"[bold]1.[/] {count:,} new NDJSON files, {rows:,} records, in {folder}/landing")
     for number, program, does in (
         (2, "blizzard", "turns them into Parquet on local Spark"),
         (3, "penguin", "commits the Parquet files to the Delta log"),
@@ -66,9 +67,12 @@ def run(folder: Path, console: Console) -> int:
     show_table(str(folder / "table"), console)
     console.print("\nTry next:")
     for command, why in (
-        (f"{_program('blizzard')} demo --dir {folder}", "more files land; only they are read"),
-        (f"{_program('blizzard')} -c {config} --dry-run", "what would be read now, and why not"),
-        (f"{_program('penguin')} -c {config}", "watch the table for ever; Ctrl-C ends it"),
+        (f"{_program('blizzard')} demo --dir {folder}", "more files arrive; only those are read"),
+        (
+            f"{_program('blizzard')} -c {config} --dry-run",
+            "what would be read now, and why other files would not",
+        ),
+        (f"{_program('penguin')} -c {config}", "keeps committing what arrives; Ctrl-C ends it"),
     ):
         console.print(f"  [cyan]{command}[/]  {why}", soft_wrap=True)
     return 0
@@ -113,7 +117,7 @@ def show_table(uri: str, console: Console) -> None:
     """Show what a reader of the Delta table sees."""
     seen = preview.look(uri, rows=5)
     console.print(
-        f"\n[bold]The table[/]  {seen.rows:,} rows in {seen.files} files, "
+        f"\n[bold]The table[/]  {plural(seen.rows, 'row')} in {plural(seen.files, 'file')}, "
         f"Delta version {seen.version}\n{Path(uri).absolute()}",
         soft_wrap=True,
     )

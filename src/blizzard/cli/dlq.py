@@ -1,6 +1,8 @@
-"""`blizzard dlq`: which source files failed, and the wish that they be read again."""
+"""`blizzard dlq`: which source files failed, and having them read again."""
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -12,7 +14,7 @@ from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
+from lakebed.arguments import FAILED, USAGE, Files, Folders, ForwardingGroup, Outcome, Output, Shape
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say
 from lakebed.errors import ObjectMissing
@@ -20,7 +22,26 @@ from lakebed.storage.store import Store
 
 FEW = 10
 
-app = typer.Typer(no_args_is_help=True, help="Look into the dead letter queue.")
+app = typer.Typer(cls=ForwardingGroup)
+
+Over = Annotated[bool, typer.Option("--all", help="Also failures that are over.")]
+
+
+@app.callback(invoke_without_command=True)
+def dlq(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    every: Over = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show which source files failed, or have them read again.
+
+    Without a command this is `list`.
+    """
+    if context.invoked_subcommand is None:
+        dlq_list(files, folders, pipeline, every, output)
 
 
 @app.command(name="list")
@@ -28,10 +49,7 @@ def dlq_list(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="Also failures that are over: read since, or gone."),
-    ] = False,
+    every: Over = False,
     output: Shape = Output.TEXT,
 ) -> None:
     """Show which source files failed and why, the newest first."""
@@ -45,6 +63,16 @@ def dlq_list(
     raise typer.Exit(outcome.code)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryRow:
+    """The source files of a pipeline that are read again, and those that are not."""
+
+    pipeline: str
+    entry: int | None
+    files: tuple[str, ...]
+    refused: Mapping[str, str]
+
+
 @app.command(name="retry")
 def dlq_retry(
     files: Files = None,
@@ -54,23 +82,26 @@ def dlq_retry(
         list[str] | None,
         typer.Option("--file", metavar="PATH", help="A source file: its path, source:path or URI."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every file that has failed.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All files that have failed.")] = False,
     same_lines: Annotated[
         bool,
         typer.Option(
             "--same-lines",
-            help="The lines that are in the table still stand where they stood in the file: read "
-            "only the others.",
+            help="The lines that are in the table are still where they were in the file: read only "
+            "the others.",
         ),
     ] = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Have source files that failed read again at once, whether or not anything has changed."""
+    """Have failed source files read again right away.
+
+    It does not matter whether anything has changed since they failed.
+    """
     if bool(paths) == every:
-        typer.echo("error: name files with --file, or say --all", err=True)
+        typer.echo("error: name files with --file, or use --all", err=True)
         raise typer.Exit(USAGE)
     if same_lines and every:
-        typer.echo("error: --same-lines is said of files that are named with --file", err=True)
+        typer.echo("error: --same-lines needs files that are named with --file", err=True)
         raise typer.Exit(USAGE)
     wanted = None if every else frozenset(paths or ())
     outcome, unknown = Outcome(), wanted or frozenset()
@@ -79,13 +110,14 @@ def dlq_retry(
             found, entry = _one(settings, wanted, _present(settings) if same_lines else None)
             unknown &= found.unknown
             if output is Output.JSON:
-                names = [record.key for record in found.records]
-                told = {"pipeline": settings.name, "entry": entry, "files": names}
-                print_line({**told, "refused": dict(found.refused)})
+                keys = tuple(record.key for record in found.records)
+                print_line(
+                    RetryRow(pipeline=settings.name, entry=entry, files=keys, refused=found.refused)
+                )
             elif entry is not None or (every and not found.refused):
                 _show(settings.name, found, entry)
             for key, why in found.refused.items():
-                typer.echo(f"error: {key} is not asked for again: {why}", err=True)
+                typer.echo(f"error: {key} is not read again: {why}", err=True)
                 outcome.at_least(FAILED)
     if unknown:
         listed = ", ".join(sorted(unknown))
@@ -121,4 +153,4 @@ def _show(pipeline: str, found: Failed, entry: int | None) -> None:
     for record in found.records[:FEW]:
         say(to, f"  {record.key}")
     if len(found.records) > FEW:
-        say(to, f"  and {len(found.records) - FEW:,} more")
+        say(to, f"  ... and {len(found.records) - FEW:,} more; --output json has them all")

@@ -2,23 +2,22 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
 from blizzard.cli.output import open_reader
-from blizzard.discover.skip_reason import IN_WORDS
+from blizzard.discover.skip_reason import IN_WORDS, SkippedFile, SkipSummary
 from blizzard.inspect.explain import Explanation, explain
-from blizzard.model.files import SourceFile
+from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.units import weight
+from blizzard.service import TableOf, asks_retention, asks_the_log, checks_schema
 from lakebed.arguments import Outcome, Output, exit_code_of
 from lakebed.clock import Clock
 from lakebed.config.models import same_place
-from lakebed.console import add, columns, console, plain, plural, print_line, say, second
+from lakebed.console import INLINED, add, columns, console, plural, print_line, say, second
 from lakebed.partition import PartitionValues
 from lakebed.telemetry.events import code_of
 from lakebed.telemetry.logs import LogFormat
@@ -27,22 +26,13 @@ from lakebed.units import in_words
 
 LARGE = 512 * 1024 * 1024
 FEW = 20
-"""How many partitions a person wants to see of a long list."""
-
-LogKnows = Callable[[PipelineSettings], Callable[[], bool]]
-"""Gives the question to a table's log whether it has commits of a pipeline."""
-CheckSchema = Callable[[PipelineSettings], Callable[[], None]]
-"""Gives the check of a pipeline's declared fields against its table."""
-AsksRetention = Callable[[PipelineSettings], Callable[[], timedelta]]
-"""Gives the question how long a pipeline's table keeps files that its log does not name."""
+"""How many partitions of a long list are shown to a person."""
 
 
 def dry_run(
     pipelines: tuple[PipelineSettings, ...],
     output: Output,
-    log_knows: LogKnows,
-    check_schema: CheckSchema,
-    retention: AsksRetention,
+    table_of: TableOf,
     log_format: LogFormat = LogFormat.TEXT,
 ) -> int:
     """Print what the next batch of each pipeline would do, or why there would be none."""
@@ -54,15 +44,15 @@ def dry_run(
                 open_reader,
                 parallelism=os.cpu_count() or 1,
                 clock=Clock(),
-                log_knows_pipeline=log_knows(pipeline),
+                log_knows_pipeline=asks_the_log(pipeline),
                 beside={
                     other.name: source_uris_of(other)
                     for other in pipelines
                     if other is not pipeline
                     and same_place(other.sink.table_uri) == same_place(pipeline.sink.table_uri)
                 },
-                check_schema=check_schema(pipeline),
-                retention=retention(pipeline),
+                check_schema=checks_schema(pipeline, table_of),
+                retention=asks_retention(pipeline),
             )
             explanation(found, output)
             if found.refusal is not None:
@@ -73,11 +63,13 @@ def dry_run(
 def explanation(found: Explanation, output: Output) -> None:
     """Print what a batch would do, and why some files are not in it."""
     if output is Output.JSON:
-        print_line(document(found))
+        print_line(plan_row(found))
         return
     to = console()
     if found.refusal is not None:
-        say(to, f"pipeline {found.pipeline}: a start would be refused [{code_of(found.refusal)}]")
+        # A run waits for what can end by itself; anything else keeps it from starting.
+        what = "a run would read nothing" if found.refusal.retryable else "a start would be refused"
+        say(to, f"pipeline {found.pipeline}: {what} [{code_of(found.refusal)}]")
         return
     files = _files(found)
     say(
@@ -91,46 +83,103 @@ def explanation(found: Explanation, output: Output) -> None:
     _show_passed(to, found)
 
 
-def document(found: Explanation) -> dict[str, Any]:
-    """Return the plan in the keys that docs/operations.md promises."""
-    return {
-        "pipeline": found.pipeline,
-        "table_uri": found.table_uri,
-        "entry": found.entry,
-        "files": len(_files(found)),
-        "bytes": sum(file.to_read for file in _files(found)),
-        "units": [
-            {
-                "unit": unit.name,
-                "partition_values": dict(unit.partition_values),
-                "files": [
-                    {
-                        "path": file.key,
-                        "size": file.size,
-                        "bytes": [file.part.start, file.part.end] if file.part else None,
-                    }
-                    for file in unit.files
-                ],
-            }
-            for unit in found.units
-        ],
-        "not_taken": [
-            {"source": source, **plain(one)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """A file of a unit; `bytes` is the part of it that the unit reads, None for all of it."""
+
+    path: str
+    size: int
+    bytes: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRow:
+    """The files that one task would read."""
+
+    unit: str
+    partition_values: PartitionValues
+    files: tuple[FileRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotTakenRow:
+    """The files of a source that are not taken for one reason."""
+
+    source: str
+    summary: SkipSummary = field(metadata=INLINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutRow:
+    """A file that is not taken."""
+
+    source: str
+    file: SkippedFile = field(metadata=INLINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalRow:
+    """Why there would be no batch."""
+
+    code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """A plan, in the keys that docs/operations.md promises."""
+
+    pipeline: str
+    table_uri: str
+    entry: int
+    files: int
+    bytes: int
+    units: tuple[UnitRow, ...]
+    not_taken: tuple[NotTakenRow, ...]
+    left_out: tuple[LeftOutRow, ...]
+    """All but those that are in the table already, and of very many with one reason the first."""
+    refusal: RefusalRow | None
+
+
+def plan_row(found: Explanation) -> PlanRow:
+    """Return everything that is known of the next batch."""
+    files, refusal = _files(found), found.refusal
+    return PlanRow(
+        pipeline=found.pipeline,
+        table_uri=found.table_uri,
+        entry=found.entry,
+        files=len(files),
+        bytes=sum(file.to_read for file in files),
+        units=tuple(_unit_row(unit) for unit in found.units),
+        not_taken=tuple(
+            NotTakenRow(source=source, summary=one)
             for source, finding in found.findings.items()
             for one in finding.not_taken
-        ],
-        # All but those that are in the table already, and of very many with one reason the first.
-        "left_out": [
-            {"source": source, **plain(one)}
+        ),
+        left_out=tuple(
+            LeftOutRow(source=source, file=one)
             for source, finding in found.findings.items()
             for one in finding.passed
-        ],
-        "refusal": (
-            None
-            if found.refusal is None
-            else {"code": code_of(found.refusal), "error": str(found.refusal)}
         ),
-    }
+        refusal=(
+            None if refusal is None else RefusalRow(code=code_of(refusal), error=str(refusal))
+        ),
+    )
+
+
+def _unit_row(unit: WorkUnit) -> UnitRow:
+    return UnitRow(
+        unit=unit.name,
+        partition_values=unit.partition_values,
+        files=tuple(
+            FileRow(
+                path=file.key,
+                size=file.size,
+                bytes=(file.part.start, file.part.end) if file.part else None,
+            )
+            for file in unit.files
+        ),
+    )
 
 
 def _files(found: Explanation) -> list[SourceFile]:
@@ -165,7 +214,7 @@ def _show_taken(to: Console, found: Explanation, files: list[SourceFile]) -> Non
         )
     to.print(shown)
     if len(groups) > FEW:
-        say(to, f"  ... and {len(groups) - FEW:,} more partitions")
+        say(to, f"  ... and {plural(len(groups) - FEW, 'more partition')}")
     parts = Counter(file.key for unit in found.units for file in unit.files)
     for file in files:
         if note := _cut_note(file, parts[file.key]):
@@ -203,12 +252,12 @@ def _cut_note(file: SourceFile, parts: int) -> str:
     """Return how many tasks share a file, or why they cannot, and what is left of it, in words."""
     notes = []
     if file.skip:
-        where = f"; left are {in_words(file.to_read)}" if file.unread else ""
+        where = f"; {in_words(file.to_read)} left" if file.unread else ""
         notes.append(f"{plural(file.skip, 'line')} of it read before{where}")
     if parts > 1:
         notes.append(f"in {parts} parts")
     elif weight(file) > LARGE and (file.codec is not Codec.NONE or (file.skip and not file.unread)):
         is_plain = file.codec is Codec.NONE
-        why = "where its rest begins is not known" if is_plain else f"{file.codec} cannot be cut"
+        why = "it is not known where its rest begins" if is_plain else f"{file.codec} cannot be cut"
         notes.append(f"in one part: {why}")
     return ", ".join(notes)

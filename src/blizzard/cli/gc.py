@@ -1,8 +1,9 @@
-"""`blizzard gc`: what nobody names, how much it is, and its deletion where that is asked for."""
+"""`blizzard gc`: what nobody names, how much it is, and its deletion if that is requested."""
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -37,15 +38,15 @@ def gc(
     folders: Folders = None,
     pipeline: One = None,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Delete it; without this it is only shown.")
+        bool, typer.Option("--delete", help="Delete them; without this, only show them.")
     ] = False,
     older_than: Annotated[
         str,
-        typer.Option(metavar="SPAN", help="Leave what is younger alone: 90m, 24h, 7d."),
+        typer.Option(metavar="SPAN", help="Leave younger files alone: 90m, 24h, 7d."),
     ] = "24h",
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show the files that attempts left behind and nobody will ever name, or delete them."""
+    """Show or delete the files that failed attempts have left behind."""
     span = parse_span(older_than)
     if span is None:
         typer.echo(f"error: --older-than {older_than!r}: write 90m, 24h or 7d", err=True)
@@ -58,7 +59,7 @@ def gc(
 
 
 def parse_span(text: str) -> timedelta | None:
-    """Read a time span; None for what is none."""
+    """Return a time span; None for a text that is none."""
     found = SPAN.fullmatch(text)
     try:
         return None if found is None else timedelta(seconds=float(found[1]) * UNITS[found[2]])
@@ -79,7 +80,7 @@ def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: O
         store = Store(place.uri, place.options)
         done = collect(store, settings.name, log_names, clock=clock, older_than=span)
     if output is Output.JSON:
-        print_line(document(settings, found, done))
+        print_line(garbage_row(settings, found, done))
     else:
         show(settings.name, found, done)
 
@@ -89,21 +90,46 @@ def _log_names(settings: PipelineSettings) -> LogNames:
     return lambda: inline.named_files(sink.table_uri, sink.storage_options)
 
 
-def document(settings: PipelineSettings, found: Found, done: Collected | None) -> dict[str, Any]:
-    """Return the keys that docs/operations.md promises."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceRow:
+    """One file."""
+
+    path: str
+    bytes: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GarbageRow:
+    """The garbage of a pipeline, in the keys that docs/operations.md promises."""
+
+    pipeline: str
+    table_uri: str
+    deleted: bool
+    entry: int | None
+    files: int
+    bytes: int
+    pieces: tuple[PieceRow, ...]
+    young_files: int
+    young_bytes: int
+    left_alone: int
+
+
+def garbage_row(settings: PipelineSettings, found: Found, done: Collected | None) -> GarbageRow:
+    """Return what was deleted, or what could be."""
     pieces = done.pieces if done else found.promised + found.garbage + found.leftovers
-    return {
-        "pipeline": settings.name,
-        "table_uri": settings.sink.table_uri,
-        "deleted": done is not None,
-        "entry": done.entry if done else None,
-        "files": len(pieces),
-        "bytes": _size(pieces),
-        "pieces": [{"path": one.path, "bytes": one.size, "kind": one.kind.value} for one in pieces],
-        "young_files": len(found.young),
-        "young_bytes": _size(found.young),
-        "left_alone": found.left_alone,
-    }
+    return GarbageRow(
+        pipeline=settings.name,
+        table_uri=settings.sink.table_uri,
+        deleted=done is not None,
+        entry=done.entry if done else None,
+        files=len(pieces),
+        bytes=_size(pieces),
+        pieces=tuple(PieceRow(path=one.path, bytes=one.size, kind=one.kind) for one in pieces),
+        young_files=len(found.young),
+        young_bytes=_size(found.young),
+        left_alone=found.left_alone,
+    )
 
 
 def show(pipeline: str, found: Found, done: Collected | None) -> None:

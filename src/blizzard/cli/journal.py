@@ -1,110 +1,141 @@
 """`blizzard journal`: the last entries, one entry, or a new journal."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from blizzard.cli import entries
 from blizzard.cli.new_journal import begin_anew
-from blizzard.cli.output import One, chosen, load, open_reader, place, the_one
+from blizzard.cli.output import One, chosen, load, open_reader, the_one
 from blizzard.cli.surroundings import Surroundings
-from blizzard.handoff.held_rows import Aside, by_reason
-from blizzard.inspect.books import Batch
 from blizzard.inspect.entries import Kept, entry_of, last_entries
 from blizzard.model.locations import sink_location
-from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.model.unread import bytes_in_words
+from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape
-from lakebed.console import (
-    add,
-    columns,
-    console,
-    plain,
-    plural,
-    print_line,
-    print_lines,
-    say,
-    second,
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    ForwardingGroup,
+    Outcome,
+    Output,
+    Shape,
+    Sure,
 )
-from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.console import print_line, print_lines
 from lakebed.errors import ObjectMissing
-from lakebed.units import in_words
-
-FEW = 50
-"""How many source files or data files of an entry are shown to a person."""
 
 
+class _Journal(ForwardingGroup):
+    """The commands of `blizzard journal`, where `journal 7` is short for `journal show 7`."""
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401 - typer's own types are private
+        """Find the command; a number is the entry to show."""
+        return super().resolve_command(ctx, ["show", *args] if args[0].isdecimal() else args)
+
+
+app = typer.Typer(cls=_Journal)
+
+Limit = Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many entries to list.")]
+
+
+@app.callback(invoke_without_command=True)
 def journal(
     context: typer.Context,
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[N|new]",
-            help="The entry to show, or `new` to begin a new journal; without it, a list.",
-        ),
-    ] = None,
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    limit: Annotated[
-        int, typer.Option(min=1, metavar="COUNT", help="How many of the last entries to list.")
-    ] = 20,
-    old: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="OLD", help="new: take over what the journal of this pipeline knows."
-        ),
-    ] = None,
-    empty: Annotated[
-        bool, typer.Option("--empty", help="new: know nothing, and ingest everything again.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="new: do it.")] = False,
+    limit: Limit = 20,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show the last entries of the journals, one entry with all that it says, or begin anew."""
-    settings = load(files, folders)
-    if what == "new":
-        if (old is None) == (not empty):
-            typer.echo("error: journal new wants either --from OLD or --empty", err=True)
-            raise typer.Exit(USAGE)
-        clock = Surroundings.of(context).clock
-        chosen = the_one(settings, pipeline)
-        raise typer.Exit(begin_anew(chosen, old, yes=yes, output=output, clock=clock))
-    if old is not None or empty or yes:
-        typer.echo("error: --from, --empty and --yes belong to journal new", err=True)
-        raise typer.Exit(USAGE)
-    if what is None:
-        raise typer.Exit(_list(settings, pipeline, limit, output))
-    if not what.isdecimal():
-        typer.echo(f"error: {what!r} is neither the number of an entry nor `new`", err=True)
-        raise typer.Exit(USAGE)
-    one = the_one(settings, pipeline)
-    outcome = Outcome()
-    with outcome.of(one.name):
-        kept = entry_of(open_reader(sink_location(one)), one.name, int(what), asks_fates(one))
-        outcome.at_least(DONE if kept.follows else FAILED)
-        if output is Output.JSON:
-            print_line(document(kept))
-        else:
-            show(kept)
-    raise typer.Exit(outcome.code)
+    """List the last entries, show one of them, or begin a new journal.
+
+    Without a command this is `list`; with the number of an entry it is `show`.
+    """
+    if context.invoked_subcommand is None:
+        journal_list(files, folders, pipeline, limit, output)
 
 
-def _list(settings: BlizzardSettings, pipeline: str | None, limit: int, output: Output) -> int:
+@app.command(name="list")
+def journal_list(
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    limit: Limit = 20,
+    output: Shape = Output.TEXT,
+) -> None:
+    """List the last entries of the journals, the newest first."""
     outcome = Outcome()
-    for one in chosen(settings, pipeline):
-        with outcome.of(one.name):
-            found = _last_entries(one, limit)
+    for settings in chosen(load(files, folders), pipeline):
+        with outcome.of(settings.name):
+            found = _last_entries(settings, limit)
             if not all(kept.follows for kept in found):
                 outcome.at_least(FAILED)
             if output is Output.JSON:
-                print_lines(map(row, found))
+                print_lines(map(entries.row, found))
             else:
-                _show_list(one.name, found)
-    return outcome.code
+                entries.show_list(settings.name, found)
+    raise typer.Exit(outcome.code)
+
+
+@app.command(name="show")
+def journal_show(
+    number: Annotated[
+        int, typer.Argument(metavar="N", min=0, help="The number of the entry.", show_default=False)
+    ],
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show one entry with everything that it says.
+
+    `blizzard journal N` does the same.
+    """
+    settings = the_one(load(files, folders), pipeline)
+    outcome = Outcome()
+    with outcome.of(settings.name):
+        reader = open_reader(sink_location(settings))
+        kept = entry_of(reader, settings.name, number, asks_fates(settings))
+        outcome.at_least(DONE if kept.follows else FAILED)
+        if output is Output.JSON:
+            print_line(entries.document(kept))
+        else:
+            entries.show(kept)
+    raise typer.Exit(outcome.code)
+
+
+@app.command(name="new")
+def journal_new(
+    context: typer.Context,
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    old: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="OLD", help="Take over what the journal of this pipeline knows."
+        ),
+    ] = None,
+    empty: Annotated[
+        bool, typer.Option("--empty", help="Know nothing, and ingest everything again.")
+    ] = False,
+    yes: Sure = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Begin a new journal.
+
+    This is for a journal that was lost, or a pipeline that was renamed.
+    """
+    settings = load(files, folders)
+    if (old is None) == (not empty):
+        typer.echo("error: journal new needs either --from OLD or --empty", err=True)
+        raise typer.Exit(USAGE)
+    clock = Surroundings.of(context).clock
+    one = the_one(settings, pipeline)
+    raise typer.Exit(begin_anew(one, old, yes=yes, output=output, clock=clock))
 
 
 def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:
@@ -113,199 +144,3 @@ def _last_entries(settings: PipelineSettings, limit: int) -> list[Kept]:
         return last_entries(reader, settings.name, limit, asks_fates(settings))
     except ObjectMissing:
         return []  # The table's folder does not exist yet, so neither does a journal.
-
-
-def row(kept: Kept) -> dict[str, Any]:
-    """Sum up an entry in the keys that docs/operations.md promises."""
-    return {
-        "pipeline": kept.entry.pipeline,
-        **plain(Batch.of(kept.entry)),
-        "sources": sorted({record.source for record in kept.entry.sources}),
-        "dlq": len(kept.entry.dlq),
-        "committed": kept.committed,
-        "follows": kept.follows,
-        **kept.aside.counts(),
-    }
-
-
-def document(kept: Kept) -> dict[str, Any]:
-    """Return an entry as it is stored, with what is known about it."""
-    told: dict[str, Any] = plain(replace(kept, aside=Aside()))
-    del told["aside"]
-    return {**told.pop("entry"), **told, **kept.aside.counts()}
-
-
-def _show_list(pipeline: str, found: list[Kept]) -> None:
-    to = console()
-    if not found:
-        say(to, f"pipeline {pipeline}: nothing is journaled yet")
-        return
-    say(to, f"pipeline {pipeline}: the last {plural(len(found), 'entry', 'entries')}, newest first")
-    shown = columns(
-        "entry", "at (UTC)", "kind", "sources", "in", "failed", "rows", "out", "bytes", "",
-        numbers=("entry", "in", "failed", "rows", "out", "bytes"),
-        wide=("sources",),
-    )  # fmt: skip
-    for kept in found:
-        batch = Batch.of(kept.entry)
-        add(
-            shown,
-            batch.entry,
-            f"{batch.at:%m-%d %H:%M}",
-            batch.kind,
-            ", ".join(sorted({record.source for record in kept.entry.sources})) or None,
-            batch.files,
-            batch.failed,
-            batch.rows,
-            batch.parquet_files,
-            in_words(batch.parquet_bytes),
-            _state(kept),
-        )
-    to.print(shown)
-    if any(_state(kept) in ("held", "discarded") for kept in found):
-        say(to, "  held, discarded: committed without some of its rows; see blizzard journal N")
-    if any(_state(kept) == "waits" for kept in found):
-        say(to, "  waits: penguin has not committed it yet, by its receipt")
-    if not all(kept.follows for kept in found):
-        say(to, "  broken: this entry does not follow the one before it, or the next one not it")
-
-
-def _state(kept: Kept) -> str:
-    if not kept.follows:
-        return "broken"
-    if kept.aside.held or kept.aside.discarded:
-        return "held" if kept.aside.held else "discarded"
-    return "" if kept.committed or kept.entry.kind == "open" else "waits"
-
-
-def show(kept: Kept) -> None:
-    """Print one entry for a person."""
-    entry, to = kept.entry, console()
-    say(to, f"entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}")
-    for name, value in _facts(kept):
-        say(to, f"  {name:<10} {value}")
-    if entry.sources:
-        _show_sources(to, entry)
-    if entry.files:
-        _show_files(to, entry)
-    for uri in entry.dlq:
-        say(to, f"  dead letters {uri}")
-    for path in entry.deleted[:FEW]:
-        say(to, f"  deleted {path}")
-    _say_more(to, len(entry.deleted))
-
-
-def _facts(kept: Kept) -> list[tuple[str, str]]:
-    entry = kept.entry
-    chain = "holds: the entry before and the one after fit"
-    if kept.is_last:
-        chain = "holds: the entry before fits; this is the last one"
-    if not kept.follows:
-        chain = "BROKEN: the digests of this entry and its neighbours do not fit"
-    batch = Batch.of(entry)
-    in_short = (
-        f"{plural(batch.files, 'source file')} read, {batch.failed:,} failed, "
-        f"{plural(batch.rows, 'row')}, {plural(batch.parquet_files, 'Parquet file')} "
-        f"({in_words(batch.parquet_bytes)})"
-    )
-    return [
-        ("at", f"{second(batch.at)} UTC, by run {entry.run}"),
-        ("journal", entry.journal),
-        ("digest", kept.digest),
-        ("previous", entry.previous or "none: this entry begins the journal"),
-        ("chain", chain),
-        ("hand-off", entry.handoff.value),
-        ("committed", "yes" if kept.committed else "not yet, by the receipt"),
-        *_not_in_table(kept.aside),
-        *_upkeep(entry),
-        ("in short", in_short),
-    ]
-
-
-def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
-    """Return which rows are not in the table, though the entry may be committed."""
-    if aside.error is not None:
-        yield "held", f"not known: {aside.error}"
-    for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
-        for one in by_reason(metas):
-            which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
-            yield word, f"{which}, NOT in the table: {'; '.join(one.reasons)} [{one.code}]"
-
-
-def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Return what an entry is for that is no batch."""
-    if (lineage := entry.inherits) is not None:
-        which = f"what entries 0 to {lineage.sequence} of pipeline {lineage.pipeline} knew"
-        yield "inherits", f"{which} (journal {lineage.journal})"
-    if entry.heir is not None:
-        yield "heir", f"pipeline {entry.heir} has taken this journal over"
-    if entry.moved is not None:
-        uri = entry.source_uris.get(entry.moved)
-        where = (
-            "not read any more: another pipeline reads it" if uri is None else f"read from {uri}"
-        )
-        yield "moved", f"source {entry.moved} is {where}"
-    if entry.deleted:
-        yield "deletes", plural(len(entry.deleted), "object")
-
-
-def _show_sources(to: Console, entry: Entry) -> None:
-    shown = columns(
-        "source file", "bytes", "lines", "blank", "rows", "outcome",
-        numbers=("bytes", "lines", "blank", "rows"), wide=("source file", "outcome"),
-    )  # fmt: skip
-    # What failed is what somebody looks for.
-    ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
-    for record in ordered[:FEW]:
-        add(
-            shown,
-            record.key,
-            in_words(record.size),
-            record.lines,
-            record.blank,
-            record.rows,
-            _outcome(record),
-        )
-    to.print(shown)
-    _say_more(to, len(ordered))
-
-
-def _outcome(record: SourceRecord) -> str:
-    if record.gone:
-        return "gone from its source"
-    if record.failure is not None:
-        failure = record.failure
-        at = place(failure.stage.value, failure.line, failure.field)
-        return f"{failure.code} ({at})" + (", to be read again" if record.retry else "")
-    done = "read" if record.complete else _so_far(record)
-    return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
-
-
-def _so_far(record: SourceRecord) -> str:
-    """Return how much is read of a file whose rest was left for a later batch, in words."""
-    if not record.has_holes:
-        return f"read up to line {record.records_read}"
-    return f"{plural(record.records_read, 'line')} read; left are {bytes_in_words(record)}"
-
-
-def _show_files(to: Console, entry: Entry) -> None:
-    shown = columns(
-        "data file", "partition", "rows", "bytes",
-        numbers=("rows", "bytes"), wide=("data file", "partition"),
-    )  # fmt: skip
-    for file in entry.files[:FEW]:
-        values = ", ".join(f"{key}={value}" for key, value in file.partition_values.items())
-        add(
-            shown,
-            file.filename.rpartition("/")[2],
-            values or None,
-            file.record_count,
-            in_words(file.size),
-        )
-    to.print(shown)
-    _say_more(to, len(entry.files))
-
-
-def _say_more(to: Console, count: int) -> None:
-    if count > FEW:
-        say(to, f"  ... and {count - FEW:,} more; --output json has them all")

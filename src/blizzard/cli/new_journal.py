@@ -1,7 +1,7 @@
-"""`blizzard journal new`: what it would do, and the doing where that is asked for."""
+"""`blizzard journal new`: what it would do, and doing it if that is requested."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import typer
 
@@ -17,8 +17,8 @@ from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import DONE, FAILED, Output, complain
 from lakebed.clock import Clock
+from lakebed.console import INLINED, plural, print_line, say
 from lakebed.console import console as terminal
-from lakebed.console import plain, plural, print_line, say
 from lakebed.errors import DocumentUnreadable, JournalLost, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
@@ -40,10 +40,28 @@ class Prospect:
     """Whether rows may come into the table a second time."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AheadRow:
+    """What a new journal would do to a pipeline."""
+
+    pipeline: str
+    done: bool
+    prospect: Prospect = field(metadata=INLINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoneRow:
+    """The new journal of a pipeline."""
+
+    pipeline: str
+    done: bool
+    renewed: Renewed = field(metadata=INLINED)
+
+
 def begin_anew(
     settings: PipelineSettings, old: str | None, *, yes: bool, output: Output, clock: Clock
 ) -> int:
-    """Begin a new journal for a pipeline, or say what that would do and exit with 1."""
+    """Begin a new journal for a pipeline, or print what that would do; return the exit code."""
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
     names = tuple(dict.fromkeys((settings.name, old or settings.name)))
@@ -90,7 +108,7 @@ def begin_anew(
 def _checked(
     store: Reader, settings: PipelineSettings, identity: Identity, old: str | None
 ) -> Prospect:
-    """Return what would happen; raise what speaks against it."""
+    """Return what would happen; raise if there is a reason against it."""
     _refuse_whole(store, settings, identity, old)
     return prospect(store, identity, old, _last_committed(settings))
 
@@ -180,7 +198,7 @@ def tell_event(event: Event) -> None:
 
 def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:
     if output is Output.JSON:
-        print_line({"pipeline": pipeline, "done": False, **plain(ahead)})
+        print_line(AheadRow(pipeline=pipeline, done=False, prospect=ahead))
         return
     to = terminal()
     say(to, f"pipeline {pipeline}: {ahead.sentence}")
@@ -189,12 +207,12 @@ def _tell_ahead(pipeline: str, ahead: Prospect, output: Output) -> None:
 
 def _tell_done(pipeline: str, done: Renewed, output: Output) -> None:
     if output is Output.JSON:
-        print_line({"pipeline": pipeline, "done": True, **plain(done)})
+        print_line(DoneRow(pipeline=pipeline, done=True, renewed=done))
         return
     to = terminal()
     say(
         to,
-        f"pipeline {pipeline}: journal {done.journal} is begun and knows "
+        f"pipeline {pipeline}: the new journal {done.journal} knows "
         f"{plural(done.files, 'source file')}",
     )
     if done.kept is not None:

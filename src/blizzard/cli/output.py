@@ -44,21 +44,21 @@ def chosen(
 
 
 def the_one(settings: BlizzardSettings, name: str | None) -> PipelineSettings:
-    """Return the one pipeline that is meant; of several it must be said which."""
+    """Return the one pipeline that is meant; if there are several, it has to be named."""
     found = chosen(settings, name)
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
-        typer.echo(f"error: say which pipeline with --pipeline; there are: {names}", err=True)
+        typer.echo(f"error: name the pipeline with --pipeline; there are: {names}", err=True)
         raise typer.Exit(USAGE)
     return found[0]
 
 
 def open_reader(location: Location) -> Reader:
-    """Open a place to look only."""
+    """Open a place for reading only."""
     return Reader(location.uri, location.options)
 
 
 def place(stage: str, line: int | None, field: str | None) -> str:
-    """Return where a file failed: the stage and, the line and the field."""
+    """Return where a file failed: the stage and, where they are known, the line and the field."""
     known = (("line", line), ("field", field))
     return ", ".join((stage, *(f"{name} {at}" for name, at in known if at is not None)))

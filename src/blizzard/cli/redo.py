@@ -3,7 +3,8 @@
 Their data files are gone, held by penguin, or discarded.
 """
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
@@ -13,7 +14,7 @@ from blizzard.maintain.redo import redo as append_redo
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
-from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape
+from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say
 from lakebed.errors import ObjectMissing
@@ -26,15 +27,13 @@ def redo(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    sure: Annotated[
-        bool, typer.Option("--yes", help="Do it; without, only say what would be done.")
-    ] = False,
+    sure: Sure = False,
     held: Annotated[
         list[str] | None,
         typer.Option(
             "--held",
             metavar="ID",
-            help="What a held or discarded file was written from; IDs as `penguin held` shows.",
+            help="A held or discarded file, by the ID that `penguin held` shows.",
         ),
     ] = None,
     paths: Annotated[
@@ -45,7 +44,10 @@ def redo(
     ] = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Read source files again whose rows are in data files that are gone, held or discarded."""
+    """Read source files again whose rows are not in the table.
+
+    Their data files are gone, held by penguin, or discarded.
+    """
     wanted = None
     if held or paths:
         wanted = Wanted(files=frozenset(held or ()), sources=frozenset(paths or ()))
@@ -57,7 +59,7 @@ def redo(
             if wanted is not None and not found.units:
                 continue  # Another pipeline may have it.
             if output is Output.JSON:
-                print_line(_document(settings, found, entry))
+                print_line(_row(settings, found, entry))
             else:
                 _show(settings.name, found, entry)
             if any(unit.why_not for unit in found.units) or (found.ready and entry is None):
@@ -86,22 +88,43 @@ def _one(
         return Found(), None  # The table's folder does not exist yet, so nothing is gone from it.
 
 
-def _document(settings: PipelineSettings, found: Found, entry: int | None) -> dict[str, Any]:
-    return {
-        "pipeline": settings.name,
-        "table_uri": settings.sink.table_uri,
-        "entry": entry,
-        "units": [
-            {
-                "entry": unit.entry,
-                "files": list(unit.files),
-                "rows": unit.rows,
-                "sources": [record.key for record in unit.sources],
-                "why_not": unit.why_not,
-            }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRow:
+    """Data files whose sources are read again together, or why they cannot be."""
+
+    entry: int
+    files: tuple[str, ...]
+    rows: int
+    sources: tuple[str, ...]
+    why_not: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedoRow:
+    """What is read again of a pipeline; `entry` is None where nothing was written."""
+
+    pipeline: str
+    table_uri: str
+    entry: int | None
+    units: tuple[UnitRow, ...]
+
+
+def _row(settings: PipelineSettings, found: Found, entry: int | None) -> RedoRow:
+    return RedoRow(
+        pipeline=settings.name,
+        table_uri=settings.sink.table_uri,
+        entry=entry,
+        units=tuple(
+            UnitRow(
+                entry=unit.entry,
+                files=tuple(unit.files),
+                rows=unit.rows,
+                sources=tuple(record.key for record in unit.sources),
+                why_not=unit.why_not,
+            )
             for unit in found.units
-        ],
-    }
+        ),
+    )
 
 
 def _show(pipeline: str, found: Found, entry: int | None) -> None:
@@ -114,7 +137,9 @@ def _show(pipeline: str, found: Found, entry: int | None) -> None:
         )
         return
     for unit in found.units:
-        what = f"{plural(len(unit.files), 'file')} of entry {unit.entry} ({unit.rows:,} rows)"
+        what = (
+            f"{plural(len(unit.files), 'file')} of entry {unit.entry} ({plural(unit.rows, 'row')})"
+        )
         if unit.why_not is not None:
             say(to, f"pipeline {pipeline}: {what} cannot be read again: {unit.why_not}")
             continue
@@ -124,6 +149,6 @@ def _show(pipeline: str, found: Found, entry: int | None) -> None:
         for record in unit.sources[:FEW]:
             say(to, f"  {record.key}")
         if len(unit.sources) > FEW:
-            say(to, f"  and {len(unit.sources) - FEW:,} more")
+            say(to, f"  ... and {len(unit.sources) - FEW:,} more; --output json has them all")
     if found.ready and entry is None:
-        say(to, "say --yes to do it")
+        say(to, "add --yes to do it")

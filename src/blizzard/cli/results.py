@@ -1,29 +1,46 @@
 """Results, for a person or a machine, on standard output."""
 
+from dataclasses import dataclass, field, fields
 from itertools import takewhile, zip_longest
-from typing import Any, assert_never
+from typing import assert_never
 
 from blizzard.handoff.dead_letters import DeadLetter, Queue
-from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged, Uncommitted
+from blizzard.handoff.held_rows import Counts
+from blizzard.handoff.switch import Changed, Switched, TooEarly, Unchanged
+from blizzard.run_summary import Statistics
 from lakebed.arguments import Output
-from lakebed.console import add, columns, console, print_lines, say
+from lakebed.console import INLINED, add, columns, console, is_are, plural, print_lines, say
 from lakebed.types import Handoff
-from lakebed.units import in_words
+from lakebed.units import entries_from, in_words
 
 
-def results(rows: list[dict[str, Any]], output: Output) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """What one pipeline did in a run."""
+
+    pipeline: str
+    table_uri: str
+    statistics: Statistics = field(metadata=INLINED)
+    aside: Counts = field(metadata=INLINED)
+    error: str | None
+
+
+def results(rows: list[ResultRow], output: Output) -> None:
     """Print what each pipeline did: a JSON object a line, or a table."""
     if output is Output.JSON:
         print_lines(rows)
         return
     to = console()
     for row in rows:
-        say(to, f"pipeline {row['pipeline']}:")
+        say(to, f"pipeline {row.pipeline}:")
         table = columns("", "", wide=("",), header=False)
-        for key, value in row.items():
-            if key != "pipeline" and value is not None:
-                shown = in_words(value) if key == "bytes_written" else str(value)
-                add(table, key, shown)
+        add(table, "table_uri", row.table_uri)
+        for part in (row.statistics, row.aside):
+            for each in fields(part):
+                value = getattr(part, each.name)
+                add(table, each.name, in_words(value) if each.name == "bytes_written" else value)
+        if row.error is not None:
+            add(table, "error", row.error)
         to.print(table)
 
 
@@ -41,14 +58,14 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
         say(to, f"pipeline {queue.pipeline}: no failures")
         return
     over = len(queue.letters) - len(letters)
-    more = f"; {over} more are over, --all shows them" if over else ""
+    more = f"; {over:,} more {is_are(over)} over, --all shows them" if over else ""
     if not letters:
-        say(to, f"pipeline {queue.pipeline}: no file is failed now{more}")
+        say(to, f"pipeline {queue.pipeline}: no file is in a failed state now{more}")
         return
     folder = _common_folder(letters)
     say(
         to,
-        f"pipeline {queue.pipeline}: {len(letters)} failures, the newest first, below "
+        f"pipeline {queue.pipeline}: {plural(len(letters), 'failure')}, the newest first, below "
         f"{folder or '/'}{more}",
     )
     table = columns(
@@ -73,14 +90,14 @@ def dead_letters(queue: Queue, output: Output, *, every: bool = True) -> None:
 
 
 def _common_folder(letters: tuple[DeadLetter, ...]) -> str:
-    """Return folder that all paths share, so that a table has room for what tells them apart."""
+    """Return the folder that all paths share: a table has room for what distinguishes them."""
     folders = [letter.path.split("/")[:-1] for letter in letters]
     shared = takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
     return "/".join(parts[0] for parts in shared)
 
 
 def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
-    """Print what became of a change of the hand-off, and say whether the table has it now."""
+    """Print the result of changing a hand-off, and return whether the table has it now."""
     match found:
         case Changed():
             told = f"{table_uri}: files are handed off by {handoff.value} from now on"
@@ -91,15 +108,11 @@ def switched(table_uri: str, handoff: Handoff, found: Switched) -> bool:
                 f"{table_uri}: the hand-off was not changed: these entries are not committed yet; "
                 "let penguin commit them and try again"
             )
-            lines = (f"  pipeline {one.pipeline}: {_entries(one)}" for one in waiting)
+            lines = (
+                f"  pipeline {one.pipeline}: {entries_from(one.first, one.last)}" for one in waiting
+            )
             told = "\n".join((first, *lines))
         case _:
             assert_never(found)
     print(told, flush=True)  # noqa: T201 - this is the program's output
     return not isinstance(found, TooEarly)
-
-
-def _entries(waiting: Uncommitted) -> str:
-    if waiting.first == waiting.last:
-        return f"entry {waiting.first}"
-    return f"entries {waiting.first} to {waiting.last}"

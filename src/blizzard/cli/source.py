@@ -1,7 +1,8 @@
-"""`blizzard source set`: tell the journal that the files of a source lie at another place now."""
+"""`blizzard source set`: record in the journal that the files of a source are elsewhere now."""
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -15,32 +16,57 @@ from blizzard.journal.state import History, read_history, rebuild
 from blizzard.maintain.move_source import Compared, compare, move
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Output, Shape, complain
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    USAGE,
+    Files,
+    Folders,
+    ForwardingGroup,
+    Output,
+    Shape,
+    Sure,
+    complain,
+)
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 
-source_app = typer.Typer(no_args_is_help=True, help="Where the files of a source lie.")
+source_app = typer.Typer(cls=ForwardingGroup, no_args_is_help=True)
 
 Ask = Callable[[History], Compared | None]
 
 
+@source_app.callback()
+def source(
+    _files: Files = None,
+    _folders: Folders = None,
+    _pipeline: One = None,
+    _output: Shape = Output.TEXT,
+) -> None:
+    """Change where the files of a source are."""
+
+
 @source_app.command(name="set")
 def source_set(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The source in the configuration.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The source, as the configuration names it.")
+    ],
     same_files: Annotated[
-        bool, typer.Option("--same-files", help="The files that were read lie there now.")
+        bool,
+        typer.Option("--same-files", help="Confirm that the files that were read are there now."),
     ] = False,
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without, only say what it does.")
-    ] = False,
+    yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Go on with a source whose files were moved: its path in the configuration is the new one."""
+    """Continue with a source whose files have moved.
+
+    The configuration has to have the new path already.
+    """
     settings = the_one(load(files, folders), pipeline)
     source = next((each for each in settings.sources if each.name == name), None)
     if source is None:
@@ -49,7 +75,7 @@ def source_set(
         raise typer.Exit(USAGE)
     if not same_files:
         typer.echo(
-            "error: say --same-files if the files that were read lie there now; if they are other "
+            "error: add --same-files if the files that were read are there now; if they are other "
             "files, give the source another name in the configuration",
             err=True,
         )
@@ -77,7 +103,7 @@ def _look(settings: PipelineSettings, source: SourceSettings) -> Compared | None
 
 
 def _set(settings: PipelineSettings, source: SourceSettings) -> Compared | None:
-    """Write it down; nothing is written where the first look finds something against it."""
+    """Record the new place; nothing is written where the first look finds a reason against it."""
     where, clock = sink_location(settings), Clock()
     reader, place = open_reader(where), open_reader(source_location(source))
     refuse_while_alive_here(reader, settings.name, machine=this_machine())
@@ -114,26 +140,40 @@ def _asked(store: Reader, pipeline: str, ask: Ask) -> Compared | None:
         return ask(rebuild(store, pipeline, receipt=history.receipt, why=str(broken)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedRow:
+    """A source and its new place; what was compared is None where it is at that place already."""
+
+    pipeline: str
+    source: str
+    uri: str
+    done: bool
+    before: str | None
+    same_files: int | None
+    changed_files: int | None
+    new_files: int | None
+
+
 def _tell(
     pipeline: str, source: SourceSettings, found: Compared | None, *, done: bool, output: Output
 ) -> None:
     if output is Output.JSON:
         print_line(
-            {
-                "pipeline": pipeline,
-                "source": source.name,
-                "uri": source.uri,
-                "done": done and found is not None,
-                "before": found.before if found else None,
-                "same_files": found.same if found else None,
-                "changed_files": found.changed if found else None,
-                "new_files": found.new if found else None,
-            }
+            MovedRow(
+                pipeline=pipeline,
+                source=source.name,
+                uri=source.uri,
+                done=done and found is not None,
+                before=found.before if found else None,
+                same_files=found.same if found else None,
+                changed_files=found.changed if found else None,
+                new_files=found.new if found else None,
+            )
         )
         return
     to = console()
     if found is None:
-        say(to, f"pipeline {pipeline}: source {source.name} is read from {source.uri} already")
+        say(to, f"pipeline {pipeline}: source {source.name} is already read from {source.uri}")
         return
     say(to, f"pipeline {pipeline}: source {source.name}: {found.before} -> {found.now}")
     say(to, f"  {plural(found.same, 'file')} with known names and sizes: read before, not again")

@@ -1,7 +1,8 @@
-"""`blizzard status`: how each pipeline and each source stands."""
+"""`blizzard status`: the state of each pipeline and each source."""
 
 import time
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,7 +17,17 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
 from lakebed.arguments import DONE, FAILED, Files, Folders, Output, Shape, exit_code_of
 from lakebed.clock import Clock
-from lakebed.console import add, columns, console, duration, plain, plural, print_line, say, second
+from lakebed.console import (
+    INLINED,
+    add,
+    columns,
+    console,
+    duration,
+    plural,
+    print_line,
+    say,
+    second,
+)
 from lakebed.errors import LakeError, StoreUnavailable
 from lakebed.telemetry.events import code_of
 from lakebed.units import in_words
@@ -29,11 +40,11 @@ IN_WORDS = {
 }
 FOR_GOOD = (
     "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
-    "retry asks for it at once"
+    "retry has it read right away"
 )
 PART_WAY = (
     "not tried again: a part of it is in the table. Fix the schema, or the file behind that part, "
-    "then say blizzard dlq retry --file PATH --same-lines"
+    "then run blizzard dlq retry --file PATH --same-lines"
 )
 WAYS_OUT = {
     "changed_part_way": "not read on: a part of it is in the table, and it is another object now; "
@@ -52,11 +63,15 @@ def status(
     pipeline: One = None,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="Between two looks, with --watch.")
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="Time between refreshes, with --watch."),
     ] = 5.0,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show what waits, what failed, what was done and what is committed; write nothing."""
+    """Show what is waiting, what failed and what is committed.
+
+    Nothing is written.
+    """
     pipelines = chosen(load(files, folders), pipeline)
     look = Look(pipelines, Clock())
     if not watch:
@@ -68,7 +83,7 @@ def status(
             look.print(output)
             time.sleep(interval)
     except KeyboardInterrupt:
-        # Whoever watches ends it this way; that is no failure.
+        # This is how a watch is ended; it is not a failure.
         raise typer.Exit(DONE) from None
 
 
@@ -81,7 +96,7 @@ class Look:
         self.books: dict[str, Books] = {}
 
     def print(self, output: Output) -> int:
-        """Print how each pipeline stands; one that cannot be read is told and hides no other."""
+        """Print the state of each pipeline; one that cannot be read hides no other."""
         code = DONE
         for settings in self.pipelines:
             try:
@@ -94,7 +109,7 @@ class Look:
             if not found.receipt_fits or troubled:
                 code = max(code, FAILED)
             if output is Output.JSON:
-                print_line(document(found))
+                print_line(StatusRow(status=found, lag_secs=found.lag_secs))
             else:
                 show(found, self.clock)
         return code
@@ -115,32 +130,45 @@ class Look:
         return found
 
 
-def document(found: PipelineStatus) -> dict[str, Any]:
-    """Return the keys that docs/operations.md promises."""
-    told: dict[str, Any] = plain(found)
-    return {**told, "lag_secs": found.lag_secs, "error": None}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusRow:
+    """The state of a pipeline, in the keys that docs/operations.md promises."""
+
+    status: PipelineStatus = field(metadata=INLINED)
+    lag_secs: float
+    error: None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadRow:
+    """A pipeline that could not be read."""
+
+    pipeline: str
+    table_uri: str
+    error: str
+    code: str
 
 
 def _print_error(settings: PipelineSettings, trouble: LakeError, output: Output) -> None:
     if output is Output.JSON:
         print_line(
-            {
-                "pipeline": settings.name,
-                "table_uri": settings.sink.table_uri,
-                "error": str(trouble),
-                "code": code_of(trouble),
-            }
+            UnreadRow(
+                pipeline=settings.name,
+                table_uri=settings.sink.table_uri,
+                error=str(trouble),
+                code=code_of(trouble),
+            )
         )
     else:
         say(console(), f"pipeline {settings.name}: {trouble} [{code_of(trouble)}]")
 
 
 SHOWN = 3
-"""Folders of a source that a person is told of."""
+"""How many folders of a source are shown to a person."""
 
 
 def show(found: PipelineStatus, clock: Clock) -> None:
-    """Print how one pipeline stands, for a person."""
+    """Print the state of one pipeline, for a person."""
     to = console()
     say(to, f"pipeline {found.pipeline} -> {found.table_uri}")
     for line in _standing(found, clock):
@@ -196,7 +224,7 @@ def _writer(found: PipelineStatus) -> list[str]:
     one = found.writer
     if one is None:
         return []
-    elsewhere = "; whether it lives is not known here" if one.state is Life.UNKNOWN else ""
+    elsewhere = "; whether it is alive is not known here" if one.state is Life.UNKNOWN else ""
     who = f"run {one.run} on {one.host}, process {one.process}, since {one.since}"
     return [f"{IN_WORDS[one.state]} {who}{elsewhere}"]
 
@@ -224,7 +252,8 @@ def _committed(found: PipelineStatus) -> str:
     else:
         upto = f"committed up to entry {found.committed_entry} of {found.last_entry}"
     waiting = found.uncommitted_entries
-    behind = f", {plural(waiting, 'entry waits', 'entries wait')} for penguin" if waiting else ""
+    entries = plural(waiting, "entry is", "entries are")
+    behind = f", {entries} waiting for penguin" if waiting else ""
     return f"{upto}{behind}"
 
 

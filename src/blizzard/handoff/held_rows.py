@@ -31,6 +31,16 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How much is journaled and not in the table, by the keys that documents have."""
+
+    held_files: int = 0
+    held_rows: int = 0
+    discarded_files: int = 0
+    discarded_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Aside:
     """The files of a pipeline, or of one entry of it, whose rows are not in the table."""
 
@@ -49,14 +59,14 @@ class Aside:
             error=self.error,
         )
 
-    def counts(self) -> dict[str, int]:
-        """Return the counts by the keys that documents have."""
-        return {
-            "held_files": len(self.held),
-            "held_rows": rows(self.held),
-            "discarded_files": len(self.discarded),
-            "discarded_rows": rows(self.discarded),
-        }
+    def counts(self) -> Counts:
+        """Return how many files and rows these are."""
+        return Counts(
+            held_files=len(self.held),
+            held_rows=rows(self.held),
+            discarded_files=len(self.discarded),
+            discarded_rows=rows(self.discarded),
+        )
 
 
 def rows(metas: Iterable[HeldMeta]) -> int:

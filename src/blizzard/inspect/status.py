@@ -86,6 +86,7 @@ def pipeline_status(
         aside = read_aside(store, settings.name, fates)
     history = books.history
     committed, fits = committed_entry(history, books.digests)
+    counts = aside.counts()
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -105,9 +106,12 @@ def pipeline_status(
         totals=books.totals,
         parquet_files=books.parquet_files,
         parquet_bytes=books.parquet_bytes,
+        held_files=counts.held_files,
+        held_rows=counts.held_rows,
         held=by_reason(aside.held),
+        discarded_files=counts.discarded_files,
+        discarded_rows=counts.discarded_rows,
         aside_error=aside.error,
-        **aside.counts(),
     )
 
 

@@ -2,9 +2,9 @@
 
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,6 +31,7 @@ from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from penguin.cli import operator, options, report, results
+from penguin.cli.rows import CommitRow, HeldRows, StatusRow
 from penguin.cli.surroundings import Surroundings
 from penguin.model.settings import PenguinSettings
 
@@ -51,7 +52,7 @@ def run(
     folders: Folders = None,
     once: Annotated[bool, typer.Option("--once", help="Commit what is there, then exit.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what the next commit would do.")
+        bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
     ] = False,
     log_level: Least = LogLevel.INFO,
     log_format: LineShape = LogFormat.TEXT,
@@ -92,22 +93,24 @@ def status(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show what is committed, what waits and for how long, and what is held."""
+    """Show what is committed, what is waiting, and what is held."""
     tables = options.tables(files, folders)
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
     rows = []
     for table in tables:
-        found, error = None, None
+        row = StatusRow(table=table.name, table_uri=table.table_uri)
         try:
             reader = open_reader(table)
-            found = None if reader is None else table_status(table, reader, Clock().now())
+            if reader is not None:
+                found = table_status(table, reader, Clock().now())
+                row = StatusRow.of(table.name, table.table_uri, found)
         except LakeError as trouble:
-            error = _sentence(trouble)
-        rows.append(report.status_row(table.name, table.table_uri, found, error))
+            row = replace(row, error=_sentence(trouble))
+        rows.append(row)
     report.statuses(rows, output)
-    raise typer.Exit(FAILED if any(_is_wrong(row) for row in rows) else DONE)
+    raise typer.Exit(FAILED if any(row.is_wrong for row in rows) else DONE)
 
 
 @app.command()
@@ -116,7 +119,10 @@ def held(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which files are held and which pipelines stopped, and why; exit 1 if any is."""
+    """Show which files are held and which pipelines have stopped.
+
+    The exit code is 1 if there are any.
+    """
     tables = options.tables(files, folders)
     from penguin.inspect.status import table_status  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
@@ -127,9 +133,9 @@ def held(
             reader = open_reader(table)
             if reader is not None:
                 found = table_status(table, reader, Clock().now(), count_ignored=False)
-                rows += report.held_rows(table.name, found)
+                rows.append(HeldRows.of(table.name, found))
     report.held(rows, output)
-    raise typer.Exit(FAILED if rows else outcome.code)
+    raise typer.Exit(FAILED if any(row.files or row.stopped for row in rows) else outcome.code)
 
 
 @app.command()
@@ -138,20 +144,23 @@ def plan(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show what the next commit would do, and write nothing; the same as --dry-run."""
+    """Show what the next commit would do, as --dry-run does.
+
+    Nothing is written.
+    """
     raise typer.Exit(_explain(options.settings(files, folders), output))
 
 
 @app.command()
 def history(
     count: Annotated[
-        int, typer.Argument(metavar="[N]", min=1, help="How many commits to show.")
+        int, typer.Argument(metavar="N", min=1, help="How many commits to show.")
     ] = 10,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show the last N commits of each table, with the entries, files and rows of each."""
+    """Show the last commits of each table, the newest first."""
     tables = options.tables(files, folders)
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
     from penguin.delta.versions import read_history  # noqa: PLC0415
@@ -167,7 +176,7 @@ def history(
                 if reader is None or snapshot is None
                 else read_history(reader, snapshot.version, count)
             )
-            report.history(table.name, report.commit_rows(table.name, commits), output)
+            report.history(table.name, [CommitRow.of(each) for each in commits], output)
     raise typer.Exit(outcome.code)
 
 
@@ -210,43 +219,42 @@ def _run(
             errors.setdefault(each.settings.name, stopped.error)
     results.results(
         [
-            {
-                "table": each.settings.name,
-                "table_uri": each.settings.table_uri,
-                **asdict(each.totals),
-                "held_files": len(each.held),
-                "held_rows": sum(one.meta.record_count for one in each.held),
-                "error": _sentence(errors.get(each.settings.name)),
-            }
+            results.ResultRow(
+                table=each.settings.name,
+                table_uri=each.settings.table_uri,
+                totals=each.totals,
+                held_files=len(each.held),
+                held_rows=sum(one.meta.record_count for one in each.held),
+                error=_sentence(errors.get(each.settings.name)),
+            )
             for each in runs
         ],
         output,
     )
-    # Whoever lets it run for ever is told by the metric, by `status` and by `held`.
+    # If it runs for ever, the metric, `status` and `held` tell.
     held = FAILED if once and any(each.held for each in runs) else DONE
     return max((exit_code_of(error) for error in errors.values()), default=held)
 
 
 def _explain(settings: PenguinSettings, output: Output) -> int:
-    """Return what the next commit of each table would do."""
+    """Print what the next commit of each table would do."""
     from penguin.inspect.explain import explain  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
-    rows: list[dict[str, Any]] = []
+    rows: list[results.PlanRow] = []
     code = DONE
     for table in settings.tables:
-        row = results.explanation_row(table.name, table.table_uri, None)
+        row = results.PlanRow(table=table.name, table_uri=table.table_uri)
         try:
             reader = open_reader(table)
-            found = explain(table, reader) if reader is not None else None
-            row = results.explanation_row(table.name, table.table_uri, found)
+            if reader is not None:
+                row = results.plan_row(table.name, table.table_uri, explain(table, reader))
         except LakeError as error:
-            row["error"] = _sentence(error)
+            row = replace(row, error=_sentence(error))
             code = max(code, exit_code_of(error))
         rows.append(row)
     results.explanations(rows, output)
-    wrong = ("stopped", "held", "still_held")
-    return max(code, FAILED if any(row[key] for row in rows for key in wrong) else DONE)
+    return max(code, FAILED if any(row.is_wrong for row in rows) else DONE)
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:
@@ -259,11 +267,6 @@ def _log(least: LogLevel, shape: LogFormat) -> Emit:
 
     display = Display(Console(stderr=True))
     return shared(log_events(least, shape, write=display.write), display.emit)
-
-
-def _is_wrong(row: dict[str, Any]) -> bool:
-    others = row["others"]["left_out"]
-    return any((row["error"], row["stopped"], row["held_files"], others, row["in_danger"]))
 
 
 def _sentence(error: BaseException | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The commands by which an operator settles what penguin will not settle by itself."""
+"""The commands by which an operator decides what penguin does not decide by itself."""
 
 import sys
 import time
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape
+from lakebed.arguments import DONE, FAILED, USAGE, Files, Folders, Outcome, Output, Shape, Sure
 from lakebed.clock import Clock
-from lakebed.units import plural
+from lakebed.units import entries_from, is_are, plural
 from penguin.cli import options, settled
 from penguin.model.settings import TableSettings
 
@@ -22,26 +22,25 @@ app = typer.Typer()
 NOTHING_LOST = "no log is behind its receipts"
 
 OnlyPipeline = Annotated[
-    str | None, typer.Option("--pipeline", metavar="NAME", help="Only this pipeline.")
+    str | None, typer.Option("-p", "--pipeline", metavar="NAME", help="Only this pipeline.")
 ]
 
 Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]…", help="As `penguin held` shows them.")
+    list[str] | None, typer.Argument(metavar="ID", help="IDs, as `penguin held` shows them.")
 ]
-Sure = Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")]
 
 
 @app.command()
 def release(
     ids: Ids = None,
-    every: Annotated[bool, typer.Option("--all", help="Everything that is held.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All files that are held.")] = False,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Try held files again: those that the table can hold now go in."""
+    """Try held files again, and commit those that now fit the table."""
     if bool(ids) == every:
-        sys.stderr.write("error: name files by their ids, or say --all\n")
+        sys.stderr.write("error: name files by their IDs, or use --all\n")
         raise typer.Exit(USAGE)
     rows, outcome = [], Outcome()
     for table, operations, names in _chosen(options.tables(files, folders), ids, outcome):
@@ -55,27 +54,29 @@ def release(
 
 @app.command()
 def discard(
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="As `penguin held` shows them.")],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID", help="IDs, as `penguin held` shows them.")
+    ],
     sure: Sure = False,
     rows_deleted: Annotated[
         bool,
         typer.Option(
             "--rows-deleted",
-            help="A file that was rewritten since its release: you have deleted its rows.",
+            help="Confirm that you have deleted the rows of a file that was rewritten.",
         ),
     ] = False,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Give held files up for good: their rows never will be in the table."""
+    """Give held files up for good; their rows will not be in the table."""
     rows, outcome = [], Outcome()
     tables = options.tables(files, folders)
     for table, operations, names in _chosen(tables, ids, outcome, contested=True):
         if not sure:
             count = len(names or ())
             sys.stderr.write(
-                f"{table.name}: would discard {plural(count, 'file')}; say --yes to do it\n"
+                f"{table.name}: would discard {plural(count, 'file')}; add --yes to do it\n"
             )
             outcome.at_least(FAILED)
             continue
@@ -94,14 +95,14 @@ def replay(
         bool,
         typer.Option(
             "--rows-missing",
-            help="Also where the log cannot tell: you have seen that the rows are not there.",
+            help="Confirm that the rows are missing where the log cannot tell.",
         ),
     ] = False,
     files: Files = None,
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Commit again what the log has lost, or what a RESTORE took out."""
+    """Commit again what the log has lost, or what a RESTORE removed."""
 
     def settle(replay: "Replay") -> list[str]:
         said = []
@@ -112,7 +113,7 @@ def replay(
         if unlisted := replay.unlisted():
             if sure:
                 replay.list_again(unlisted)
-            are = "is" if len(unlisted) == 1 else "are"
+            are = is_are(len(unlisted))
             said.append(
                 f"{plural(len(unlisted), 'file')} whose release the log has lost "
                 f"{are if sure else 'would be'} held again"
@@ -127,8 +128,7 @@ def replay(
         what = f"{files_of} that version {restore.restored_by} (RESTORE) took out"
         if not sure:
             return [f"{what} would be added again"]
-        are = "is" if len(adds) == 1 else "are"
-        return [f"{what} {are} back in version {replay.replay_undone()}"]
+        return [f"{what} {is_are(len(adds))} back in version {replay.replay_undone()}"]
 
     tables = options.tables(files, folders)
     nothing = f"{NOTHING_LOST}, and no RESTORE took out anything that is not back"
@@ -143,7 +143,7 @@ def forget(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Go on after what the log has lost, without its rows."""
+    """Continue without the rows that the log has lost."""
 
     def settle(replay: "Replay") -> list[str]:
         said = []
@@ -151,10 +151,8 @@ def forget(
             version = replay.forget_lost(one) if sure else None
             said += _kept(one, sure=sure)
             if (lost := _lost(one)) is not None:
-                what = (
-                    "would be left out" if version is None else f"are left out (version {version})"
-                )
-                said.append(f"{lost} {what}")
+                done = f"{_are(one)} left out (version {version})"
+                said.append(f"{lost} {'would be left out' if version is None else done}")
         return said
 
     tables = options.tables(files, folders)
@@ -180,13 +178,14 @@ def _settle_lost(
             if store is None:
                 continue
             said = settle(Replay(settings=table, store=store, clock=Clock(), pause=time.sleep))
-            settled.said(table.name, said, output, done=sure)
+            rows = [settled.OrderRow(table=table.name, done=sure, what=what) for what in said]
+            settled.orders(rows, output)
             said_any = said_any or bool(said)
     if not said_any and outcome.code == DONE:
         if output is Output.TEXT:
             typer.echo(f"nothing to do: {nothing}")
     elif said_any and not sure:
-        sys.stderr.write("say --yes to do it\n")
+        sys.stderr.write("add --yes to do it\n")
         return FAILED
     return outcome.code
 
@@ -201,8 +200,8 @@ def _replayed(rolled_back: "RolledBackPipeline", *, sure: bool, rows_missing: bo
     """Return what becomes of entries that the log has no transaction of."""
     said = _kept(rolled_back, sure=sure)
     if (lost := _lost(rolled_back)) is not None:
-        what = "are committed again by the next poll" if sure else "would be committed again"
-        said.append(f"{lost} {what}")
+        done = f"{_are(rolled_back)} committed again by the next poll"
+        said.append(f"{lost} {done if sure else 'would be committed again'}")
         if rolled_back.evidence.doubtful is not None and not (sure or rows_missing):
             said.append(_in_doubt(rolled_back))
     return said
@@ -213,31 +212,34 @@ def _kept(rolled_back: "RolledBackPipeline", *, sure: bool) -> list[str]:
     last = rolled_back.evidence.up_to
     if last is None:
         return []
-    what = "is written down again" if sure else "would be written down again"
-    entries = f"entries {rolled_back.first} to {last}"
+    what = "is recorded again" if sure else "would be recorded again"
+    entries = entries_from(rolled_back.first, last)
+    they_are = "it is" if rolled_back.first == last else "they are"
     said = (
         f"pipeline {rolled_back.position.pipeline}: the log still knows files of {entries}: "
-        f"somebody has dropped its transactions, not the rows. That they are committed {what}, "
-        "and no row is added"
+        f"its transactions were dropped, not the rows. It {what} that {they_are} committed, and "
+        "no row is added"
     )
     return [said]
 
 
 def _lost(rolled_back: "RolledBackPipeline") -> str | None:
-    """Name the entries that the log has lost; None where it has lost none."""
-    if rolled_back.first_lost > rolled_back.receipt.sequence:
+    """Return the entries that the log has lost, in words; None where it has lost none."""
+    first, last = rolled_back.first_lost, rolled_back.receipt.sequence
+    if first > last:
         return None
-    return (
-        f"pipeline {rolled_back.position.pipeline}: entries {rolled_back.first_lost} to "
-        f"{rolled_back.receipt.sequence}"
-    )
+    return f"pipeline {rolled_back.position.pipeline}: {entries_from(first, last)}"
+
+
+def _are(rolled_back: "RolledBackPipeline") -> str:
+    return is_are(rolled_back.receipt.sequence - rolled_back.first_lost + 1)
 
 
 def _in_doubt(rolled_back: "RolledBackPipeline") -> str:
     first, last = rolled_back.evidence.doubtful or (0, 0)
     return (
-        f"pipeline {rolled_back.position.pipeline}: of entries {first} to {last} the log cannot "
-        "tell whether their rows are in the table; look for them, and say --rows-missing if they "
+        f"pipeline {rolled_back.position.pipeline}: of {entries_from(first, last)} the log cannot "
+        "tell whether the rows are in the table; look for them, and add --rows-missing if they "
         "are not"
     )
 
@@ -249,9 +251,9 @@ def _chosen(
     *,
     contested: bool = False,
 ) -> "list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]]":
-    """Find the tables that hold the files that are named; a name that none has is an error.
+    """Return the tables that hold the files that are named; a name that none has is an error.
 
-    A table that cannot be looked at fails the command, and keeps nobody from the others.
+    A table that cannot be read fails the command, and does not keep it from the others.
     """
     from penguin.operate.release import HeldFileOperations  # noqa: PLC0415
     from penguin.pipeline import open_store  # noqa: PLC0415

@@ -1,21 +1,36 @@
 """Results and plans, for a person or a machine, on standard output."""
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lakebed.arguments import Output
-from lakebed.console import add, columns, console, print_lines, say
+from lakebed.console import INLINED, add, columns, console, is_are, plural, print_lines, say
 from lakebed.telemetry.events import code_of
+from lakebed.units import entries_from
 
 if TYPE_CHECKING:
     from penguin.inspect.explain import Explanation
-    from penguin.model.commit import Hold
+    from penguin.model.commit import Advance, Hold
+    from penguin.pipeline import Totals
 
 NUMBERS = ("version", "commits", "entries", "files", "rows")
 
 
-def results(rows: list[dict[str, Any]], output: Output) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """What was done for one table in a run."""
+
+    table: str
+    table_uri: str
+    totals: "Totals" = field(metadata=INLINED)
+    held_files: int
+    held_rows: int
+    error: str | None
+
+
+def results(rows: list[ResultRow], output: Output) -> None:
     """Print what was done for each table: a JSON object a line, or one table of all."""
     if output is Output.JSON:
         print_lines(rows)
@@ -23,22 +38,112 @@ def results(rows: list[dict[str, Any]], output: Output) -> None:
     to = console()
     shown = columns("table", *NUMBERS, "", numbers=NUMBERS, wide=("table",))
     for row in rows:
-        outcome = "" if row["commits"] else "nothing to commit"
-        outcome = "failed" if row["error"] else "held" if row["held_files"] else outcome
-        add(shown, row["table"], *(row[name] for name in NUMBERS), outcome)
+        done = row.totals
+        outcome = "" if done.commits else "nothing to commit"
+        outcome = "failed" if row.error else "held" if row.held_files else outcome
+        add(
+            shown,
+            row.table,
+            done.version,
+            done.commits,
+            done.entries,
+            done.files,
+            done.rows,
+            outcome,
+        )
     to.print(shown)
     for row in rows:
-        if row["error"]:
-            say(to, f"{row['table']}: {row['error']}")
-        if row["held_files"]:
+        if row.error:
+            say(to, f"{row.table}: {row.error}")
+        if row.held_files:
+            them = "it" if row.held_files == 1 else "them"
             say(
                 to,
-                f"{row['table']}: {row['held_files']:,} files with {row['held_rows']:,} rows are "
-                "held and not in the table; `penguin held` names them",
+                f"{row.table}: {plural(row.held_files, 'file')} with "
+                f"{plural(row.held_rows, 'row')} {is_are(row.held_files)} held and not in the "
+                f"table; `penguin held` names {them}",
             )
 
 
-def explanations(rows: list[dict[str, Any]], output: Output) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntriesRow:
+    """The entries of one pipeline that a commit would have."""
+
+    pipeline: str
+    journal: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldRow:
+    """Files of one entry that would be held for the same reasons."""
+
+    pipeline: str
+    entry: int
+    files: int
+    code: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutRow:
+    """A file of another program that would not be committed."""
+
+    file: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppedRow:
+    """A pipeline that has stopped."""
+
+    pipeline: str
+    code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRow:
+    """An entry that has to wait."""
+
+    pipeline: str
+    entry: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """What the next commit of one table would do, or why it would not."""
+
+    table: str
+    table_uri: str
+    version: int | None = None
+    creates_table: bool = False
+    entries: int = 0
+    files: int = 0
+    rows: int = 0
+    columns_added: tuple[str, ...] = ()
+    columns_dropped: tuple[str, ...] = ()
+    columns_widened: tuple[str, ...] = ()
+    pipelines: tuple[EntriesRow, ...] = ()
+    held: tuple[HoldRow, ...] = ()
+    released: int = 0
+    still_held: int = 0
+    others: int = 0
+    left_out: tuple[LeftOutRow, ...] = ()
+    stopped: tuple[StoppedRow, ...] = ()
+    waiting: tuple[WaitingRow, ...] = ()
+    error: str | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether somebody has to settle something."""
+        return bool(self.stopped or self.held or self.still_held)
+
+
+def explanations(rows: list[PlanRow], output: Output) -> None:
     """Print what the next commit of each table would do, or why it would not."""
     if output is Output.JSON:
         print_lines(rows)
@@ -49,107 +154,116 @@ def explanations(rows: list[dict[str, Any]], output: Output) -> None:
             say(to, line)
 
 
-def _details(row: dict[str, Any]) -> Iterator[str]:
-    """Say each part of a plan on a line of its own."""
-    for part in row["pipelines"]:
-        yield f"  commit  {part['pipeline']}: entries {part['first']} to {part['last']}"
-    if row["others"]:
-        yield f"  commit  {row['others']} files of other programs"
-    for one in row["held"]:
+def _sentence(row: PlanRow) -> str:
+    if row.error:
+        return f"{row.table}: {row.error}"
+    if not row.entries and not row.released and not row.others:
+        return f"{row.table}: nothing to commit"
+    version = 0 if row.version is None else row.version + 1
+    table = "create the table and commit" if row.creates_table else "commit"
+    return (
+        f"{row.table}: would {table} {plural(row.entries, 'entry', 'entries')}, "
+        f"{plural(row.files, 'file')}, {plural(row.rows, 'row')} (version {version} or later) "
+        f"to {row.table_uri}"
+    )
+
+
+def _details(row: PlanRow) -> Iterator[str]:
+    """Yield each part of a plan as a line of its own."""
+    for part in row.pipelines:
+        yield f"  commit  {part.pipeline}: {entries_from(part.first, part.last)}"
+    if row.others:
+        yield f"  commit  {plural(row.others, 'file')} of other programs"
+    for one in row.held:
         yield (
-            f"  hold    {one['pipeline']}: entry {one['entry']}: {one['files']} files: "
-            f"{'; '.join(one['reasons'])} [{one['code']}]"
+            f"  hold    {one.pipeline}: entry {one.entry}: {plural(one.files, 'file')}: "
+            f"{'; '.join(one.reasons)} [{one.code}]"
         )
-    if row["released"]:
-        yield f"  release {row['released']} files that were held"
-    for verb, key in (("add", "added"), ("drop", "dropped"), ("widen", "widened")):
-        if row[f"columns_{key}"]:
-            yield f"  {verb:<7} columns {', '.join(row[f'columns_{key}'])}"
+    if row.released:
+        yield f"  release {plural(row.released, 'file that was', 'files that were')} held"
+    for verb, names in (
+        ("add", row.columns_added),
+        ("drop", row.columns_dropped),
+        ("widen", row.columns_widened),
+    ):
+        if names:
+            yield f"  {verb:<7} {'column' if len(names) == 1 else 'columns'} {', '.join(names)}"
     yield from _left(row)
 
 
-def _left(row: dict[str, Any]) -> Iterator[str]:
-    """Return what is not part of a plan, and why."""
-    for one in row["waiting"]:
-        yield f"  wait    {one['pipeline']}: entry {one['entry']}: {one['reason']}"
-    if row["still_held"]:
-        yield f"  leave   {row['still_held']} files that are held; `penguin held` says why"
-    for one in row["left_out"]:
-        yield f"  leave   {one['file']}: {one['reason']} [{one['code']}]"
-    for one in row["stopped"]:
-        yield f"  leave   {one['pipeline']}: {one['error']} [{one['code']}]"
+def _left(row: PlanRow) -> Iterator[str]:
+    """Yield what is not part of a plan, and why."""
+    for waiting in row.waiting:
+        yield f"  wait    {waiting.pipeline}: entry {waiting.entry}: {waiting.reason}"
+    if row.still_held:
+        files = plural(row.still_held, "file that is", "files that are")
+        yield f"  leave   {files} held; `penguin held` says why"
+    for file in row.left_out:
+        yield f"  leave   {file.file}: {file.reason} [{file.code}]"
+    for stopped in row.stopped:
+        yield f"  leave   {stopped.pipeline}: {stopped.error} [{stopped.code}]"
 
 
-def explanation_row(name: str, uri: str, found: "Explanation | None") -> dict[str, Any]:
-    """Put an explanation into plain values; None is a directory that is still to be made."""
-    commit = found.proposal.commit if found else None
-    return {
-        "table": name,
-        "table_uri": uri,
-        "version": found.view.version if found else None,
-        "creates_table": commit is not None and commit.table.version is None,
-        "entries": commit.entries if commit else 0,
-        "files": len(commit.adds) if commit else 0,
-        "rows": commit.rows if commit else 0,
-        "columns_added": list(commit.changes.added) if commit else [],
-        "columns_dropped": list(commit.changes.dropped) if commit else [],
-        "columns_widened": list(commit.changes.widened) if commit else [],
-        "pipelines": [
-            {"pipeline": pipeline, **told}
-            for pipeline, told in (commit.settled() if commit else {}).items()
-        ],
-        "held": _holds(commit.holds if commit else ()),
-        "released": len(commit.released) if commit else 0,
-        "still_held": _still_held(found),
-        "others": len(commit.others.paths) if commit and commit.others else 0,
-        "left_out": [
-            {"file": one.path, "code": one.code, "reason": one.reason}
-            for one in (found.left_out if found else ())
-        ],
-        "stopped": [
-            {"pipeline": one.pipeline, "code": code_of(one.error), "error": str(one.error)}
-            for one in (found.proposal.stopped if found else ())
-        ],
-        "waiting": [
-            {"pipeline": one.pipeline, "entry": one.sequence, "reason": one.reason}
-            for one in (found.proposal.waiting if found else ())
-        ],
-        "error": None,
-    }
+def plan_row(table: str, uri: str, found: "Explanation") -> PlanRow:
+    """Return what the next commit of a table would do."""
+    proposal = found.proposal
+    commit = proposal.commit
+    return PlanRow(
+        table=table,
+        table_uri=uri,
+        version=found.view.version,
+        creates_table=commit is not None and commit.table.version is None,
+        entries=commit.entries if commit else 0,
+        files=len(commit.adds) if commit else 0,
+        rows=commit.rows if commit else 0,
+        columns_added=tuple(commit.changes.added) if commit else (),
+        columns_dropped=tuple(commit.changes.dropped) if commit else (),
+        columns_widened=tuple(commit.changes.widened) if commit else (),
+        pipelines=tuple(_entries(one) for one in (commit.advances if commit else ())),
+        held=_holds(commit.holds if commit else ()),
+        released=len(commit.released) if commit else 0,
+        still_held=_still_held(found),
+        others=len(commit.others.paths) if commit and commit.others else 0,
+        left_out=tuple(
+            LeftOutRow(file=one.path, code=one.code, reason=one.reason) for one in found.left_out
+        ),
+        stopped=tuple(
+            StoppedRow(pipeline=one.pipeline, code=code_of(one.error), error=str(one.error))
+            for one in proposal.stopped
+        ),
+        waiting=tuple(
+            WaitingRow(pipeline=one.pipeline, entry=one.sequence, reason=one.reason)
+            for one in proposal.waiting
+        ),
+    )
 
 
-def _still_held(found: "Explanation | None") -> int:
-    """Count the files that are set aside now, and stay so."""
-    if found is None:
-        return 0
+def _entries(advance: "Advance") -> EntriesRow:
+    return EntriesRow(
+        pipeline=advance.before.pipeline,
+        journal=advance.after.journal,
+        first=advance.entries[0].entry.sequence,
+        last=advance.entries[-1].entry.sequence,
+    )
+
+
+def _holds(holds: "Iterable[Hold]") -> tuple[HoldRow, ...]:
+    """Put together the files of one entry that are held for the same reasons."""
+    files = Counter((hold.entry, hold.code, hold.reasons) for hold in holds)
+    return tuple(
+        HoldRow(
+            pipeline=entry.pipeline,
+            entry=entry.sequence,
+            files=count,
+            code=code.value,
+            reasons=reasons,
+        )
+        for (entry, code, reasons), count in files.items()
+    )
+
+
+def _still_held(found: "Explanation") -> int:
+    """Count the files that are held now, and stay so."""
     commit = found.proposal.commit
     settled = {*commit.released, *commit.discarded} if commit else set()
     return sum(one.name not in settled for one in found.view.held)
-
-
-def _holds(holds: "tuple[Hold, ...]") -> list[dict[str, Any]]:
-    """Put together the files of one entry that are left out for the same reasons."""
-    files = Counter((hold.entry, hold.code, hold.reasons) for hold in holds)
-    return [
-        {
-            "pipeline": entry.pipeline,
-            "entry": entry.sequence,
-            "files": count,
-            "code": code.value,
-            "reasons": list(reasons),
-        }
-        for (entry, code, reasons), count in files.items()
-    ]
-
-
-def _sentence(row: dict[str, Any]) -> str:
-    if row["error"]:
-        return f"{row['table']}: {row['error']}"
-    if not row["entries"] and not row["released"] and not row["others"]:
-        return f"{row['table']}: nothing to commit"
-    version = 0 if row["version"] is None else row["version"] + 1
-    table = "create the table and commit" if row["creates_table"] else "commit"
-    return (
-        f"{row['table']}: would {table} {row['entries']} entries, {row['files']} files, "
-        f"{row['rows']:,} rows (version {version} or later) to {row['table_uri']}"
-    )

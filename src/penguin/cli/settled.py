@@ -1,53 +1,74 @@
 """What an operator's commands did, or would do, for a person or a machine."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lakebed.arguments import Output
-from lakebed.console import console, print_line, print_lines, say
+from lakebed.console import console, plural, print_lines, say
 
 if TYPE_CHECKING:
     from penguin.held import HeldFile
     from penguin.operate.release import Settlement
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledRow:
+    """What became of a held file; the reasons are those for which it stays held."""
+
+    table: str
+    id: str
+    file: str
+    rows: int
+    outcome: str
+    version: int | None
+    reasons: tuple[str, ...]
 
 
-def settled_rows(table: str, found: "Settlement", word: str) -> list[Row]:
-    """Put what became of held files into plain values."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRow:
+    """What was done to a table, or would be."""
+
+    table: str
+    done: bool
+    what: str
+
+
+def settled_rows(table: str, found: "Settlement", word: str) -> list[SettledRow]:
+    """Return what became of the held files of one table."""
     held = [
-        {
-            "table": table,
-            "id": one.name,
-            "file": one.meta.filename,
-            "rows": one.meta.record_count,
-            "outcome": outcome,
-            "version": found.version if outcome == word else None,
-            "reasons": [] if outcome == word else _why(found, one),
-        }
+        SettledRow(
+            table=table,
+            id=one.name,
+            file=one.meta.filename,
+            rows=one.meta.record_count,
+            outcome=outcome,
+            version=found.version if outcome == word else None,
+            reasons=() if outcome == word else _why(found, one),
+        )
         for outcome, files in ((word, found.done), ("held", found.left))
         for one in files
     ]
     return held + [
-        {
-            "table": table,
-            "id": one.name,
-            "file": one.file.filename,
-            "rows": one.file.record_count,
-            "outcome": word,
-            "version": found.version,
-            "reasons": [],
-        }
+        SettledRow(
+            table=table,
+            id=one.name,
+            file=one.file.filename,
+            rows=one.file.record_count,
+            outcome=word,
+            version=found.version,
+            reasons=(),
+        )
         for one in found.taken_out
     ]
 
 
-def _why(found: "Settlement", one: "HeldFile") -> list[str]:
+def _why(found: "Settlement", one: "HeldFile") -> tuple[str, ...]:
     """Return why a file stays held: what forbids its release, or else what it is held for."""
     why = found.why.get(one.name)
-    return list(one.meta.reasons) if why is None else [why]
+    return tuple(one.meta.reasons) if why is None else (why,)
 
 
-def settled(rows: list[Row], output: Output) -> None:
+def settled(rows: list[SettledRow], output: Output) -> None:
     """Print what became of held files."""
     if output is Output.JSON:
         print_lines(rows)
@@ -56,16 +77,17 @@ def settled(rows: list[Row], output: Output) -> None:
     if not rows:
         say(to, "nothing was done")
     for row in rows:
-        where = f" in version {row['version']}" if row["version"] is not None else ""
-        say(to, f"{row['table']}: {row['outcome']}{where}: {row['id']}, {row['rows']:,} rows")
-        for reason in row["reasons"]:
+        where = f" in version {row.version}" if row.version is not None else ""
+        say(to, f"{row.table}: {row.outcome}{where}: {row.id}, {plural(row.rows, 'row')}")
+        for reason in row.reasons:
             say(to, f"  {reason}")
 
 
-def said(table: str, sentences: list[str], output: Output, *, done: bool) -> None:
-    """Print what was done to a table, or what would be: a JSON object a line, or as it is."""
-    for sentence in sentences:
-        if output is Output.JSON:
-            print_line({"table": table, "done": done, "what": sentence})
-        else:
-            say(console(), f"{table}: {sentence}")
+def orders(rows: list[OrderRow], output: Output) -> None:
+    """Print what was done to tables, or would be."""
+    if output is Output.JSON:
+        print_lines(rows)
+        return
+    to = console()
+    for row in rows:
+        say(to, f"{row.table}: {row.what}")

@@ -1,22 +1,22 @@
 """`blizzard --dry-run`: the plan as a table, and what a start would refuse."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from blizzard.handoff.commit_lag import CommitsBehind
 from blizzard.model.settings import SinkSettings
+from blizzard.service import asks_retention
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, encode
 from lakebed.errors import LakeError
 from lakebed.layout import journal_entry, receipt
 from lakebed.partition import Template
 from lakebed.types import Handoff
-from penguin.model.settings import TableSettings
 from tests.support.builders import Bench, Hands, ndjson, put, rows, tree
 from tests.support.commands import WIDTH, Desk, told
-from tests.support.stores import local
-from tests.support.tables import commit_table
 
 PARTITIONED = 'partition_by: {prefix_template: "date=%Y-%m-%d"}'
 
@@ -70,18 +70,31 @@ def test_what_it_says_is_what_a_batch_does(desk):
     assert (plan["entry"], planned) == (last.sequence, [one.key for one in last.sources])
 
 
-def test_files_that_wait_too_long_for_their_commit_are_told_as_a_run_tells_it(desk):
-    """W15: nothing new is read until penguin has caught up."""
+@pytest.mark.parametrize("waiting", [timedelta(days=3), timedelta(days=4)])
+def test_files_that_wait_too_long_for_their_commit_are_told_as_a_run_tells_them(desk, waiting):
+    """A table that says nothing else keeps files that its log does not name for a week."""
     put(desk.landing, "a.ndjson", ndjson(rows(2)))
-    desk.bench().pipeline().step()
+    desk.bench().again(hands=ago(waiting)).pipeline().step()
     put(desk.landing, "b.ndjson", ndjson(rows(2, 5)))
+    pipeline = desk.bench().again(hands=ago(timedelta()), run_id="run-2").pipeline()
+    pipeline.log = replace(pipeline.log, retention=asks_retention(pipeline.settings))
     (plan,) = told(desk.run("--dry-run", "--output", "json"))
-    assert (plan["files"], plan["refusal"]["code"]) == (0, "commits_behind")
-    assert "files wait for their commit since 2024-01-01" in desk.run("--dry-run").stderr
-    table = TableSettings(name="t", table_uri=str(desk.table))
-    commit_table(table, local(desk.table), lambda _event: None, Clock())
-    (plan,) = told(desk.run("--dry-run", "--output", "json"))
-    assert (plan["files"], plan["refusal"]) == (1, None)
+    shown = desk.run("--dry-run")
+    if waiting < timedelta(days=3.5):
+        assert (plan["files"], plan["refusal"], shown.exit_code) == (1, None, 0)
+        assert pipeline.step()
+        return
+    with pytest.raises(CommitsBehind) as refused:
+        pipeline.step()
+    assert plan["refusal"] == {"code": "commits_behind", "error": str(refused.value)}
+    assert (plan["files"], plan["units"], shown.exit_code) == (0, [], 1)
+    assert "a run would read nothing [commits_behind]" in shown.stdout
+    assert "Start penguin" in shown.stderr
+
+
+def ago(span: timedelta) -> Hands:
+    """A clock that stands this far behind the one that the commands look at."""
+    return Hands(at=Clock().seconds() - span.total_seconds())
 
 
 def test_a_hand_off_that_contradicts_the_table_is_told_as_a_start_tells_it(desk):

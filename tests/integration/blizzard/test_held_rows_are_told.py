@@ -34,7 +34,7 @@ def test_penguin_once_exits_1_and_says_how_many_rows_it_holds(desk):
     # Also a run that finds nothing new: the rows are still not in the table.
     again = desk.order("--once")
     assert again.exit_code == 1
-    assert "1 files with 4 rows are held and not in the table" in again.stdout
+    assert "1 file with 4 rows is held and not in the table" in again.stdout
 
 
 def test_penguin_tells_of_what_was_discarded(desk):
@@ -43,7 +43,7 @@ def test_penguin_tells_of_what_was_discarded(desk):
     assert desk.order("discard", held_name(desk), "--yes").exit_code == 0
     (row,) = told(desk.order("status", "--output", "json"))
     assert (row["held_files"], row["discarded_files"], row["discarded_rows"]) == (0, 1, 4)
-    assert "1 files with 4 rows were discarded" in desk.order("status").stdout
+    assert "1 file with 4 rows was discarded" in desk.order("status").stdout
     last, before, *_ = told(desk.order("history", "--output", "json"))
     assert (last["files_discarded"], before["files_held"]) == (1, 1)
     assert desk.order("--once").exit_code == 0

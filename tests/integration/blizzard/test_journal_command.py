@@ -93,6 +93,6 @@ def test_of_several_pipelines_one_must_be_named(desk):
     config = desk.config("default", "more")
     unsaid = desk.run("journal", "1", config=config)
     assert unsaid.exit_code == 2
-    assert "say which pipeline with --pipeline; there are: default, more" in unsaid.stderr
+    assert "name the pipeline with --pipeline; there are: default, more" in unsaid.stderr
     assert "entry 1 (batch)" in desk.run("journal", "1", "-p", "default", config=config).stdout
     assert "pipeline more: nothing is journaled yet" in desk.run("journal", config=config).stdout

@@ -190,8 +190,8 @@ def test_a_retry_does_not_promise_what_does_not_happen(desk, asked):
     entries = len(bench.entries())
     done = desk.run("dlq", "retry", *asked)
     assert done.exit_code == 1
-    assert "is not asked for again: it changed before all of it was read" in done.stderr
-    assert "reads" not in done.stdout.replace("reads all of its current content", "")
+    assert "is not read again: it changed before all of it was read" in done.stderr
+    assert "reads" not in done.stdout.replace("reads it whole", "")
     assert len(bench.entries()) == entries
     (line,) = told(desk.run("dlq", "retry", *asked, "--output", "json"))
     assert (line["entry"], line["files"], [*line["refused"]]) == (None, [], [f"default:{NAME}"])

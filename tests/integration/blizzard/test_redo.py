@@ -36,7 +36,7 @@ def test_sources_of_a_file_that_is_gone_are_read_again_and_every_row_is_once(des
     shown = desk.cli("redo")
     assert shown.exit_code == 1
     assert "the next batch would read 1 source file again" in shown.stdout
-    assert "say --yes" in shown.stdout
+    assert "add --yes" in shown.stdout
     done = desk.cli("redo", "--yes")
     assert (done.exit_code, done.stderr) == (0, "")
     assert "the next batch reads 1 source file again" in done.stdout

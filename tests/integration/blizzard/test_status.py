@@ -91,7 +91,7 @@ def test_it_says_what_waits_what_failed_what_was_done_and_what_is_committed(desk
     shown = desk.run("status")
     assert shown.exit_code == 0
     assert "last batch 2:" in shown.stdout
-    assert "committed up to entry 1 of 2, 1 entry waits for penguin" in shown.stdout
+    assert "committed up to entry 1 of 2, 1 entry is waiting for penguin" in shown.stdout
     assert "bad.ndjson: not_json (parse, line 1); not tried again: fix the file" in shown.stdout
 
 
@@ -122,7 +122,7 @@ def test_of_a_writer_elsewhere_it_says_only_who_it_is(desk):
     assert shown.exit_code == 0
     assert "nothing is journaled yet" in shown.stdout
     assert "written by run run-7 on db7" in shown.stdout
-    assert "whether it lives is not known here" in shown.stdout
+    assert "whether it is alive is not known here" in shown.stdout
 
 
 def test_it_says_how_far_each_folder_is_read(desk):

@@ -128,7 +128,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(tmp_path, table):
     file = config(tmp_path, events=table.root)
     text = penguin("-c", file, "--dry-run")
     assert text.returncode == 1
-    assert "would create the table and commit 1 entries, 1 files, 2 rows" in text.stdout
+    assert "would create the table and commit 1 entry, 1 file, 2 rows" in text.stdout
     assert "broken" in text.stdout
     told = json.loads(penguin("-c", file, "--dry-run", "--output", "json").stdout)
     assert told["pipelines"][0]["pipeline"] == "events"

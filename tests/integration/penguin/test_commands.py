@@ -116,7 +116,7 @@ def test_status_says_what_is_committed_and_what_waits_and_for_how_long(penguin, 
     done = penguin("status")
     assert done.exit_code == 0
     assert "version 1, last commit" in done.stdout
-    assert "2 entries wait with 3 files" in done.stdout
+    assert "2 entries are waiting with 3 files" in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
@@ -158,12 +158,12 @@ def test_held_says_which_files_wait_for_what(penguin, table):
     assert any("id: the table has type long, the files have type string" in one
                for one in row["reasons"])  # fmt: skip
     text = penguin("held").stdout
-    assert "events, other, entry 2: 1 files with 1 rows are held since " in text
+    assert "events, other, entry 2: 1 file with 1 row has been held since " in text
     assert all(f"  {reason}" in text.splitlines() for reason in row["reasons"])
     assert row["id"] in text
     shown = penguin("status").stdout
-    assert "1 files with 1 rows are held" in shown
-    assert all(f"  1 files: {reason} [schema_refused]" in shown for reason in row["reasons"])
+    assert "1 file with 1 row is held" in shown
+    assert all(f"  1 file: {reason} [schema_refused]" in shown for reason in row["reasons"])
     (status,) = told(penguin("status", "--output", "json"))
     assert (status["held_files"], status["held_rows"], status["stopped"]) == (1, 1, 0)
     why = {"code": "schema_refused", "reasons": row["reasons"], "files": 1, "rows": 1}
@@ -189,9 +189,9 @@ def test_plan_says_what_would_be_held_and_what_would_go_in(penguin, table):
     journal.schema = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
     journal.batch(rows_of(2))
     text = penguin("plan", schema_evolution="strict").stdout
-    assert "hold    events: entry 2: 1 files: extra: the table does not have it" in text
+    assert "hold    events: entry 2: 1 file: extra: the table does not have it" in text
     Penguin(table, options={"evolution": Evolution.STRICT}).drain()
-    assert "release 1 files that were held" in penguin("plan", schema_evolution="merge").stdout
+    assert "release 1 file that was held" in penguin("plan", schema_evolution="merge").stdout
     assert penguin("held", schema_evolution="merge").exit_code == 1
     Penguin(table).drain()
     done = penguin("held", schema_evolution="merge")
@@ -205,8 +205,8 @@ def test_plan_is_the_dry_run(penguin, table, tmp_path):
     table.journal().batch(rows_of(3))
     done = penguin("plan", schema_evolution="overwrite")
     assert done.exit_code == 0
-    assert "would commit 1 entries, 1 files, 1 rows" in done.stdout
-    assert "drop    columns name" in done.stdout
+    assert "would commit 1 entry, 1 file, 1 row" in done.stdout
+    assert "drop    column name" in done.stdout
     dry = CliRunner().invoke(app, ["-c", str(tmp_path / "penguin.yaml"), "--dry-run"])
     assert dry.stdout == done.stdout
 
@@ -281,7 +281,7 @@ def test_plan_exits_with_1_where_something_is_held_or_would_be(penguin, table):
     Penguin(table, options={"evolution": Evolution.STRICT}).drain()
     held = penguin("plan", schema_evolution="strict")
     assert held.exit_code == 1, "it is held, and stays so"
-    assert "leave   1 files that are held; `penguin held` says why" in held.stdout
+    assert "leave   1 file that is held; `penguin held` says why" in held.stdout
     (row,) = told(penguin("plan", "--output", "json", schema_evolution="strict"))
     assert (row["held"], row["still_held"], row["released"]) == ([], 1, 0)
     (row,) = told(penguin("plan", "--output", "json", schema_evolution="merge"))

@@ -398,11 +398,11 @@ def test_release_and_discard_as_a_user_gives_them(cli, table):
     assert refused.exit_code == 1
     assert f"held: {first}" in refused.stdout
     assert "extra: the table does not have it" in refused.stdout
-    assert "say --yes" in cli("discard", second).stderr
+    assert "add --yes" in cli("discard", second).stderr
     assert cli("discard", second, "--yes").exit_code == 0
     done = cli("release", first, mode="merge")
     assert (done.exit_code, table.ids()) == (0, [1, 2])
-    assert f"released in version {table.versions() - 1}: {first}, 1 rows" in done.stdout
+    assert f"released in version {table.versions() - 1}: {first}, 1 row" in done.stdout
     assert cli("held").stdout == "nothing is held\n"
 
 

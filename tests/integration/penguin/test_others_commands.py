@@ -33,7 +33,7 @@ def test_status_plan_and_history_tell_of_other_programs_files(table, run):
     said = json.loads(run("plan", "--output", "json").stdout)
     assert (said["others"], said["files"], said["rows"]) == (1, 1, 1)
     assert said["creates_table"]
-    assert "commit  1 files of other programs" in run("plan").stdout
+    assert "commit  1 file of other programs" in run("plan").stdout
 
     table.penguin().drain()
     broken = f"{DAY}/018cc4e5-2200-7000-8000-0000000000ff.parquet"
@@ -47,8 +47,8 @@ def test_status_plan_and_history_tell_of_other_programs_files(table, run):
     (left,) = others["left_out"]
     assert (left["file"], left["code"]) == (broken, "file_unfit")
     text = run("status").stdout
-    assert "1 files of other programs wait" in text
-    assert f"watermarks of 1 folders, the newest is {first}" in text
+    assert "1 file of other programs is waiting" in text
+    assert f"watermarks of 1 folder, the newest is {first}" in text
     assert "too few for a Parquet file [file_unfit]" in text
     assert f"leave   {broken}" in run("plan").stdout
 

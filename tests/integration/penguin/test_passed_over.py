@@ -16,6 +16,7 @@ from lakebed.listing.watermark import look_from
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli import report
 from penguin.cli.app import app
+from penguin.cli.rows import StatusRow
 from penguin.events.foreign_files import FilesPassedOver, OthersSeen
 from penguin.foreign.ignored import ignored_files
 from penguin.inspect.status import table_status
@@ -218,5 +219,5 @@ def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, capsys):
     assert (passed.files, passed.complete) == (1, False)
     found = table_status(directory.settings(), directory.store, NOON, count_ignored=False)
     found = replace(found, others=replace(found.others, passed_over=passed))
-    report.statuses([report.status_row("events", "t", found, None)], Output.TEXT)
-    assert "at least 1 Parquet files are passed over" in capsys.readouterr().out
+    report.statuses([StatusRow.of("events", "t", found)], Output.TEXT)
+    assert "at least 1 Parquet file is passed over" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Options mean the same before a command and behind it."""
+"""Options mean the same before a command, behind it, and between a group and its command."""
 
 from pathlib import Path
 
@@ -39,8 +39,10 @@ def file(tmp_path: Path) -> str:
     [
         (BLIZZARD, ["status"]),
         (BLIZZARD, ["journal"]),
+        (BLIZZARD, ["journal", "list"]),
         (BLIZZARD, ["gc"]),
         (BLIZZARD, ["redo"]),
+        (BLIZZARD, ["dlq"]),
         (BLIZZARD, ["dlq", "list"]),
         (PENGUIN, ["status"]),
         (PENGUIN, ["plan"]),
@@ -57,7 +59,8 @@ def test_an_option_before_a_command_is_as_good_as_behind_it(
     assert behind.exit_code == 0, behind.output
     before = CliRunner().invoke(app, ["-c", file, "--output", "json", *command])
     mixed = CliRunner().invoke(app, ["-c", file, *command, "--output", "json"])
-    for other in (before, mixed):
+    between = CliRunner().invoke(app, ["--output", "json", command[0], "-c", file, *command[1:]])
+    for other in (before, mixed, between):
         assert (other.exit_code, other.stdout.split("lag_secs")[0]) == (
             behind.exit_code,
             behind.stdout.split("lag_secs")[0],
@@ -85,13 +88,57 @@ def test_one_pipeline_of_several_can_be_named(command: list[str], file: str):
     assert "there is no pipeline 'c'; there are: a, b" in unknown.stderr
 
 
-def test_a_group_of_commands_shows_them(file: str):
-    for words in (["dlq"], ["-c", file, "dlq"]):
+@pytest.mark.parametrize("group", ["source", "handoff"])
+def test_a_group_that_does_nothing_by_itself_shows_its_commands(group: str, file: str):
+    for words in ([group], ["-c", file, group]):
         answer = CliRunner().invoke(BLIZZARD, words)
-        assert "Show which source files failed" in answer.output
+        assert f"blizzard {group} [OPTIONS] COMMAND" in answer.output.replace("root", "blizzard")
+        assert "set" in answer.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["journal", "show", "7"],
+        ["journal", "7"],
+        ["journal", "new", "--empty"],
+        ["dlq", "retry", "--all"],
+        ["source", "set", "default", "--same-files"],
+        ["handoff", "set", "staging"],
+    ],
+)
+def test_a_command_of_a_group_finds_its_options_wherever_they_are_written(
+    words: list[str], file: str
+):
+    """What it answers does not matter here, but that it is one answer, for the pipeline named."""
+    shared = ["-c", file, "-p", "b"]
+    # Whatever it changes, it has changed before the answers are compared.
+    CliRunner().invoke(BLIZZARD, [*words, *shared])
+    answers = {
+        (answer.exit_code, answer.output)
+        for at in (0, 1, len(words))
+        for answer in [CliRunner().invoke(BLIZZARD, [*words[:at], *shared, *words[at:]])]
+    }
+    assert len(answers) == 1
+    ((code, said),) = answers
+    assert code in (0, 1)
+    assert "/a" not in said
+
+
+def test_what_is_written_later_counts(file: str):
+    for words in (["-p", "a", "dlq", "-p", "b"], ["-p", "a", "dlq", "list", "-p", "b"]):
+        answer = CliRunner().invoke(BLIZZARD, [*words, "-c", file])
+        assert answer.stdout.startswith("pipeline b:")
+
+
+def test_an_option_of_the_list_is_refused_by_another_command_of_the_group(file: str):
+    answer = CliRunner().invoke(BLIZZARD, ["journal", "-c", file, "--limit", "3", "show", "7"])
+    assert answer.exit_code == 2
+    assert "--limit" in answer.stderr
 
 
 def test_a_word_that_looks_like_an_option_stays_a_word(file: str):
-    answer = CliRunner().invoke(BLIZZARD, ["-c", file, "journal", "--", "-c"])
+    words = ["source", "set", "-p", "a", "--same-files", "--", "-c"]
+    answer = CliRunner().invoke(BLIZZARD, ["-c", file, *words])
     assert answer.exit_code == 2
-    assert "'-c' is neither the number of an entry nor `new`" in answer.stderr
+    assert "there is no source '-c'" in answer.stderr

@@ -1,19 +1,35 @@
 """What is printed, for a person and for a machine."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from blizzard.cli.results import results
+from blizzard.cli.results import ResultRow, results
+from blizzard.handoff.held_rows import Counts
+from blizzard.run_summary import Statistics
 from lakebed.arguments import Output
 
-ROW = {"pipeline": "events", "files_processed": 3, "bytes_written": 2048, "error": None}
+ROW = ResultRow(
+    pipeline="events",
+    table_uri="/lake/events",
+    statistics=Statistics(files_processed=3, records_processed=48_211, bytes_written=2048),
+    aside=Counts(held_files=1),
+    error=None,
+)
+KEYS = (
+    "pipeline table_uri files_processed records_processed bytes_written parquet_files_written "
+    "delta_commits checkpoints_saved files_failed files_still_failed held_files held_rows "
+    "discarded_files discarded_rows error"
+)
 
 
 def test_results_for_a_machine_are_a_json_object_a_line(capsys):
-    results([ROW, ROW | {"error": "no space\nleft"}], Output.JSON)
-    lines = capsys.readouterr().out.splitlines()
-    assert [json.loads(line)["error"] for line in lines] == [None, "no space\nleft"]
+    results([ROW, replace(ROW, error="no space\nleft")], Output.JSON)
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["error"] for one in found] == [None, "no space\nleft"]
+    assert (found[0]["bytes_written"], found[0]["held_files"]) == (2048, 1)
+    assert {" ".join(one) for one in found} == {KEYS}
 
 
 def test_results_for_a_person_name_the_pipeline_and_leave_out_what_is_not(capsys):
@@ -21,10 +37,11 @@ def test_results_for_a_person_name_the_pipeline_and_leave_out_what_is_not(capsys
     shown = capsys.readouterr().out
     assert "pipeline events" in shown
     assert "2.0 KiB" in shown
+    assert "48,211" in shown
     assert "error" not in shown
 
 
 @pytest.mark.parametrize("output", Output)
 def test_an_error_is_part_of_the_result(capsys, output):
-    results([ROW | {"error": "no space is left"}], output)
+    results([replace(ROW, error="no space is left")], output)
     assert "no space is left" in capsys.readouterr().out

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.cli.dry_run import document
-from blizzard.cli.journal import _outcome
+from blizzard.cli.dry_run import plan_row
+from blizzard.cli.entries import _outcome
 from blizzard.inspect.books import Books
 from blizzard.inspect.explain import explain
 from blizzard.inspect.status import pipeline_status
@@ -338,9 +338,10 @@ def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
     def open_reader(place: Any) -> Reader:
         return Reader(place.uri, place.options)
 
-    told = explain(bench.settings, open_reader, parallelism=2, clock=bench.hands.clock)
-    parts = [tuple(file["bytes"]) for unit in document(told)["units"] for file in unit["files"]]
-    assert document(told)["bytes"] == left == sum(end - start for start, end in parts)
+    plan = plan_row(explain(bench.settings, open_reader, parallelism=2, clock=bench.hands.clock))
+    parts = [file.bytes for unit in plan.units for file in unit.files if file.bytes is not None]
+    assert len(parts) == sum(len(unit.files) for unit in plan.units)
+    assert plan.bytes == left == sum(end - start for start, end in parts)
     assert {start for start, _end in parts} >= {one.start for one in found.unread}
     status = pipeline_status(bench.settings, open_reader, clock=bench.hands.clock, books=Books())
     assert status.sources[0].pending_bytes == left

@@ -1,0 +1,253 @@
+"""Entries of a journal, for a person or a machine."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from blizzard.cli.output import place
+from blizzard.handoff.held_rows import Aside, Counts, by_reason
+from blizzard.inspect.books import Batch
+from blizzard.inspect.entries import Kept
+from blizzard.model.unread import bytes_in_words
+from lakebed.console import INLINED, add, columns, console, plural, say, second
+from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.units import in_words
+
+FEW = 50
+"""How many source files or data files of an entry are shown to a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRow:
+    """An entry in a few numbers, in the keys that docs/operations.md promises."""
+
+    pipeline: str
+    batch: Batch = field(metadata=INLINED)
+    sources: tuple[str, ...]
+    dlq: int
+    committed: bool
+    follows: bool
+    aside: Counts = field(metadata=INLINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryDocument:
+    """An entry as it is stored, with what is known about it."""
+
+    entry: Entry = field(metadata=INLINED)
+    path: str
+    digest: str
+    size: int
+    committed: bool
+    follows: bool
+    is_last: bool
+    aside: Counts = field(metadata=INLINED)
+
+
+def row(kept: Kept) -> EntryRow:
+    """Sum up an entry."""
+    return EntryRow(
+        pipeline=kept.entry.pipeline,
+        batch=Batch.of(kept.entry),
+        sources=_sources(kept.entry),
+        dlq=len(kept.entry.dlq),
+        committed=kept.committed,
+        follows=kept.follows,
+        aside=kept.aside.counts(),
+    )
+
+
+def document(kept: Kept) -> EntryDocument:
+    """Return everything that an entry says."""
+    return EntryDocument(
+        entry=kept.entry,
+        path=kept.path,
+        digest=kept.digest,
+        size=kept.size,
+        committed=kept.committed,
+        follows=kept.follows,
+        is_last=kept.is_last,
+        aside=kept.aside.counts(),
+    )
+
+
+def _sources(entry: Entry) -> tuple[str, ...]:
+    return tuple(sorted({record.source for record in entry.sources}))
+
+
+def show_list(pipeline: str, found: list[Kept]) -> None:
+    """Print entries for a person, a row for each."""
+    to = console()
+    if not found:
+        say(to, f"pipeline {pipeline}: nothing is journaled yet")
+        return
+    say(to, f"pipeline {pipeline}: the last {plural(len(found), 'entry', 'entries')}, newest first")
+    shown = columns(
+        "entry", "at (UTC)", "kind", "sources", "in", "failed", "rows", "out", "bytes", "",
+        numbers=("entry", "in", "failed", "rows", "out", "bytes"),
+        wide=("sources",),
+    )  # fmt: skip
+    for kept in found:
+        batch = Batch.of(kept.entry)
+        add(
+            shown,
+            batch.entry,
+            f"{batch.at:%m-%d %H:%M}",
+            batch.kind,
+            ", ".join(_sources(kept.entry)) or None,
+            batch.files,
+            batch.failed,
+            batch.rows,
+            batch.parquet_files,
+            in_words(batch.parquet_bytes),
+            _state(kept),
+        )
+    to.print(shown)
+    if any(_state(kept) in ("held", "discarded") for kept in found):
+        say(to, "  held, discarded: committed without some of its rows; see journal show N")
+    if any(_state(kept) == "waits" for kept in found):
+        say(to, "  waits: penguin has not committed it yet, by its receipt")
+    if not all(kept.follows for kept in found):
+        say(to, "  broken: this entry and its neighbours do not name each other's digests")
+
+
+def _state(kept: Kept) -> str:
+    if not kept.follows:
+        return "broken"
+    if kept.aside.held or kept.aside.discarded:
+        return "held" if kept.aside.held else "discarded"
+    return "" if kept.committed or kept.entry.kind == "open" else "waits"
+
+
+def show(kept: Kept) -> None:
+    """Print one entry for a person."""
+    entry, to = kept.entry, console()
+    say(to, f"entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}")
+    for name, value in _facts(kept):
+        say(to, f"  {name:<10} {value}")
+    if entry.sources:
+        _show_sources(to, entry)
+    if entry.files:
+        _show_files(to, entry)
+    for uri in entry.dlq:
+        say(to, f"  dead letters {uri}")
+    for path in entry.deleted[:FEW]:
+        say(to, f"  deleted {path}")
+    _say_more(to, len(entry.deleted))
+
+
+def _facts(kept: Kept) -> list[tuple[str, str]]:
+    entry = kept.entry
+    chain = "holds: the entry before and the one after fit"
+    if kept.is_last:
+        chain = "holds: the entry before fits; this is the last one"
+    if not kept.follows:
+        chain = "BROKEN: the digests of this entry and its neighbours do not fit"
+    batch = Batch.of(entry)
+    in_short = (
+        f"{plural(batch.files, 'source file')} read, {batch.failed:,} failed, "
+        f"{plural(batch.rows, 'row')}, {plural(batch.parquet_files, 'Parquet file')} "
+        f"({in_words(batch.parquet_bytes)})"
+    )
+    return [
+        ("at", f"{second(batch.at)} UTC, by run {entry.run}"),
+        ("journal", entry.journal),
+        ("digest", kept.digest),
+        ("previous", entry.previous or "none: this entry begins the journal"),
+        ("chain", chain),
+        ("hand-off", entry.handoff.value),
+        ("committed", "yes" if kept.committed else "not yet, by the receipt"),
+        *_not_in_table(kept.aside),
+        *_upkeep(entry),
+        ("in short", in_short),
+    ]
+
+
+def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
+    """Yield which rows are not in the table, though the entry may be committed."""
+    if aside.error is not None:
+        yield "held", f"not known: {aside.error}"
+    for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
+        for one in by_reason(metas):
+            which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
+            yield word, f"{which}, NOT in the table: {'; '.join(one.reasons)} [{one.code}]"
+
+
+def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Yield what an entry that is not a batch is for."""
+    if (lineage := entry.inherits) is not None:
+        which = f"what entries 0 to {lineage.sequence} of pipeline {lineage.pipeline} knew"
+        yield "inherits", f"{which} (journal {lineage.journal})"
+    if entry.heir is not None:
+        yield "heir", f"pipeline {entry.heir} has taken this journal over"
+    if entry.moved is not None:
+        uri = entry.source_uris.get(entry.moved)
+        where = (
+            "not read any more: another pipeline reads it" if uri is None else f"read from {uri}"
+        )
+        yield "moved", f"source {entry.moved} is {where}"
+    if entry.deleted:
+        yield "deletes", plural(len(entry.deleted), "object")
+
+
+def _show_sources(to: Console, entry: Entry) -> None:
+    shown = columns(
+        "source file", "bytes", "lines", "blank", "rows", "outcome",
+        numbers=("bytes", "lines", "blank", "rows"), wide=("source file", "outcome"),
+    )  # fmt: skip
+    # What failed is what somebody looks for.
+    ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
+    for record in ordered[:FEW]:
+        add(
+            shown,
+            record.key,
+            in_words(record.size),
+            record.lines,
+            record.blank,
+            record.rows,
+            _outcome(record),
+        )
+    to.print(shown)
+    _say_more(to, len(ordered))
+
+
+def _outcome(record: SourceRecord) -> str:
+    if record.gone:
+        return "gone from its source"
+    if record.failure is not None:
+        failure = record.failure
+        at = place(failure.stage.value, failure.line, failure.field)
+        return f"{failure.code} ({at})" + (", to be read again" if record.retry else "")
+    done = "read" if record.complete else _so_far(record)
+    return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
+
+
+def _so_far(record: SourceRecord) -> str:
+    """Return how much is read of a file whose rest was left for a later batch, in words."""
+    if not record.has_holes:
+        return f"read up to line {record.records_read}"
+    return f"{plural(record.records_read, 'line')} read; left are {bytes_in_words(record)}"
+
+
+def _show_files(to: Console, entry: Entry) -> None:
+    shown = columns(
+        "data file", "partition", "rows", "bytes",
+        numbers=("rows", "bytes"), wide=("data file", "partition"),
+    )  # fmt: skip
+    for file in entry.files[:FEW]:
+        values = ", ".join(f"{key}={value}" for key, value in file.partition_values.items())
+        add(
+            shown,
+            file.filename.rpartition("/")[2],
+            values or None,
+            file.record_count,
+            in_words(file.size),
+        )
+    to.print(shown)
+    _say_more(to, len(entry.files))
+
+
+def _say_more(to: Console, count: int) -> None:
+    if count > FEW:
+        say(to, f"  ... and {count - FEW:,} more; --output json has them all")

@@ -1,0 +1,224 @@
+"""`--output json` keeps its keys, in their order; what a person reads is in plain English."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from blizzard.cli.app import app as blizzard_app
+from penguin.cli.app import app as penguin_app
+from tests.support.builders import ndjson, put
+from tests.support.desk import Desk
+from tests.unit.test_plurals import ONE_OF_MANY
+
+KEYS = {
+    "blizzard status": """
+        pipeline table_uri handoff journal last_entry committed_entry uncommitted_entries
+        receipt_fits last_batch(entry kind at run files failed rows parquet_files parquet_bytes
+        gone) last_written(entry kind at run files failed rows parquet_files parquet_bytes gone)
+        writer(run host process since state) sources[source uri pending_files pending_bytes
+        oldest_pending lag_secs failed_files failed_for_good next_try failures[path stage code
+        message line field attempts failed_at next_try lines_in_table] changed_files passed_over
+        watermarks[folder name] folders totals(batches files lines blank quarantined rows
+        source_bytes) error] totals(batches files lines blank quarantined rows source_bytes)
+        parquet_files parquet_bytes held_files held_rows held[code reasons files rows]
+        discarded_files discarded_rows aside_error lag_secs error
+    """,
+    "blizzard journal": """
+        pipeline entry kind at run files failed rows parquet_files parquet_bytes gone sources
+        dlq committed follows held_files held_rows discarded_files discarded_rows
+    """,
+    "blizzard journal 2": """
+        format kind pipeline journal sequence run created previous handoff source_uris
+        table_schema partition_columns columns sources[source path size etag lines blank quarantined
+        rows skipped complete unread dropped rescued unit failure redo reingested retry gone]
+        files[filename size record_count partition_values source_file source_files unit
+        statistics modification_time] dlq deleted redone inherits heir moved follows path digest
+        size committed is_last held_files held_rows discarded_files discarded_rows
+    """,
+    "blizzard --dry-run": """
+        pipeline table_uri entry files bytes units[unit partition_values files[path size bytes]]
+        not_taken[source reason files bytes some detail until] left_out[source path size reason
+        detail until] refusal
+    """,
+    "blizzard dlq list": """
+        path error stage timestamp retry_count code line field pipeline source batch size etag
+    """,
+    "blizzard dlq retry --all": """
+        pipeline entry files refused
+    """,
+    "blizzard gc --older-than 0s": """
+        pipeline table_uri deleted entry files bytes pieces young_files young_bytes left_alone
+    """,
+    "blizzard redo --held ID": """
+        pipeline table_uri entry units[entry files rows sources why_not]
+    """,
+    "penguin status": """
+        table table_uri version last_commit(version at operation writer entries[pipeline first
+        last] files_of_others files_added files_removed rows_added files_held files_released
+        files_discarded) lag_secs pending_entries pending_files pending_rows pipelines[pipeline
+        committed_entry pending_entries pending_files pending_rows lag_secs stopped] stopped
+        held_files held_rows held[code reasons files rows] discarded_files discarded_rows
+        others(pending_files pending_late left_out watermarks passed_over(files some reason
+        complete)) in_danger error
+    """,
+    "penguin held": """
+        table kind id pipeline entry code reasons since file rows bytes sources
+    """,
+    "penguin history": """
+        table version at operation writer entries[pipeline first last] files_of_others
+        files_added files_removed rows_added files_held files_released files_discarded | table
+        version at operation writer entries files_of_others files_added files_removed rows_added
+        files_held files_released files_discarded
+    """,
+    "penguin release ID": """
+        table id file rows outcome version reasons
+    """,
+    "penguin plan": """
+        table table_uri version creates_table entries files rows columns_added columns_dropped
+        columns_widened pipelines[pipeline journal first last] held[pipeline entry files code
+        reasons] released still_held others left_out stopped waiting error
+    """,
+    "penguin discard ID --yes": """
+        table id file rows outcome version reasons
+    """,
+    "penguin --once": """
+        table table_uri version commits entries files rows held_files held_rows error
+    """,
+    "penguin status # stopped": """
+        table table_uri version last_commit(version at operation writer entries[pipeline first
+        last] files_of_others files_added files_removed rows_added files_held files_released
+        files_discarded) lag_secs pending_entries pending_files pending_rows pipelines[pipeline
+        committed_entry pending_entries pending_files pending_rows lag_secs stopped(pipeline
+        entry code reasons since files rows entries_behind)] stopped held_files held_rows
+        held[code reasons files rows] discarded_files discarded_rows others(pending_files
+        pending_late left_out watermarks passed_over(files some reason complete)) in_danger
+        error
+    """,
+    "penguin held # stopped": """
+        table kind id pipeline entry code reasons since file rows bytes sources | table kind
+        pipeline entry code reasons since files rows entries_behind
+    """,
+    "penguin plan # stopped": """
+        table table_uri version creates_table entries files rows columns_added columns_dropped
+        columns_widened pipelines held released still_held others left_out stopped[pipeline code
+        error] waiting error
+    """,
+    "blizzard status # damaged": """
+        pipeline table_uri error code
+    """,
+    "blizzard journal new --empty": """
+        pipeline done sentence doubles
+    """,
+    "blizzard journal new --empty --yes": """
+        pipeline done journal entries files kept
+    """,
+    "blizzard source set default --same-files": """
+        pipeline source uri done before same_files changed_files new_files
+    """,
+}
+
+MAPS = {
+    "source_uris",
+    "table_schema",
+    "dropped",
+    "rescued",
+    "statistics",
+    "partition_values",
+    "refused",
+}
+"""What has names of the user's for keys."""
+
+
+def shape(value: Any) -> str:
+    """Return the keys of a document in their order; of a list those of its first element."""
+    if isinstance(value, list):
+        return f"[{shape(value[0])}]" if value and isinstance(value[0], dict) else ""
+    if not isinstance(value, dict):
+        return ""
+    below = {key: "" if key in MAPS else shape(each) for key, each in value.items()}
+    return " ".join(
+        f"{key}{inner if inner.startswith('[') else f'({inner})' if inner else ''}"
+        for key, inner in below.items()
+    )
+
+
+class Table(Desk):
+    """A table that gets into one situation after the other, and what each command says of it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.said: dict[str, str] = {}
+        self.shown: dict[str, str] = {}
+
+    def ask(self, *commands: str, name: str = "") -> None:
+        for command in commands:
+            program, *words = command.partition(" #")[0].replace("ID", name).split()
+            app = blizzard_app if program == "blizzard" else penguin_app
+            words += ["-c", str(self.file)]
+            if not {"retry", "release", "--yes", "--once"}.intersection(words):
+                shown = CliRunner().invoke(app, words, env={"COLUMNS": "80", "NO_COLOR": "1"})
+                self.shown[command] = shown.output
+            done = CliRunner().invoke(app, [*words, "--output", "json"])
+            assert done.stdout, (command, done.output)
+            shapes = [shape(json.loads(line)) for line in done.stdout.splitlines()]
+            self.said[command] = " | ".join(dict.fromkeys(shapes))
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory) -> Table:
+    table = Table(tmp_path_factory.mktemp("desk") / "both")
+    held = table.holds_a_file()
+    put(table.landing.folder, "bad.ndjson", b"{nope\n")
+    table.blizzard()
+    put(table.landing.folder, "c.ndjson", ndjson([{"id": 99}]))
+    put(table.landing.folder, "odd\x01name.ndjson", b"x")
+    put(table.table, "other.parquet", b"PAR1")
+    put(table.table, "_blizzard/default/outbox/018cc4e5-2200-7000-8000-000000000001.parquet", b"x")
+    table.ask(
+        "blizzard status",
+        "blizzard journal",
+        "blizzard journal 2",
+        "blizzard --dry-run",
+        "blizzard dlq list",
+        "blizzard dlq retry --all",
+        "blizzard gc --older-than 0s",
+        "blizzard redo --held ID",
+        "penguin status",
+        "penguin held",
+        "penguin history",
+        "penguin release ID",
+        name=held,
+    )
+    table.declare("small", "int64")
+    table.landing.land("d.ndjson", 5)
+    table.blizzard()
+    table.ask("penguin plan")
+    table.ask("penguin discard ID --yes", "penguin --once", name=held)
+    table.landing.land("e.ndjson", 5)
+    table.blizzard()
+    last = max((table.table / "_blizzard/default/journal").glob("*[0-9].json"))
+    last.write_text(json.dumps(json.loads(last.read_text()) | {"previous": "0" * 64}))
+    table.ends_well()
+    table.ask("penguin status # stopped", "penguin held # stopped", "penguin plan # stopped")
+    table.ask("blizzard status # damaged", "blizzard journal new --empty")
+    table.ask("blizzard journal new --empty --yes", "blizzard source set default --same-files")
+    return table
+
+
+def test_every_document_has_its_keys_in_their_order(asked):
+    expected = {command: " ".join(keys.split()) for command, keys in KEYS.items()}
+    assert asked.said == expected
+
+
+def test_what_a_person_reads_counts_one_thing_as_one(asked):
+    assert len(asked.shown) > 10
+    for command, text in asked.shown.items():
+        assert ONE_OF_MANY.search(text) is None, (command, text)
+        assert "(s)" not in text
+    status = asked.shown["penguin status"]
+    assert "2 entries are waiting with 0 files" in status
+    assert "1 file with 5 rows is held; `penguin held` names it" in status
+    assert "1 file with 5 rows has been held since" in asked.shown["penguin held"]

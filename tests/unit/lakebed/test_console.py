@@ -1,0 +1,63 @@
+"""Rows become JSON with the keys of their fields."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+
+from lakebed.console import INLINED, is_are, plain
+from lakebed.units import entries_from
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    files: int
+    follows: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    pipeline: str
+    counts: Inner = field(metadata=INLINED)
+    below: Inner
+    follows: bool
+    names: Mapping[str, str]
+    at: datetime
+    colours: tuple[Colour, ...]
+
+
+def test_the_fields_of_an_inlined_value_are_the_rows_own():
+    row = Row(
+        pipeline="p",
+        counts=Inner(files=2),
+        below=Inner(files=3),
+        follows=True,
+        names=MappingProxyType({"a": "b"}),
+        at=datetime(2024, 1, 1, tzinfo=UTC),
+        colours=(Colour.RED,),
+    )
+    told = plain(row)
+    assert told == {
+        "pipeline": "p",
+        "files": 2,
+        "follows": True,
+        "below": {"files": 3, "follows": False},
+        "names": {"a": "b"},
+        "at": "2024-01-01T00:00:00+00:00",
+        "colours": ["red"],
+    }
+    assert list(told)[:3] == ["pipeline", "files", "follows"]
+
+
+def test_a_range_of_one_entry_is_one_entry():
+    assert entries_from(3, 3) == "entry 3"
+    assert entries_from(3, 5) == "entries 3 to 5"
+
+
+def test_the_verb_agrees_with_the_count():
+    assert [is_are(count) for count in (0, 1, 2)] == ["are", "is", "are"]
