@@ -109,6 +109,11 @@ def journaled(
             fields=dict(dropped),
             twins=_twins(dropped, [column["name"] for column in entry.table_schema["fields"]]),
         )
+    rescued: Counter[str] = Counter()
+    for record in entry.sources:
+        rescued.update(record.rescued)
+    if rescued:
+        yield events.ValuesRescued(pipeline=name, entry=entry.sequence, paths=dict(rescued))
     by = row_partitions_of(settings)
     if by is not None and (rows := rows_without_time(entry.files, by)):
         yield events.RowsWithoutTime(

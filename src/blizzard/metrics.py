@@ -147,6 +147,7 @@ METRICS = (
         series=each(Retried),
     ),
     _counter("blizzard_values_dropped_total", "Values of fields not declared in the schema."),
+    _counter("blizzard_values_rescued_total", "Values that no column takes, kept in _rescued."),
     _counter(
         "blizzard_rows_without_time_total",
         "Rows put into the null partition for lack of a timestamp.",

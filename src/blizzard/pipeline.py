@@ -9,9 +9,10 @@ from blizzard import batch_events, events
 from blizzard.discover.finding import Finding
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.execute.attempts import Attempts
-from blizzard.execute.bisect import may_be_a_death, run_units
+from blizzard.execute.bisect import look_at_units, may_be_a_death, run_units
 from blizzard.execute.merge import left_over
 from blizzard.execute.runner import Runner
+from blizzard.found_columns import BatchColumns, TableColumns, look_share
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.handoff.dead_letters import record_failures
 from blizzard.handoff.publish import Publisher
@@ -56,6 +57,8 @@ class DeltaLog:
     """Whether something of the pipeline was ever committed."""
     check_schema: Callable[[], None] = lambda: None
     """Raises where the table would hold every file with the declared fields."""
+    columns: TableColumns = lambda: None
+    """Returns the columns of the table, as far as they can be told."""
     retention: Callable[[], timedelta] = lambda: timedelta.max
     """Returns how long the table keeps files that its log does not name."""
 
@@ -180,8 +183,15 @@ class Pipeline:
 
     def _run(self, journal: Journal, proposal: Proposal) -> bool:
         """Run the units of a batch, journal what came of them, and hand it off."""
+        columns = BatchColumns(
+            settings=self.settings,
+            known=journal.last.columns,
+            of_table=self.log.columns,
+            emit=self.emit,
+        )
         work = work_of(
             self.settings,
+            schema=columns.schema,
             journal=journal.id,
             bounds=proposal.bounds,
             clock=self.clock,
@@ -192,7 +202,17 @@ class Pipeline:
             self._report.timed(events.Step.RUN),
             self._attempts.running(lambda: journal.note_start(proposal.note)),
         ):
-            settled = run_units(proposal.units, work, self.runner, self.emit)
+            if columns.to_be_inferred:
+                share = look_share(proposal.units, self.settings.infer_max_bytes)
+                look = replace(work, look=share)
+                columns.grow(look_at_units(proposal.units, look, self.runner, self.emit))
+            settled = run_units(
+                proposal.units,
+                columns.within(work),
+                self.runner,
+                self.emit,
+                lambda seen: columns.within(work) if columns.grow(seen) else None,
+            )
         batch = self._last = Batch(
             proposal=proposal,
             effort=settled.effort,
@@ -221,7 +241,8 @@ class Pipeline:
             pause=self._report.pausing(events.Retried.DLQ, self.pause),
         )
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
-            entry = journal.append(sources, settled.files, dead_letters)
+            written = columns.entry(settled.files, journal.last)
+            entry = journal.append(sources, settled.files, dead_letters, written)
         self._journaled(journal, entry, batch)
         if settled.handed_in and batch.left:
             self._report.handed_in(entry, batch)

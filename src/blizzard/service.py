@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol
 
+from blizzard.config.columns import columns_from
 from blizzard.discover.schedule import Pace
 from blizzard.events import (
     DriverNotReached,
@@ -40,6 +41,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.errors import ConfigInvalid, LakeError, SchemaConflict
 from lakebed.polling import Stop, run_step, run_together
+from lakebed.schema import Schema
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, shared
 from lakebed.types import Commit
@@ -190,6 +192,7 @@ class Service:
             log=DeltaLog(
                 knows_pipeline=asks_the_log(settings),
                 check_schema=checks_schema(settings, self.table_of),
+                columns=asks_columns(settings),
                 retention=asks_retention(settings),
             ),
             clock=self.clock,
@@ -265,12 +268,28 @@ def asks_retention(settings: PipelineSettings) -> Callable[[], timedelta]:
     return lambda: inline.retention(sink.table_uri, sink.storage_options)
 
 
+def asks_columns(settings: PipelineSettings) -> Callable[[], Schema | None]:
+    """Return the question to the log which columns the table has; None where it cannot tell."""
+    sink = settings.sink
+
+    def ask() -> Schema | None:
+        try:
+            found = inline.table_columns(sink.table_uri, sink.storage_options)
+        except LakeError:
+            return None
+        return None if found is None else columns_from(found)
+
+    return ask
+
+
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
     """Return the check of a pipeline's declared fields against its table, by penguin's rules.
 
     A log that cannot be read, or settings of penguin's that it would refuse, are penguin's to tell:
     they keep nobody from writing files that wait for it.
     """
+    if settings.infer:
+        return lambda: None  # What is found in the data fits the table, or is rescued.
     sink = settings.sink
     identity = identity_of(settings, run_id="")
 

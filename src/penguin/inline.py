@@ -78,6 +78,18 @@ def retention(uri: str, options: StorageOptions) -> timedelta:
     return patience.retention({} if table is None else table.facts.configuration)
 
 
+def table_columns(uri: str, options: StorageOptions) -> dict[str, Any] | None:
+    """Return the schema of a table as Delta writes it; None where there is no table."""
+    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+
+    folder = local_path(uri)
+    if folder is not None and not folder.exists():
+        return None
+    found = LogReader(Reader(uri, options)).look()
+    return None if found is None else dict(found.facts.schema)
+
+
 def check_schema(
     table: TableSettings,
     schema: dict[str, Any],

@@ -8,6 +8,7 @@ from blizzard.handoff.publish import FollowEntry, IsCommitted, Publisher
 from blizzard.model.locations import OpenReader
 from blizzard.model.settings import PipelineSettings
 from blizzard.pipeline import DeltaLog, OpenStore, Pipeline
+from blizzard.service import asks_columns
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
@@ -35,7 +36,7 @@ def pipeline_of(
         settings=settings,
         runner=runner,
         publisher=publisher or FollowEntry(is_committed),
-        log=DeltaLog(knows_pipeline=log_knows_pipeline),
+        log=DeltaLog(knows_pipeline=log_knows_pipeline, columns=asks_columns(settings)),
         clock=clock,
         emit=emit,
         pace=Pace(drain=True),

@@ -1,9 +1,11 @@
 """Declared fields as written in YAML, made into the schema that the stages know. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from blizzard.model.time_format import EPOCHS, ISO, pattern_of
+from lakebed.config.ddl import fields_from_json
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema, DeclaredType
@@ -22,7 +24,15 @@ class _Defaults:
 def schema_of(declared: DeclaredSchema) -> Schema:
     """Return the declared columns."""
     defaults = _Defaults(declared.coerce, tuple(declared.null_values))
-    return Schema(tuple(_field(one, defaults) for one in declared.fields_))
+    return Schema(tuple(_field(one, defaults) for one in (*declared.fields_, *declared.hints)))
+
+
+def columns_from(delta: Mapping[str, Any]) -> Schema | None:
+    """Return the columns of a Delta schema that JSON can give; None where it cannot be read."""
+    try:
+        return schema_of(DeclaredSchema.model_validate({"fields": fields_from_json(delta)}))
+    except ValueError:
+        return None
 
 
 def format_faults(path: KeyPath, fields: Sequence[DeclaredField]) -> Iterator[Fault]:

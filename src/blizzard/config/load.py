@@ -35,6 +35,7 @@ from lakebed.config.models import (
     same_place,
     storage_options,
 )
+from lakebed.config.schema import DeclaredSchema
 from lakebed.config.section import Section
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
@@ -44,13 +45,10 @@ from lakebed.schema import Field
 from lakebed.storage.store import local_path
 from lakebed.units import mebibytes
 
-NOT_YET: Mapping[str, str] = {
-    "schema.unknown_fields": "fields that are not declared are left out and counted",
-}
+NOT_YET: Mapping[str, str] = {}
 """Keys that are read and do nothing so far, with what happens instead."""
 
 NOT_AVAILABLE: Mapping[str, Mapping[object, str]] = {
-    "schema.infer": {True: "declare the fields"},
     "error_handling.on_bad_record": {"quarantine": "use fail"},
 }
 """Values that are refused, because passing over them would do what nobody asked for."""
@@ -152,21 +150,25 @@ def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
             yield from _check_partition(path, by, schema_of(schema).fields if schema else ())
-        yield from _check_schema(path, pipeline, proposal)
         if pipeline.schema_:
-            yield from format_faults((*path, "schema", "fields"), pipeline.schema_.fields_)
+            yield from _check_schema(path, pipeline.schema_)
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
     yield from _not_available(document)
 
 
-def _check_schema(path: KeyPath, pipeline: Pipeline, proposal: Proposal) -> Iterator[Fault]:
-    """Ask for the fields. penguin does not: it takes the columns of the files as they are."""
-    schema = pipeline.schema_
-    if schema is None:
-        yield Fault((*path, "schema"), proposal(path, pipeline))
-    elif not schema.fields_ and not schema.infer:
-        yield Fault((*path, "schema", "fields"), proposal(path, pipeline))
+def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:
+    """Refuse columns that are declared and to be found at once, and formats that are none."""
+    here = (*path, "schema")
+    if schema.infer and schema.fields_:
+        yield Fault(
+            (*here, "infer"),
+            "stands beside fields; move the columns that are known to hints, or remove infer",
+        )
+    if schema.hints and not schema.is_inferred:
+        yield Fault((*here, "hints"), "belongs to infer: true; these columns are declared: fields")
+    yield from format_faults((*here, "fields"), schema.fields_)
+    yield from format_faults((*here, "hints"), schema.hints)
 
 
 def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
@@ -310,14 +312,18 @@ def _check_timestamp(
 
 def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
     sink = _checked(pipeline.sink)
+    declared = pipeline.schema_ or DeclaredSchema()
     return PipelineSettings(
         name=name,
         sources=tuple(
             _source(called, source, sink) for _, called, source in pipeline.named_sources()
         ),
         sink=_sink(sink),
-        schema=schema_of(_checked(pipeline.schema_)),
-        on_mismatch=_checked(pipeline.schema_).on_mismatch,
+        schema=schema_of(declared),
+        infer=declared.is_inferred,
+        infer_max_bytes=declared.infer_max_bytes,
+        unknown_fields=declared.unknown,
+        on_mismatch=declared.mismatch,
         max_failures=pipeline.error_handling.max_failures or None,
         dlq_path=pipeline.error_handling.dlq_path,
         show_values=pipeline.error_handling.show_values,

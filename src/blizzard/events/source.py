@@ -189,6 +189,51 @@ class RowsWithoutTime(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnsFound(Event):
+    """The data has fields that no column was for; from this batch on they have one."""
+
+    level: ClassVar[Level] = Level.INFO
+    pipeline: str
+    columns: dict[str, str]
+    """Their types, by their paths."""
+
+    def sentence(self) -> str:
+        """Return the columns and their types."""
+        shown = ", ".join(f"{name} ({kind})" for name, kind in list(self.columns.items())[:20])
+        more = f" and {len(self.columns) - 20} more" if len(self.columns) > 20 else ""
+        count = plural(len(self.columns), "new column")
+        return f"{self.pipeline}: found {count} in the data: {shown}{more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuesRescued(Event):
+    """Records contained values that no column takes; they are in `_rescued`."""
+
+    level: ClassVar[Level] = Level.INFO
+    pipeline: str
+    entry: int
+    paths: dict[str, int]
+
+    def sentence(self) -> str:
+        """Return where they stand, the most frequent first, and what can be done."""
+        return (
+            f"{self.pipeline}: batch {self.entry}: values that no column takes are in _rescued: "
+            f"{_frequent(self.paths)}; see blizzard schema for the columns they could have"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count the values; paths are not a label, since anybody can send new ones."""
+        count = sum(self.paths.values())
+        yield Count("blizzard_values_rescued_total", count, {"pipeline": self.pipeline})
+
+
+def _frequent(counts: Mapping[str, int]) -> str:
+    most = sorted(counts.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{name} ({count})" for name, count in most[:10])
+    return shown + (f" and {len(most) - 10} more" if len(most) > 10 else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldsDropped(Event):
     """Records held fields that the schema does not declare; their values are not in the table."""
 
@@ -201,12 +246,9 @@ class FieldsDropped(Event):
 
     def sentence(self) -> str:
         """Return the fields, the most frequent first, and what can be done."""
-        most = sorted(self.fields.items(), key=lambda item: -item[1])
-        shown = ", ".join(f"{name} ({count})" for name, count in most[:10])
-        more = f" and {len(most) - 10} more" if len(most) > 10 else ""
         return (
             f"{self.pipeline}: batch {self.entry}: values of undeclared fields were left out: "
-            f"{shown}{more}{'; '.join(('', *self._ways_out()))}"
+            f"{_frequent(self.fields)}{'; '.join(('', *self._ways_out()))}"
         )
 
     def _ways_out(self) -> Iterable[str]:

@@ -6,13 +6,14 @@ rest goes on. When the driver itself dies, the next one sees how often files of 
 without an end, and takes fewer of them. What ends before any file is opened says nothing of files.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import JobSplit, UnitsEnded, UnitsLeft
 from blizzard.execute.merge import Settled, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.model.seen import Seen, joined
 from blizzard.model.unread import failed, untouched
 from lakebed.documents.entry import Failure, SourceRecord, Stage, Started
 from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
@@ -61,13 +62,61 @@ def may_be_a_death(error: BaseException) -> bool:
     return not isinstance(ours, Exception) or isinstance(ours, RunnerDied | JournalConflict)
 
 
-def run_units(units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit) -> Settled:
-    """Run all units, splitting where the workers die, and settle their outcomes."""
+ROUNDS = 3
+"""How often units may be run again because of columns that they have found."""
+
+Grow = Callable[[Mapping[str, Seen]], Work | None]
+"""Takes what values look like that have no column; returns the work with a column for them."""
+
+
+def run_units(
+    units: Sequence[WorkUnit],
+    work: Work,
+    runner: Runner,
+    emit: Emit,
+    grow: Grow = lambda _seen: None,
+) -> Settled:
+    """Run all units, splitting where the workers die, and merge what came of them.
+
+    Units that meet values without a column are run again once there is one: what they wrote the
+    first time is in no entry.
+    """
     try:
         ran, outcomes = _run(list(units), work, runner, emit)
+        for _round in range(ROUNDS):
+            wider = grow(joined(one.seen for one in outcomes))
+            if wider is None:
+                break
+            ran, outcomes = _run_wider(ran, outcomes, wider, runner, emit)
     finally:
         emit(UnitsEnded(pipeline=work.marks["pipeline"]))
     return settle(ran, outcomes)
+
+
+def look_at_units(
+    units: Sequence[WorkUnit], work: Work, runner: Runner, emit: Emit
+) -> Mapping[str, Seen]:
+    """Return what the values of all units look like; of files that cannot be read, nothing."""
+    try:
+        _ran, outcomes = _run(list(units), work, runner, emit)
+    finally:
+        emit(UnitsEnded(pipeline=work.marks["pipeline"]))
+    return joined(one.seen for one in outcomes)
+
+
+def _run_wider(
+    ran: list[WorkUnit], outcomes: list[UnitOutcome], work: Work, runner: Runner, emit: Emit
+) -> tuple[list[WorkUnit], list[UnitOutcome]]:
+    """Run the units again that have met values without a column; the others stand."""
+    pairs = list(zip(ran, outcomes, strict=True))
+    stood = [(unit, one) for unit, one in pairs if not one.seen]
+    again = [unit for unit, one in pairs if one.seen]
+    some, came = _run_next(again, work, runner, emit, [one for _unit, one in stood])
+    both = [*stood, *zip(some, came, strict=True)]
+    # Parts of one file are in the order of the file. A unit that was split holds whole files.
+    order = {unit.name: place for place, unit in enumerate(ran)}
+    both.sort(key=lambda pair: order.get(pair[0].name, len(order)))
+    return [unit for unit, _one in both], [one for _unit, one in both]
 
 
 def _run(

@@ -37,6 +37,7 @@ from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavail
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
 from lakebed.retry import Backoff, attempts
+from lakebed.schema import Schema
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
 
@@ -55,6 +56,16 @@ class Identity:
     source_uris: Mapping[str, str]
     table_schema: dict[str, Any]
     partition_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryColumns:
+    """The columns of a batch's files."""
+
+    table_schema: dict[str, Any]
+    """As Delta writes them."""
+    found: Schema | None = None
+    """As the next batch is to know them; None where the configuration says them all."""
 
 
 class Journal:
@@ -235,9 +246,10 @@ class Journal:
         sources: tuple[SourceRecord, ...],
         files: tuple[FinishedFile, ...],
         dlq: tuple[str, ...] = (),
+        columns: EntryColumns | None = None,
     ) -> Entry:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
-        return self._append("batch", sources, files, dlq)
+        return self._append("batch", sources, files, dlq, columns=columns)
 
     def catch_up(self) -> int:
         """Learn what an operator's commands have appended meanwhile; return how many entries.
@@ -286,8 +298,10 @@ class Journal:
         *,
         moved: str | None = None,
         source_uris: Mapping[str, str] | None = None,
+        columns: EntryColumns | None = None,
     ) -> Entry:
         identity = self._identity
+        columns = columns or EntryColumns(table_schema=identity.table_schema)
         entry = Entry(
             kind=kind,
             pipeline=identity.pipeline,
@@ -298,8 +312,9 @@ class Journal:
             previous=self._history.digest,
             handoff=identity.handoff,
             source_uris=identity.source_uris if source_uris is None else source_uris,
-            table_schema=identity.table_schema,
+            table_schema=columns.table_schema,
             partition_columns=identity.partition_columns,
+            columns=columns.found,
             sources=tuple(self.with_attempts(record) for record in sources),
             files=files,
             dlq=dlq,

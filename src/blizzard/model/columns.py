@@ -37,6 +37,27 @@ def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
     return Schema(fields)
 
 
+def adopted(wider: Schema, before: Schema, table: Schema | None) -> Schema:
+    """Return new columns as a table has them already: it may have got them by another pipeline.
+
+    One that differs from a column of the table only in case is left out. Values that do not fit
+    the column of the table are kept in `_rescued`. A column of strings is never taken for one of
+    JSON texts: what a string in it means is known to whoever has made it.
+    """
+    if table is None:
+        return wider
+    old = {one.name for one in before.fields}
+    theirs = {one.name.casefold(): one for one in table.fields}
+    fields = []
+    for one in wider.fields:
+        other = theirs.get(one.name.casefold())
+        if one.name in old or other is None:
+            fields.append(one)
+        elif other.name == one.name:
+            fields.append(replace(other, nullable=True))
+    return Schema(tuple(fields))
+
+
 def _united(ours: Sequence[Field], theirs: Sequence[Field]) -> tuple[Field, ...]:
     known = {one.name: one for one in theirs}
     names = {one.name.casefold() for one in ours}

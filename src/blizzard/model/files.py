@@ -13,6 +13,7 @@ from blizzard.model.bounds import Bounds
 from blizzard.model.byte_range import ByteRange
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Address, Done
+from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
@@ -117,6 +118,9 @@ class Work:
     """The columns of the data files: the table's without its partition columns."""
     unknown_fields: UnknownFields = UnknownFields.DROP
     on_mismatch: OnMismatch = OnMismatch.FAIL
+    look: float | None = None
+    """How much of each file is looked at to find columns, from 0 to 1, and nothing is written;
+    None where the files are read."""
     row_partitions: RowPartitions | None = None
     """How a row gives its partition; None where the source path alone does."""
     rolling: RollingPolicy
@@ -184,3 +188,5 @@ class UnitOutcome:
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
     """Whether it left something for the next batch, and nobody had asked for a stop."""
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+    """What values looked like that have no column, by their paths, where columns are looked for."""

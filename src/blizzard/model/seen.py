@@ -4,7 +4,7 @@ Two looks at different values are joined into one. The join is commutative, asso
 idempotent, so it does not matter how the values are spread over files, tasks and batches.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -126,6 +126,15 @@ def _all(members: Mapping[str, Seen]) -> Seen:
     found = NOTHING
     for seen in members.values():
         found = found.join(seen)
+    return found
+
+
+def joined(some: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
+    """Join looks at several places of the same paths."""
+    found: dict[str, Seen] = {}
+    for each in some:
+        for path, seen in each.items():
+            found[path] = found[path].join(seen) if path in found else seen
     return found
 
 

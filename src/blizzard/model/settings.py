@@ -122,6 +122,10 @@ class PipelineSettings:
     sources: tuple[SourceSettings, ...]
     sink: SinkSettings
     schema: Schema
+    infer: bool = False
+    """Whether columns are found in the data beside those that the schema has."""
+    infer_max_bytes: int = 1 << 30
+    """How many bytes of source files are looked at to find them."""
     unknown_fields: UnknownFields = UnknownFields.DROP
     on_mismatch: OnMismatch = OnMismatch.FAIL
     max_failures: int | None = None

@@ -8,19 +8,25 @@ from blizzard.model.files import Limits, Work
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, share_of
 from lakebed.clock import Clock
+from lakebed.schema import Schema
 from lakebed.types import Handoff
 
 
 def work_of(
     settings: PipelineSettings,
     *,
+    schema: Schema | None = None,
     journal: str,
     bounds: Bounds,
     clock: Clock,
     parallelism: int,
     total_concurrency: int | None,
 ) -> Work:
-    """Return what the units of a batch share; of `total_concurrency`, a task has its share."""
+    """Return what the units of a batch share; of `total_concurrency`, a task has its share.
+
+    `schema` has the columns where more of them are known than are declared.
+    """
+    schema = settings.schema if schema is None else schema
 
     def share(limit: int) -> int:
         return share_of(total_concurrency, limit=limit, tasks=parallelism)
@@ -30,7 +36,7 @@ def work_of(
     return Work(
         sources={source.name: source_location(source) for source in settings.sources},
         sink=sink_location(settings),
-        file_schema=settings.schema.without(frozenset(template.keys if template else ())),
+        file_schema=schema.without(frozenset(template.keys if template else ())),
         unknown_fields=settings.unknown_fields,
         on_mismatch=settings.on_mismatch,
         row_partitions=row_partitions_of(settings),

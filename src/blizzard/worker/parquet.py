@@ -181,7 +181,8 @@ class RollingWriter:
             yield self._roll()
 
     def _columns(self) -> pa.Schema:
-        if self._rescues or RESCUED not in self._schema.names:
+        # A file has a column at least, where no record has a value of which a type can be told.
+        if self._rescues or RESCUED not in self._schema.names or len(self._schema) == 1:
             return self._schema
         return self._schema.remove(self._schema.get_field_index(RESCUED))
 
@@ -244,5 +245,6 @@ def repeating_columns(table: pa.Table) -> Any:  # noqa: ANN401 - a list of names
         name
         for name in sample.column_names
         if not pa.types.is_boolean(sample.schema.field(name).type)
+        and not pa.types.is_nested(sample.schema.field(name).type)
         and pc.count_distinct(sample[name], mode="all").as_py() <= sample.num_rows * MOST_DISTINCT
     ]

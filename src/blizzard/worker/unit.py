@@ -9,7 +9,7 @@ may be in the store, but nobody will ever name it.
 import tempfile
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
+from blizzard.worker.ndjson.lines import blocks
+from blizzard.worker.ndjson.look import Looks
 from blizzard.worker.parquet import Repeating, RollingWriter
 from blizzard.worker.partitioner import require_partitions
 from blizzard.worker.position import ReadPosition
@@ -31,10 +33,10 @@ from blizzard.worker.stores import Stores
 from blizzard.worker.upload import Uploads
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import SourceRecord, Stage, Unread
-from lakebed.errors import ObjectChanged, machine_trouble
+from lakebed.errors import LakeError, ObjectChanged, machine_trouble
 from lakebed.partition import PartitionValues
 from lakebed.schema import Schema
-from lakebed.types import Codec
+from lakebed.types import RESCUED, Codec, UnknownFields
 
 DECODED_BUDGET = 64 * 1024 * 1024
 """Arrow bytes of one source file that are kept until its last line has parsed."""
@@ -76,7 +78,8 @@ def run_unit(
                 pause=work.clock.sleep,
             ) as downloads,
         ):
-            return _Unit(unit, work, Path(folder), downloads, uploads, stores, channel).run()
+            running = _Unit(unit, work, Path(folder), downloads, uploads, stores, channel)
+            return running.run() if work.look is None else running.look(work.look)
     except Exception as error:
         if machine_trouble(error) is None:
             raise
@@ -147,6 +150,7 @@ class _Unit:
         self.began = work.clock.seconds()
         self.handed_in = False
         self.may_fail = True
+        self.looks = Looks()
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
@@ -167,6 +171,7 @@ class _Unit:
             sources=tuple(sorted(records + self.failed, key=lambda record: order[record.key])),
             files=tuple(files),
             handed_in=self.handed_in,
+            seen=self.looks.seen,
             effort=Effort(
                 write_seconds=self.write_seconds,
                 download_retries=self.downloads.retries,
@@ -174,6 +179,25 @@ class _Unit:
                 attempts=((self.channel.attempt, replace(self.channel.done)),),
             ),
         )
+
+    def look(self, share: float) -> UnitOutcome:
+        """Look at the first part of each file, to find columns. What fails is told when it is read.
+
+        Nothing of it counts as work done: all of it is read again.
+        """
+        for file in self.unit.files:
+            part = file.part
+            enough = share * (file.to_read if part is None else part.end - part.start)
+            before = self.channel.progress.bytes_read
+            position = ReadPosition(opened=self.work.clock.seconds())
+            with suppress(LakeError), closing(self._pieces(file, position)) as pieces:
+                for block in blocks(pieces, from_start=file.from_start):
+                    self.looks.at_lines(block.data)
+                    if self.channel.progress.bytes_read - before >= enough:
+                        break
+            if self.channel.stop_soon:
+                break
+        return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.looks.seen)
 
     def _count_finished(self, file: SourceFile, shared: _Group) -> None:
         """Count a source file that was read; one that has failed is in no group."""
@@ -275,6 +299,8 @@ class _Unit:
                     lines_before = None if decoded.blank else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
+                if self.work.unknown_fields is UnknownFields.ADD and decoded.rescued:
+                    self.looks.at_rescued(decoded.batch[RESCUED].to_pylist())
                 position.taken += decoded.taken
                 kept += self._slices(decoded)
                 decoded_bytes += decoded.size

@@ -73,6 +73,7 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
         yield Fault((*path, "sink", "path"), "means the same as table_uri, and they differ")
     if schema is not None:
         yield from check_fields((*path, "schema", "fields"), schema.fields_)
+        yield from check_fields((*path, "schema", "hints"), schema.hints)
 
 
 def _check_shared_table(

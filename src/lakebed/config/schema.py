@@ -123,10 +123,36 @@ class DeclaredSchema(Section):
     file: Text | None = None
     """Where the fields are written; by the time a document is valid, they are in `fields`."""
     infer: Flag = False
-    unknown_fields: UnknownFields = UnknownFields.DROP
-    on_mismatch: OnMismatch = OnMismatch.FAIL
+    hints: list[DeclaredField] = []
+    """Columns that are known where the others are found in the data."""
+    infer_max_bytes: Annotated[int, Field(gt=0)] = 1 << 30
+    unknown_fields: UnknownFields | None = None
+    on_mismatch: OnMismatch | None = None
     coerce: Flag = False
     null_values: list[str] = []
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether columns are found in the data."""
+        return self.infer or not self.fields_
+
+    @property
+    def unknown(self) -> UnknownFields:
+        """Return what becomes of undeclared fields, where the configuration does not say."""
+        if self.unknown_fields is not None:
+            return self.unknown_fields
+        return UnknownFields.ADD if self.is_inferred else UnknownFields.RESCUE
+
+    @property
+    def mismatch(self) -> OnMismatch:
+        """Return what becomes of values that do not fit, where the configuration does not say.
+
+        What a column is that was found depends on what was seen first, so nothing fails by it.
+        """
+        if self.on_mismatch is not None:
+            return self.on_mismatch
+        found = self.is_inferred or self.unknown is UnknownFields.ADD
+        return OnMismatch.RESCUE if found else OnMismatch.FAIL
 
 
 DeclaredType.model_rebuild()

@@ -14,7 +14,7 @@ from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, Block, Decoded, blocks
 from lakebed.schema import Schema
-from lakebed.types import OnMismatch, UnknownFields
+from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 __all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
 
@@ -43,7 +43,7 @@ class Decoder:
         on_mismatch: OnMismatch = OnMismatch.FAIL,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        if not schema.fields:
+        if not schema.fields and unknown not in KEEPING:
             raise ValueError("a schema without fields has no rows to decode")
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
         from blizzard.worker.ndjson.fast import FastPath  # noqa: PLC0415
@@ -55,7 +55,7 @@ class Decoder:
             schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
         )
         self._max_line_bytes = max_line_bytes
-        self._max_lines = max(1, MAX_CELLS // len(schema.fields))
+        self._max_lines = max(1, MAX_CELLS // max(1, len(schema.fields)))
 
     def decode(self, chunks: Iterable[bytes], *, from_start: bool = True) -> Iterator[Decoded]:
         """Return the rows of a file in order, about 1 MiB of lines at a time.

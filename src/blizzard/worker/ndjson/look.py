@@ -3,8 +3,10 @@
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from blizzard.model.json_path import any_element, member_path
 from blizzard.model.seen import NOTHING, Integers, Objects, Seen, Text
 from blizzard.worker.ndjson.values import Number, Refused, day, float64, string, timestamp
 
@@ -20,6 +22,46 @@ def look(values: Iterable[Any]) -> Seen:
     for value in values:
         found = found.join(_value(value))
     return found
+
+
+MOST_PATHS = 5000
+"""So many different paths are looked at; values at others stay in `_rescued`."""
+MOST_ROWS = 10_000
+"""So many rows with rescued values are looked at by one task. Values of later ones that do not fit
+the column that is found stay in `_rescued`."""
+
+
+@dataclass(slots=True)
+class Looks:
+    """What values look like, by their paths, while a file after the other is gone through."""
+
+    seen: dict[str, Seen] = field(default_factory=dict)
+    rows: int = 0
+
+    def at_lines(self, data: bytes) -> None:
+        """Look at the members of the records of some lines; what is no record is passed over."""
+        for line in data.split(b"\n"):
+            try:
+                record = parse(line.decode()) if line.strip() else None
+            except (ValueError, RecursionError):
+                continue  # Whoever reads the file in earnest says what is wrong with it.
+            if isinstance(record, dict):
+                for name, value in record.items():
+                    self._add(member_path("", name), value)
+
+    def at_rescued(self, texts: Iterable[str | None]) -> None:
+        """Look at what no column takes."""
+        for text in texts:
+            if text is not None and self.rows < MOST_ROWS:
+                self.rows += 1
+                for path, value in parse(text).items():
+                    self._add(any_element(path), value)
+
+    def _add(self, path: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
+        known = self.seen.get(path)
+        if known is not None or len(self.seen) < MOST_PATHS:
+            look = _value(value)
+            self.seen[path] = look if known is None else known.join(look)
 
 
 def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value

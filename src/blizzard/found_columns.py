@@ -1,0 +1,90 @@
+"""The columns of a running batch: those that are known, and those that its units find."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from blizzard.events import ColumnsFound
+from blizzard.journal.journal import EntryColumns
+from blizzard.model.columns import adopted, grown, with_found
+from blizzard.model.files import Work, WorkUnit
+from blizzard.model.seen import Seen
+from blizzard.model.settings import PipelineSettings
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.partition import table_schema
+from lakebed.schema import Schema, walk
+from lakebed.telemetry.events import Emit
+from lakebed.types import RESCUED, UnknownFields
+
+TableColumns = Callable[[], Schema | None]
+"""Asks the log for the columns of the table; None where there is no table, or it cannot be read."""
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchColumns:
+    """The columns that a batch writes. They grow while it runs, and the entry says which they are.
+
+    Columns that another pipeline has given the table meanwhile are taken as they are there.
+    """
+
+    settings: PipelineSettings
+    known: Schema | None
+    """The columns of the last entry; None where they are those that are declared."""
+    of_table: TableColumns
+    emit: Emit
+    schema: Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.schema = with_found(self.settings.schema, self.known)
+
+    @property
+    def to_be_inferred(self) -> bool:
+        """Whether the files are to be looked at first: nothing has been found in any so far."""
+        return self.settings.infer and self.known is None
+
+    def entry(self, files: Sequence[FinishedFile], before: Entry) -> EntryColumns:
+        """Return what the entry of these files says of the columns.
+
+        A table that has `_rescued` keeps it, whether or not these files have something in it.
+        """
+        schema = table_schema(self.schema, self.settings.sink.template)
+        had = any(column["name"] == RESCUED for column in before.table_schema["fields"])
+        if had or any(RESCUED in file.statistics for file in files):
+            schema = schema.with_rescued()
+        found = None if self.schema == self.settings.schema else self.schema
+        return EntryColumns(table_schema=schema.delta(), found=found)
+
+    def grow(self, seen: Mapping[str, Seen]) -> bool:
+        """Take in what values look like that have no column; return whether they get one."""
+        if not seen or self.settings.unknown_fields is not UnknownFields.ADD:
+            return False
+        template = self.settings.sink.template
+        keys = frozenset(template.keys if template else ())
+        # A column that the path of a source file gives has its name already.
+        whole = grown(table_schema(self.schema, template), seen)
+        added = tuple(one for one in whole.fields if one.name not in keys)
+        declared = tuple(one for one in self.schema.fields if one.name in keys)
+        wider = adopted(Schema(declared + added), self.schema, self.of_table())
+        if set(wider.fields) == set(self.schema.fields):
+            return False
+        before = {path for path, _field in walk(self.schema.fields)}
+        new = {path: one.shown for path, one in walk(wider.fields) if path not in before}
+        self.emit(ColumnsFound(pipeline=self.settings.name, columns=new))
+        self.schema = wider
+        return True
+
+    def within(self, work: Work) -> Work:
+        """Return the work with the columns as they are now."""
+        template = self.settings.sink.template
+        keys = frozenset(template.keys if template else ())
+        return replace(work, file_schema=self.schema.without(keys))
+
+
+def look_share(units: Sequence[WorkUnit], most: int) -> float:
+    """Return how much of each file is looked at, so that all together are at most so many bytes."""
+    total = sum(
+        file.to_read if file.part is None else file.part.end - file.part.start
+        for unit in units
+        for file in unit.files
+    )
+    return min(1.0, most / total) if total else 1.0
