@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blizzard.worker.ndjson import columns, fast
+from blizzard.worker.ndjson import columns
+from blizzard.worker.ndjson import names as known
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.fast import FastPath
-from blizzard.worker.ndjson.lines import Block, Decoded
-from blizzard.worker.ndjson.scan import MAX_DEPTH
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
+from blizzard.worker.ndjson.syntax import MAX_DEPTH
 from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
@@ -153,11 +154,12 @@ def test_very_many_names_are_learned_over_some_blocks_and_forgotten_in_the_end()
         decoded = path.read(block(json.dumps(names).encode()))
         assert decoded is not None
         assert set(decoded.dropped) == set(names)
-    assert path._names.slot_count < fast.MAX_REMEMBERED + 100
+    assert path._level is not None
+    assert path._level.members.names.slot_count < known.MAX_REMEMBERED + 100
 
 
 def test_more_members_than_places_are_remembered_for_are_read():
-    names = [f"n{number}" for number in range(fast.MAX_PLACES + 10)]
+    names = [f"n{number}" for number in range(known.MAX_PLACES + 10)]
     schema = Schema(tuple(Field(name=name, type=FieldType.INT32) for name in names))
     line = json.dumps(dict.fromkeys(names, 7)).encode()
     assert rows(read(schema, line, line)) == [dict.fromkeys(names, 7)] * 2
@@ -295,3 +297,13 @@ def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
         check=True,
     )
     assert run.stdout == "[{'v': 7}]\n"
+
+
+@pytest.mark.parametrize("number", ["1e99999999999999999999", "-1e-99999999999999999999"])
+def test_an_exponent_that_no_decimal_has_is_a_bad_value_of_its_line(number: str):
+    schema = Schema((Field(name="v", type=FieldType.DECIMAL, precision=9, scale=2),))
+    line = f'{{"v":{number}}}'.encode()
+    assert read(schema, line) is None
+    with pytest.raises(BadLine) as raised:
+        ExactPath(schema, max_line_bytes=LIMIT).read(block(line))
+    assert raised.value.code == "out_of_range"
