@@ -23,7 +23,7 @@ from blizzard.worker.download import Downloads
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.ndjson.lines import blocks
-from blizzard.worker.ndjson.look import Looks
+from blizzard.worker.ndjson.looks import Looks
 from blizzard.worker.parquet import Repeating, RollingWriter
 from blizzard.worker.partitioner import require_partitions
 from blizzard.worker.position import ReadPosition
@@ -192,7 +192,7 @@ class _Unit:
             position = ReadPosition(opened=self.work.clock.seconds())
             with suppress(LakeError), closing(self._pieces(file, position)) as pieces:
                 for block in blocks(pieces, from_start=file.from_start):
-                    self.looks.at_lines(block.data)
+                    self.looks.at_lines(block)
                     if self.channel.progress.bytes_read - before >= enough:
                         break
             if self.channel.stop_soon:

@@ -61,13 +61,9 @@ class FastPath:
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
         """
-        lines = [_ended(block.data) for block in blocks]
-        data = b"".join([*lines, _PADDING])
-        if self._level is None or not all(lines) or not _is_text(data):
+        page = page_of(blocks, self._unknown) if self._level is not None else None
+        if page is None or self._level is None:
             return None
-        counted: list[Counter[str]] = [Counter() for _ in blocks]
-        ends = np.cumsum([len(each) for each in lines], dtype=np.int64)
-        page = Page(np.frombuffer(data, np.uint8), ends, self._unknown, counted)
         try:
             lines_of = [block.lines for block in blocks]
             found, rows_of = self._level.members.lines(page, lines_of, self._max_line_bytes)
@@ -89,9 +85,19 @@ class FastPath:
                 rescued=left_out if self._keeps else {},
             )
             for block, rows, end, left_out in zip(
-                blocks, rows_of, accumulate(rows_of), counted, strict=True
+                blocks, rows_of, accumulate(rows_of), page.counted, strict=True
             )
         ]
+
+
+def page_of(blocks: Sequence[Block], unknown: UnknownFields) -> Page | None:
+    """Return blocks of lines, ready to be scanned; None where one is empty or no text."""
+    lines = [_ended(block.data) for block in blocks]
+    data = b"".join([*lines, _PADDING])
+    if not all(lines) or not _is_text(data):
+        return None
+    ends = np.cumsum([len(each) for each in lines], dtype=np.int64)
+    return Page(np.frombuffer(data, np.uint8), ends, unknown, [Counter() for _ in blocks])
 
 
 def _ended(data: bytes) -> bytes:

@@ -2,11 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from blizzard.model.json_path import any_element, member_path
 from blizzard.model.seen import NOTHING, Integers, Objects, Seen, Text
 from blizzard.worker.ndjson.values import Number, Refused, day, float64, string, timestamp
 
@@ -16,52 +14,33 @@ LONGEST_INTEGER = 4000
 """Digits; Python refuses to read more, and no column holds as many."""
 
 
-def look(values: Iterable[Any]) -> Seen:
+def look(values: Sequence[Any]) -> Seen:
     """Return what values look like that were parsed by `parse`."""
+    objects = [value for value in values if isinstance(value, dict)]
+    arrays = [value for value in values if isinstance(value, list)]
     found = NOTHING
     for value in values:
-        found = found.join(_value(value))
+        # Most values look like one before: only what they add is joined.
+        if value is not None and not isinstance(value, dict | list):
+            plain = _plain(value)
+            if plain != found:
+                found = found.join(plain)
+    if objects:
+        found = found.join(Seen(objects=_objects(objects)))
+    if arrays:
+        elements = [element for array in arrays for element in array]
+        found = found.join(Seen(arrays=True, elements=look(elements) if elements else None))
     return found
 
 
-MOST_PATHS = 5000
-"""So many different paths are looked at; values at others stay in `_rescued`."""
-MOST_ROWS = 10_000
-"""So many rows with rescued values are looked at by one task. Values of later ones that do not fit
-the column that is found stay in `_rescued`."""
-
-
-@dataclass(slots=True)
-class Looks:
-    """What values look like, by their paths, while a file after the other is gone through."""
-
-    seen: dict[str, Seen] = field(default_factory=dict)
-    rows: int = 0
-
-    def at_lines(self, data: bytes) -> None:
-        """Look at the members of the records of some lines; what is no record is passed over."""
-        for line in data.split(b"\n"):
-            try:
-                record = parse(line.decode()) if line.strip() else None
-            except (ValueError, RecursionError):
-                continue  # Whoever reads the file in earnest says what is wrong with it.
-            if isinstance(record, dict):
-                for name, value in record.items():
-                    self._add(member_path("", name), value)
-
-    def at_rescued(self, texts: Iterable[str | None]) -> None:
-        """Look at what no column takes."""
-        for text in texts:
-            if text is not None and self.rows < MOST_ROWS:
-                self.rows += 1
-                for path, value in parse(text).items():
-                    self._add(any_element(path), value)
-
-    def _add(self, path: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
-        known = self.seen.get(path)
-        if known is not None or len(self.seen) < MOST_PATHS:
-            look = _value(value)
-            self.seen[path] = look if known is None else known.join(look)
+def _objects(some: Sequence[dict[str, Any]]) -> Objects:
+    members: dict[str, list[Any]] = {}
+    for each in some:
+        for name, value in each.items():
+            members.setdefault(name, []).append(value)
+    most = max(len(each) for each in some)
+    seen = {name: look(values) for name, values in members.items()}
+    return Objects({}, 0).join(Objects(seen, most))
 
 
 def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -69,21 +48,14 @@ def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
     return _PARSER.decode(text)
 
 
-def _value(value: Any) -> Seen:  # noqa: ANN401 - one for each kind of value
+def _plain(value: Any) -> Seen:  # noqa: ANN401 - any JSON value but objects and arrays
     match value:
-        case None:
-            return NOTHING
         case bool():
             return Seen(booleans=True)
         case Number():
             return _number(value)
         case str():
             return Seen(texts=frozenset({text_kind(value)}))
-        case list():
-            return Seen(arrays=True, elements=look(value) if value else None)
-        case dict():
-            members = {name: _value(inner) for name, inner in value.items()}
-            return Seen(objects=Objects({}, 0).join(Objects(members, len(members))))
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
