@@ -25,7 +25,7 @@ $(READY): requirements.lock pyproject.toml
 	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python $(PYTHON) $(VENV)
 	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	$(BIN)/python -c "import blizzard.worker.ndjson.fast"
+	$(BIN)/python -c "import blizzard.worker.ndjson.fast, blizzard.worker.ndjson.framer, blizzard.worker.ndjson.skip"
 	@touch $(READY)
 
 java: ## see that Java 17 or newer is there; install it where that is allowed

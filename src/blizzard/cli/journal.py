@@ -247,8 +247,8 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _show_sources(to: Console, entry: Entry) -> None:
     shown = columns(
-        "source file", "bytes", "lines", "blank", "rows", "outcome",
-        numbers=("bytes", "lines", "blank", "rows"), wide=("source file", "outcome"),
+        "source file", "bytes", "lines", "blank", "filtered", "rows", "outcome",
+        numbers=("bytes", "lines", "blank", "filtered", "rows"), wide=("source file", "outcome"),
     )  # fmt: skip
     # What failed is what somebody looks for.
     ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
@@ -259,6 +259,7 @@ def _show_sources(to: Console, entry: Entry) -> None:
             in_words(record.size),
             record.lines,
             record.blank,
+            record.filtered,
             record.rows,
             _outcome(record),
         )

@@ -14,9 +14,8 @@ from blizzard.discover.filter import (
     FileFilter,
     Finding,
     is_same,
-    why_not_below,
-    why_not_ours,
 )
+from blizzard.discover.names import why_not_below, why_not_ours
 from blizzard.discover.retry import is_due
 from blizzard.discover.skip_reason import Reason, SkipSummary
 from blizzard.journal.state import Before

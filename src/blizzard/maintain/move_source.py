@@ -10,7 +10,7 @@ them is there a start is refused, and the same command begins again.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from blizzard.discover.filter import why_not_ours
+from blizzard.discover.names import why_not_ours
 from blizzard.journal.checks import (
     refuse_closed,
     refuse_half_begun,

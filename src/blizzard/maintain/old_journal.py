@@ -157,6 +157,7 @@ def inherited(record: SourceRecord) -> SourceRecord:
         record,
         lines=0,
         blank=0,
+        filtered=0,
         quarantined=0,
         rows=0,
         skipped=record.records_read,

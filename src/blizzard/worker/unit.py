@@ -138,7 +138,11 @@ class _Unit:
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
-        opened = self.decoder.decode_all(self._opened(), from_start=lambda one: one[0].from_start)
+        opened = self.decoder.decode_all(
+            self._opened(),
+            from_start=lambda one: one[0].from_start,
+            skip=lambda one: one[0].form.skip,
+        )
         with closing(opened):
             for (file, position), decoded in opened:
                 self.most_rows = self.batch_sizes[file.key]
@@ -170,6 +174,7 @@ class _Unit:
                 record = group.records[-1]
                 whole = record.complete and file.part is None
                 self.channel.done.blank += record.blank
+                self.channel.done.filtered += record.filtered
                 self.channel.done.source_files += whole
                 self.channel.done.source_bytes += record.size if whole else 0
                 return
@@ -259,10 +264,10 @@ class _Unit:
                     position.reached = self.work.clock.seconds()
                 self.channel.progress.records += decoded.batch.num_rows
                 if self.work.row_partitions is not None:
-                    lines_before = None if decoded.blank else tally.lines
+                    lines_before = None if decoded.blank or decoded.filtered else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
-                position.taken += decoded.taken
+                position.took(decoded.taken, file.skip + tally.lines)
                 kept += self._slices(decoded)
                 decoded_bytes += decoded.size
                 if own is None and decoded_bytes > DECODED_BUDGET:
@@ -277,7 +282,9 @@ class _Unit:
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self._forget(own)
-            failure = failure_of(error, file=file, show_values=self.work.show_values)
+            failure = failure_of(
+                error, file=file, place_of=position.place_of, show_values=self.work.show_values
+            )
             self._fail(record_of(file, tally, failure=failure))
             return
         group = own or shared
@@ -299,6 +306,8 @@ class _Unit:
                 pieces, codec = recognised(pieces, codec)
             position.is_plain = codec is Codec.NONE
             pieces = decompress(pieces, codec)
+            if file.form.is_documents:
+                pieces = position.framed(pieces, file)
             if file.part is None and file.skip:
                 pieces = without_first_lines(pieces, file.skip)
             elif position.is_plain and (file.part is None or not file.part.start):

@@ -61,7 +61,9 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """One source file in the books: lines = blank + quarantined + rows, or a failure and no row.
+    """One source file in the books, with its lines or with a failure and no row.
+
+    lines = blank + filtered + quarantined + rows.
 
     A very large file may be read over several batches, if one ends in the middle of it: each batch
     then counts its own lines, and `skipped` says how many came before. Of a plain file `unread`
@@ -76,6 +78,8 @@ class SourceRecord:
     etag: str | None
     lines: int = 0
     blank: int = 0
+    filtered: int = 0
+    """Records that `source.skip_records` passes over."""
     quarantined: int = 0
     rows: int = 0
     skipped: int = 0
@@ -97,6 +101,8 @@ class SourceRecord:
     """Whether an operator asks for it to be read again at once, though it failed."""
     gone: bool = False
     """Whether a look at the whole source has not found it any more: nothing waits for it."""
+    form: str = ""
+    """What is counted in it, if not lines: the records of its documents, and where those are."""
 
     @property
     def key(self) -> str:

@@ -258,12 +258,13 @@ def _check_configured_partitions(configured: tuple[str, ...] | None, ready: Read
 def _check_books(ready: ReadyEntry) -> None:
     """Refuse an entry whose files hold other rows than its source files gave."""
     for source in ready.entry.sources:
-        told = source.blank + source.quarantined + source.rows
+        told = source.blank + source.filtered + source.quarantined + source.rows
         if (source.rows if source.failure else source.lines - told) != 0:
             raise EntryInvalid(
                 f"the books of entry {ready.entry.sequence} do not balance: {source.key} has "
-                f"{source.lines} lines, of them {source.blank} blank, {source.quarantined} "
-                f"quarantined and {source.rows} rows" + (", and failed" if source.failure else ""),
+                f"{source.lines} lines, of them {source.blank} blank, {source.filtered} filtered, "
+                f"{source.quarantined} quarantined and {source.rows} rows"
+                + (", and failed" if source.failure else ""),
                 path=ready.path,
             )
     given = sum(source.rows for source in ready.entry.sources)

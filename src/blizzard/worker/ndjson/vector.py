@@ -82,6 +82,24 @@ def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
 
 
 @_instructions
+def flat(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Count the bytes before the next quote, bracket, brace or control character, or WIDTH."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        found = _load(builder, *arguments)
+        special = builder.icmp_unsigned("<", found, _each(" "))
+        special = builder.or_(special, builder.icmp_unsigned("==", found, _each('"')))
+        # The codes of brackets and of braces differ in one bit.
+        folded = builder.or_(found, _each(" "))
+        for character in "{}":
+            same = builder.icmp_unsigned("==", folded, _each(character))
+            special = builder.or_(special, same)
+        return _before_first(builder, special)
+
+    return int64(data, int64), generate
+
+
+@_instructions
 def agreeing(_: Numbas, data: Numbas, _at: Numbas, other: Numbas, _start: Numbas) -> Numbas:
     """Return how many bytes are the same in two places, at most WIDTH."""
 
