@@ -104,6 +104,7 @@ def test_the_books_count_what_is_passed_over(folder: Path):
         ),
         (JSON, b'[\n {"id": 1},\n {"id": }\n]', "not_json", 3, "record 2, which begins at byte 15"),
         (JSON, b'[\n {"id": 1}\n {"id": 2}\n]', "not_json", 3, "record 2, at byte 14"),
+        (JSON, b'\xef\xbb\xbf\xef\xbb\xbf{"id": 1}', "not_json", 1, "record 1, which"),
         (JSON, b'{"id": 1}\n{"id"', "truncated", 2, "record 2, at byte 15"),
         (TRAIL, b'{"Records": [{"id": 1}]}\n\n{"records": []}', "records_missing", 3, "record 2"),
         (TRAIL, b'{"Records": 7}', "records_missing", 1, "record 1, at byte 12"),
