@@ -289,8 +289,8 @@ def test_an_older_program_does_not_take_the_lines_for_the_first_ones(tmp_path: P
     # What follows is none of it again.
     entry = decode_entry(path.read_bytes(), "it")
     assert json.loads(encode(replace(entry, sources=())))["format"] == 1
-    with pytest.raises(DocumentUnreadable, match="format 3, this program reads 2"):
-        decode_entry(path.read_bytes().replace(b'"format":2', b'"format":3'), "it")
+    with pytest.raises(DocumentUnreadable, match="format 4, this program reads 3"):
+        decode_entry(path.read_bytes().replace(b'"format":2', b'"format":4'), "it")
 
     store = Store(str(bench.table), no_options())
     history = read_history(store, "default")
