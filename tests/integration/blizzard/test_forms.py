@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 import penguin.cli.app
+from blizzard.cli import dry_run
 from blizzard.config.load import load
 from tests.support.builders import Bench, gz, put, rows
 from tests.support.commands import Desk, told
@@ -62,3 +63,14 @@ def test_a_pipeline_without_a_schema_is_shown_one_that_fits_its_records(desk: De
     proposed = desk.run("--dry-run", config=config).output
     assert "{name: id, type: int64" in proposed
     assert "ping" not in proposed
+
+
+def test_a_dry_run_says_what_files_are_and_why_a_large_one_is_read_whole(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(dry_run, "LARGE", 10)
+    (plan,) = told(desk.run("--dry-run", "--output", "json"))
+    assert {file["format"] for unit in plan["units"] for file in unit["files"]} == {"json"}
+    shown = " ".join(desk.run("--dry-run").stdout.split())
+    assert "in one part: gzip cannot be cut" in shown
+    assert "in one part: JSON documents cannot be cut" in shown
