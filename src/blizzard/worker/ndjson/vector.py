@@ -4,8 +4,8 @@ numba has no words for these, so they are written as LLVM's own instructions, wh
 instructions of whatever processor they are compiled on.
 
 numba keeps what it compiled by the time and size of the file of the compiled function, and does not
-look at this one: who works on it touches `scan.py`, `frame.py` and `skip.py`, too. An installation
-has new times in any case.
+look at this one: who works on it touches `scan.py`, `frame.py` and `skip.py`, too, and who works on
+`framing.py` touches `frame.py`. An installation has new times in any case.
 """
 
 from collections.abc import Callable
