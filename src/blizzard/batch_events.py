@@ -135,6 +135,7 @@ def journaled(
         seconds=seconds,
         files_complete=work.source_files,
         blank=work.blank,
+        filtered=work.filtered,
         source_bytes=work.source_bytes,
         failed_bytes=sum(record.size for record in failed),
         multipart_uploads=work.multipart_uploads,
@@ -150,6 +151,7 @@ def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
     return Done(
         rows=sum(record.rows for record in done),
         blank=sum(record.blank for record in done),
+        filtered=sum(record.filtered for record in done),
         source_files=sum(record.complete for record in done),
         source_bytes=sum(record.size for record in done if record.complete),
         parquet_files=len(entry.files),

@@ -83,7 +83,7 @@ def _seconds(
 
 
 SOURCE_OUTCOMES = each(("ingested", "failed"))
-RECORD_OUTCOMES = each(("ingested", "blank"))
+RECORD_OUTCOMES = each(("ingested", "blank", "filtered"))
 
 
 METRICS = (

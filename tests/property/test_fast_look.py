@@ -36,6 +36,7 @@ def test_both_looks_find_the_same_columns(blocks):
     found = [fast.look(block_of(some)) for some in blocks]
     every = [parse(json.dumps(record)) for some in blocks for record in some]
     exact = look(every).objects
+    assert exact is not None
     if None not in found:
         assert columns(joined(one for one in found if one)) == columns(exact.members)
 

@@ -7,7 +7,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard.config import overlaps, reachability
+from blizzard.config import forms, overlaps, reachability
 from blizzard.config.columns import format_faults, schema_of
 from blizzard.model import event_time
 from blizzard.model.settings import (
@@ -19,7 +19,7 @@ from blizzard.model.settings import (
     SparkSettings,
     UploadSettings,
 )
-from blizzard.model.source_glob import Pattern, split
+from blizzard.model.source_glob import Pattern, literally, split
 from lakebed.config.addresses import metrics_address
 from lakebed.config.checks import filter_fault
 from lakebed.config.faults import Fault, dotted
@@ -144,6 +144,7 @@ def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
         for name_path, source_name, source in pipeline.named_sources():
             yield from _check_name((*path, *name_path), source_name)
             yield from _check_source((*path, *name_path), source, pipeline.sink)
+            yield from forms.faults((*path, *name_path), source)
         yield from _check_overlap(path, pipeline)
         if pipeline.sink:
             yield from _check_parts(path, pipeline.sink)
@@ -224,11 +225,15 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
 def place(path: str) -> tuple[str, Pattern | None]:
     """Return the folder of a source, and the names that are meant below it.
 
-    On a local disk a folder that is there is a folder, whatever characters its name has.
+    On a local disk a folder that is there is a folder, and a file is that file, whatever
+    characters their names have.
     """
     local = local_path(path)
     if local is not None and local.is_dir():
         return path, None
+    if local is not None and local.is_file():
+        folder, _, name = path.rpartition("/")
+        return folder or ("/" if path.startswith("/") else "."), literally(name)
     return split(path)
 
 
@@ -339,6 +344,7 @@ def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
         uri=folder,
         storage_options=storage_options(source.storage_options),
         compression=source.compression,
+        form=forms.form_of(source),
         max_concurrent_files=source.max_concurrent_files,
         batch_size=source.batch_size,
         poll_interval=source.poll_interval_secs,

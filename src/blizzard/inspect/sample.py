@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from blizzard.config.forms import form_of
 from blizzard.config.load import place
 from blizzard.discover.names import why_not_ours
 from blizzard.inspect.schema_guess import GuessedField, guess, is_object, section
+from blizzard.model.form import Form
 from blizzard.model.settings import SourceSettings
 from blizzard.worker.compression import decompress, recognised
+from blizzard.worker.ndjson.lines import SEPARATOR
 from lakebed.config.models import KeyPath, Pipeline, Source, storage_options, template_keys
 from lakebed.errors import LakeError
 from lakebed.storage.options import StorageOptions
@@ -96,34 +99,48 @@ def _look_at(
     try:
         folder, pattern = place(source.path)
         reader = open_reader(folder, storage_options(source.storage_options))
-        meant = SourceSettings(uri=folder, pattern=pattern)
+        meant = SourceSettings(uri=folder, pattern=pattern, form=form_of(source))
         listed = islice(reader.in_order(after=pattern.after if pattern else ""), LISTED)
         ours = (facts for facts in listed if why_not_ours(facts.path, meant) is None and facts.size)
         for facts in islice(ours, FILES - look.files):
-            if lines := _lines(reader, facts, look):
+            if lines := _lines(reader, facts, meant.form, look):
                 look.files += 1
                 look.lines += lines
     except (LakeError, ValueError) as error:
         look.trouble = look.trouble or str(error)
 
 
-def _lines(reader: Reader, facts: ObjectFacts, look: _Look) -> list[bytes]:
-    """Return the first whole lines of a file; none where it cannot be read."""
+def _lines(reader: Reader, facts: ObjectFacts, form: Form, look: _Look) -> list[bytes]:
+    """Return the first whole records of a file, a line each; none where it cannot be read."""
     try:
         pieces = _plain(reader.stream(facts.path, size=facts.size, etag=facts.etag))
+        if form.is_documents:
+            pieces = _framed(pieces, form)
         body = b""
         for piece in pieces:
             body += piece
             if len(body) >= BYTES or body.count(b"\n") >= LINES:
                 body = body[: body.rfind(b"\n") + 1]  # The rest is a part of a line.
                 break
-        numbered = [each for each in enumerate(body.split(b"\n"), 1) if each[1].strip()][:LINES]
+        lines = [line.removeprefix(SEPARATOR) for line in body.split(b"\n")]
+        numbered = [
+            (number, line)
+            for number, line in enumerate(lines, 1)
+            if line.strip() and not (form.skip and form.skip.holds(line))
+        ][:LINES]
         file = reader.describe(facts.path)
-        look.left_out += [f"line {n} of {file}" for n, line in numbered if not is_object(line)]
+        what = "record" if form.is_documents else "line"
+        look.left_out += [f"{what} {n} of {file}" for n, line in numbered if not is_object(line)]
         return [line for _, line in numbered]
     except LakeError as error:
         look.trouble = look.trouble or str(error)
         return []
+
+
+def _framed(pieces: Iterator[bytes], form: Form) -> Iterator[bytes]:
+    from blizzard.worker.ndjson.framer import Framer  # noqa: PLC0415 - it brings a compiler along
+
+    return Framer(form.records).lines(pieces)
 
 
 def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
+from blizzard.model.form import Form
 from blizzard.model.limits import MAX_DEPTH, MAX_LINE_BYTES
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.documents.entry import SourceRecord, Stage
@@ -26,11 +27,12 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stag
     partition = [template, [column for column in columns if column[0] in keys]]
     compression = source.compression.value
     limits = [MAX_LINE_BYTES, MAX_DEPTH]
+    form = [asdict(source.form)] if source.form != Form() else []
     return {
         Stage.DISCOVER: _digest([partition, sink.timestamp_field]),
         Stage.DECOMPRESS: _digest([compression]),
         # A compressed file that is taken for a plain one fails here, too.
-        Stage.PARSE: _digest([columns, template, sink.timestamp_field, compression, limits]),
+        Stage.PARSE: _digest([columns, template, sink.timestamp_field, compression, limits, *form]),
     }
 
 

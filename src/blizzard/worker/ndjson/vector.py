@@ -4,7 +4,8 @@ numba has no words for these, so they are written as LLVM's own instructions, wh
 instructions of whatever processor they are compiled on.
 
 numba keeps what it compiled by the time and size of the file of the compiled function, and does not
-look at this one: who works on it touches `scan.py`, too. An installation has new times in any case.
+look at this one: who works on it touches `scan.py`, `frame.py` and `skip.py`, too, and who works on
+`framing.py` touches `frame.py`. An installation has new times in any case.
 """
 
 from collections.abc import Callable
@@ -75,6 +76,24 @@ def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
         special = builder.icmp_unsigned("<", found, _each(" "))
         for character in '"\\':
             same = builder.icmp_unsigned("==", found, _each(character))
+            special = builder.or_(special, same)
+        return _before_first(builder, special)
+
+    return int64(data, int64), generate
+
+
+@_instructions
+def flat(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Count the bytes before the next quote, bracket, brace or control character, or WIDTH."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        found = _load(builder, *arguments)
+        special = builder.icmp_unsigned("<", found, _each(" "))
+        special = builder.or_(special, builder.icmp_unsigned("==", found, _each('"')))
+        # The codes of brackets and of braces differ in one bit.
+        folded = builder.or_(found, _each(" "))
+        for character in "{}":
+            same = builder.icmp_unsigned("==", folded, _each(character))
             special = builder.or_(special, same)
         return _before_first(builder, special)
 
