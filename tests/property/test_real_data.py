@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lakebed.schema import walk
 from tests.support.real_data.accounts import (
     Accounts,
     Place,
@@ -56,6 +57,37 @@ def test_every_value_is_found_again_with_columns_of_the_first_records_only(kind)
     records = kind.records(SEED, SIZE)
     found = accounts(records, inferred(records[:FIRST]))
     assert not found.different
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "expected"),
+    [
+        ("github events", "created_at", "timestamp"),
+        ("github events", "payload.commits[].author", "struct<email: string, name: string>"),
+        ("cloudtrail", "userIdentity.sessionContext.attributes.creationDate", "timestamp"),
+        ("cloudtrail", "requestParameters.policy", "json"),
+        ("kubernetes audit", "annotations", "map<string, string>"),
+        ("kubernetes audit", "user.extra", "map<string, list<string>>"),
+        ("kubernetes audit", "requestObject.metadata.labels", "map<string, string>"),
+        ("kubernetes audit", "requestObject.metadata.managedFields[].fieldsV1", "json"),
+        ("vpc flow logs", "bytes", "string"),
+        ("suricata eve", "timestamp", "timestamp"),
+        ("suricata eve", "flow_id", "int64"),
+        ("elasticsearch bulk", "@timestamp", "timestamp"),
+        ("elasticsearch bulk", "tags", "json"),
+        ("tweets", "coordinates.coordinates", "list<float64>"),
+        ("stripe events", "data.object.metadata", "map<string, string>"),
+        ("stripe events", "data.object.lines.data[].period", "struct<start: int64, end: int64>"),
+        ("device readings", "readings", "map<string, float64>"),
+        ("geojson features", "geometry.coordinates", "json"),
+        ("geojson features", "properties.population", "int64"),
+        ("llm chats", "messages[].content", "json"),
+        ("mongodb export", "createdAt", "struct<$date: timestamp>"),
+    ],
+)
+def test_columns_are_what_a_person_would_write(name, path, expected):
+    columns = {path: one.shown for path, one in walk(whole(name).columns)}
+    assert columns[path] == expected
 
 
 @each_kind
