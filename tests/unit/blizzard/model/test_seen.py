@@ -1,6 +1,7 @@
 """Which column the values of a place get."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -127,7 +128,7 @@ def test_names_that_are_data_are_kept_where_there_is_nothing_else(values, expect
 
 
 def test_each_level_of_a_deep_value_is_looked_at_once():
-    value = {"a.b": "x"}
+    value: dict[str, Any] = {"a.b": "x"}
     for _ in range(60):  # to look twice at each level would take for ever
         value = {"c.d": [value]}
     assert shown(value) == "struct<c.d: list<" * 60 + "map<string, string>" + ">>" * 60
