@@ -1,78 +1,25 @@
 """A look at JSON values: what they look like, for those who want to know what columns they need."""
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from blizzard.model.seen import NOTHING, Integers, Objects, Seen, Text
-from blizzard.worker.ndjson.values import Number, Refused, day, float64, string, timestamp
-
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_ZONED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ].*(?:Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)")
-LONGEST_INTEGER = 4000
-"""Digits; Python refuses to read more, and no column holds as many."""
+from blizzard.model.seen import Seen
+from blizzard.worker.ndjson.gather import Gathered
+from blizzard.worker.ndjson.values import Number
 
 
 def look(values: Iterable[Any]) -> Seen:
     """Return what values look like that were parsed by `parse`."""
-    found = NOTHING
+    gathered = Gathered()
     for value in values:
-        found = found.join(_value(value))
-    return found
+        gathered.add(value)
+    return gathered.seen()
 
 
 def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """Parse JSON so that the way a number is written stays known; a ValueError if it is none."""
     return _PARSER.decode(text)
-
-
-def _value(value: Any) -> Seen:  # noqa: ANN401 - one for each kind of value
-    match value:
-        case None:
-            return NOTHING
-        case bool():
-            return Seen(booleans=True)
-        case Number():
-            return _number(value)
-        case str():
-            return Seen(texts=frozenset({text_kind(value)}))
-        case list():
-            return Seen(arrays=True, elements=look(value) if value else None)
-        case dict():
-            members = {name: _value(inner) for name, inner in value.items()}
-            return Seen(objects=Objects({}, 0).join(Objects(members, len(members))))
-    raise TypeError(f"{type(value).__name__} is no JSON value")
-
-
-def _number(number: Number) -> Seen:
-    if number.lstrip("-").isdigit():
-        if len(number) > LONGEST_INTEGER:
-            return Seen(unbounded=True)
-        return Seen(integers=Integers(int(number), int(number)))
-    try:
-        float64(number)
-    except Refused:
-        return Seen(unbounded=True)
-    return Seen(fractions=True)
-
-
-def text_kind(text: str) -> Text:
-    """Return what a string looks like."""
-    try:
-        if _DAY.fullmatch(text):
-            day(text)
-            return Text.DATE
-        if _ZONED.fullmatch(text):
-            timestamp(text)
-            return Text.TIMESTAMP
-    except Refused:
-        return Text.OTHER
-    try:
-        string(text)
-    except Refused:
-        return Text.BROKEN
-    return Text.OTHER
 
 
 def _refuse(name: str) -> NoReturn:

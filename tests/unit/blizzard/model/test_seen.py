@@ -35,6 +35,8 @@ MANY = [{f"n{number}": 1} for number in range(FEWEST_KEYS)]
         (["2024-05-10"], "date"),
         (["2024-05-10", "2024-05-10T00:00:00Z"], "string"),
         (["\ud800"], "json"),
+        (["2024-05-10T\ud800Z"], "json"),
+        (["2024-13-10", "2024-05-10T25:00:00Z"], "string"),
         ([None], None),
         ([[], {}], "json"),
         ([[]], None),
