@@ -19,9 +19,9 @@ from blizzard.worker.ndjson import scan, syntax
 from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered
 from blizzard.worker.ndjson.convert import Doubtful, converted
 from blizzard.worker.ndjson.fast import page_of
+from blizzard.worker.ndjson.gather import text_kind
 from blizzard.worker.ndjson.level import Place
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.look import text_kind
 from blizzard.worker.ndjson.peel import Found, Members, Page
 from blizzard.worker.ndjson.peel import _Room as Room
 from lakebed.schema import Field

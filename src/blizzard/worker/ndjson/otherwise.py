@@ -49,7 +49,9 @@ def otherwise(data: Bytes, tokens: Tokens, field: Field) -> Column:
     for which, as_value in _kinds(tokens):
         some = _only(tokens, which)
         texts = _texts(data, some)
-        array = _at_once(texts, field, as_value) or _one_by_one(texts, field, as_value)
+        array = _at_once(texts, field, as_value)
+        if array is None:
+            array = _one_by_one(texts, field, as_value)
         parts.append((which, array))
     column = _together(parts, len(there), field)
     if not field.nullable and len(column) - column.null_count < tokens.objects:
@@ -70,9 +72,7 @@ def _kinds(tokens: Tokens) -> Iterator[tuple[Rows, Callable[[str], JsonValue]]]:
         yield (kinds == syntax.TRUE) | (kinds == syntax.FALSE), "true".__eq__
 
 
-def _at_once(
-    texts: Column, field: Field, as_value: Callable[[str], JsonValue]
-) -> Column | None:
+def _at_once(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) -> Column | None:
     """Return a whole column where that is sure to be right; None where it is not."""
     reading, kind = field.reading, field.type
     try:
