@@ -65,8 +65,9 @@ class Trail:
             piece = escaped(self._after(self.name))
             return above + piece if isinstance(above, str) else _joined(above, piece)
         if self.keys is not None:
-            names = self.keys.take(pa.array(rows)).to_pylist()
-            return _joined(above, pa.array([escaped(self._after(name)) for name in names]))
+            names = cast("list[str]", self.keys.take(rows).to_pylist())
+            pieces = [escaped(self._after(name)) for name in names]
+            return _joined(above, pa.array(pieces, pa.string()))
         numbers = pa.array(rows - self.offsets[above_rows]).cast(pa.string())
         return _joined(above, "[", numbers, "]")
 
@@ -82,7 +83,7 @@ class Trail:
         above = self.paths(rows)
         if isinstance(above, str):
             return Prefixes(pa.array([f'"{above}{piece}":' for piece in pieces]), which)
-        texts = _joined('"', above, pa.array(pieces).take(pa.array(which)), '":')
+        texts = _joined('"', above, pa.array(pieces, pa.string()).take(which), '":')
         return Prefixes(texts, np.arange(len(which)))
 
 
@@ -110,7 +111,8 @@ class Leftovers:
 
     def labels(self) -> list[str]:
         """Return the path of each value, without the numbers of elements."""
-        paths = [any_element(json.loads(text[:-1])) for text in self.prefixes.texts.to_pylist()]
+        texts = cast("list[str]", self.prefixes.texts.to_pylist())
+        paths = [any_element(json.loads(text[:-1])) for text in texts]
         return [paths[number] for number in self.prefixes.which.tolist()]
 
 
@@ -140,8 +142,8 @@ def column(data: npt.NDArray[np.uint8], rows: int, parts: Sequence[Leftovers]) -
         whole.rows.astype(np.int64), texts, offsets,
     )  # fmt: skip
     there = np.packbits(np.diff(offsets) > 0, bitorder="little")
-    buffers = [pa.py_buffer(each.data) for each in (there, offsets, texts)]
-    return pa.Array.from_buffers(pa.string(), rows, buffers, rows - filled)
+    buffers = (pa.py_buffer(each.data) for each in (there, offsets, texts))
+    return pa.Array.from_buffers(pa.string(), rows, [*buffers], rows - filled)
 
 
 def count_labels(
