@@ -1,8 +1,8 @@
 """Arrow columns of the tokens of some rows, made to mean what the exact path means by them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +42,7 @@ TAKES: Mapping[FieldType, tuple[int, ...]] = {
 Bytes = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(NamedTuple):
     """Where the values of one field stand, row by row; see `scan`."""
 
     starts: npt.NDArray[np.int32]

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,7 @@ from blizzard.worker.ndjson.vector import WIDTH
 Numbers = npt.NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Trail:
+class Trail(NamedTuple):
     """The way to the objects of a level: their path, in which elements and keys are the row's."""
 
     parent: "Trail | None" = None
@@ -29,25 +28,27 @@ class Trail:
     """Where the elements of each row of the parent begin."""
     keys: "pa.Array[Any] | None" = None
     """The names of the elements, if they have some."""
-    any_row: str = ""
-    """The path without the numbers of elements."""
     is_keyed: bool = False
     """Whether the path depends on keys, which are data."""
 
     def member(self, name: str) -> "Trail":
         """Return the way on through a member."""
-        path = member_path(self.any_row, name)
-        return Trail(parent=self, name=name, any_row=path, is_keyed=self.is_keyed)
+        return Trail(parent=self, name=name, is_keyed=self.is_keyed)
 
     def elements(self, offsets: npt.NDArray[np.int32]) -> "Trail":
         """Return the way on through the elements of lists."""
-        path = f"{self.any_row}[]"
-        return Trail(parent=self, offsets=offsets, any_row=path, is_keyed=self.is_keyed)
+        return Trail(parent=self, offsets=offsets, is_keyed=self.is_keyed)
 
     def entries(self, offsets: npt.NDArray[np.int32], keys: "pa.Array[Any]") -> "Trail":
         """Return the way on through the values of maps."""
-        path = f"{self.any_row}[]"
-        return Trail(parent=self, offsets=offsets, keys=keys, any_row=path, is_keyed=True)
+        return Trail(parent=self, offsets=offsets, keys=keys, is_keyed=True)
+
+    def label(self) -> str:
+        """Return the path without the numbers of elements; there are no keys in it."""
+        if self.parent is None:
+            return ""
+        above = self.parent.label()
+        return member_path(above, self.name) if self.offsets is None else f"{above}[]"
 
     def rows_above(self, rows: Numbers) -> Numbers:
         """Return the parent's rows that these rows belong to."""

@@ -189,7 +189,8 @@ class Members:
             blocks = np.searchsorted(page.ends, kept.starts, side="right")
             count_labels(page.counted, kept.labels(), blocks.tolist())
         else:
-            labels = [any_element(member_path(trail.any_row, name)) for name in names]
+            above = trail.label()
+            labels = [any_element(member_path(above, name)) for name in names]
             for counter, of_block in zip(page.counted, values.tolist(), strict=True):
                 for label, count in zip(labels, of_block, strict=True):
                     if count:

@@ -109,6 +109,15 @@ def test_what_does_not_fit_is_left_to_the_exact_path(line: str):
     assert FastPath(SCHEMA, max_line_bytes=LIMIT).read(block("{}", line)) is None
 
 
+@pytest.mark.parametrize("line", ["{}", '{"meta": null}', '{"meta": {}}'])
+def test_a_required_field_is_missing_where_its_path_ends_early(line: str):
+    day = Field(
+        name="at", type=FieldType.DATE, nullable=False, reading=Reading(path=("meta", "at"))
+    )
+    path = FastPath(Schema((day,)), max_line_bytes=LIMIT)
+    assert path.read(block('{"meta": {"at": "2024-01-02"}}', line)) is None
+
+
 def test_a_required_field_of_an_object_that_is_not_there_can_be_written(tmp_path: Path):
     lines = ['{"one": null}', '{"one": {"id": 7}, "items": [null, {"id": 8}]}', "{}"]
     fast, exact = both(SCHEMA, UnknownFields.DROP, *lines)
