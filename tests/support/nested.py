@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -29,11 +29,11 @@ TEXTS = [
 WRONG = ["1", "-0", "1.5", "1e400", '"1"', '""', "true", "{}", "[]", "null", "[null]", '{"a":1}']
 WRONG += [r'"\ud800"', '{"a":1,"a":2}', '"2024-01-02"', "300", "123456789012345678901234567890"]
 LEAVES = [*ARROW, FieldType.DECIMAL]
-JSON_FREE = [kind for kind in LEAVES if kind is not FieldType.JSON]
+JSON_FREE: Sequence[FieldType] = [kind for kind in LEAVES if kind is not FieldType.JSON]
 
 
 def some_fields(
-    random: Random, depth: int, leaves: list[FieldType] = LEAVES, *, clashing: bool = True
+    random: Random, depth: int, leaves: Sequence[FieldType] = LEAVES, *, clashing: bool = True
 ) -> tuple[Field, ...]:
     """Return fields to some depth; if clashing, some of them take the same members."""
     found: list[Field] = []
@@ -51,13 +51,13 @@ def some_field(
     random: Random,
     name: str,
     depth: int,
-    leaves: list[FieldType],
+    leaves: Sequence[FieldType],
     *,
     clashing: bool,
     path: tuple[str, ...] = (),
 ) -> Field:
     nested = [FieldType.STRUCT, FieldType.LIST, FieldType.MAP] if depth else []
-    kind = random.choice(nested if nested and random.random() < 0.7 else leaves)
+    kind: FieldType = random.choice(nested if nested and random.random() < 0.7 else leaves)
     precision = random.randrange(1, 39)
     items = None
     if kind in (FieldType.LIST, FieldType.MAP):

@@ -1,18 +1,19 @@
 """Arrow columns of the tokens of some rows, made to mean what the exact path means by them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from blizzard.worker.ndjson import syntax
+from blizzard.worker.ndjson import numbers, syntax
 from blizzard.worker.ndjson.convert import Doubtful, converted
+from blizzard.worker.ndjson.syntax import Array
 from blizzard.worker.ndjson.text import gather
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import Field
+from lakebed.schema import AS_WRITTEN, Field
 from lakebed.types import FieldType
 
 _STRING = (syntax.TEXT, syntax.ESCAPED)
@@ -41,8 +42,7 @@ TAKES: Mapping[FieldType, tuple[int, ...]] = {
 Bytes = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(NamedTuple):
     """Where the values of one field stand, row by row; see `scan`."""
 
     starts: npt.NDArray[np.int32]
@@ -71,18 +71,84 @@ def valid(tokens: Tokens, field: Field) -> tuple[pa.Buffer | None, int]:
     return _bits(tokens.kinds != syntax.ABSENT) if nulls else None, nulls
 
 
-def column(data: Bytes, tokens: Tokens, field: Field) -> "pa.Array[Any]":
-    """Return the column of a field that holds no fields of its own, or raise `Doubtful`."""
-    validity, nulls = valid(tokens, field)
-    rows = len(tokens.kinds)
-    if field.type is FieldType.BOOLEAN:
-        flags = [validity, _bits(tokens.kinds == syntax.TRUE)]
-        return required(pa.Array.from_buffers(pa.bool_(), rows, flags, nulls), field)
-    offsets, texts = gathered(data, tokens, as_written=field.type is FieldType.JSON)
-    buffers = [validity, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
-    return required(
-        converted(pa.Array.from_buffers(pa.string(), rows, buffers, nulls), field), field
-    )
+class Leaf:
+    """Makes the columns of a field that holds no fields of its own."""
+
+    def __init__(self, field: Field) -> None:
+        self._field, self._type = field, field.arrow_type()
+        self._numbers = None
+        if replace(field.reading, path=()) == AS_WRITTEN:
+            self._numbers = _NUMBERS.get(field.type)
+
+    def column(self, data: Bytes, tokens: Tokens) -> "pa.Array[Any]":
+        """Return the column of these tokens, or raise `Doubtful`."""
+        validity, nulls = valid(tokens, self._field)
+        values = None if self._numbers is None else self._numbers(data, tokens)
+        if values is None:
+            return required(self._converted(data, tokens, validity, nulls), self._field)
+        buffers = [validity, pa.py_buffer(values)]
+        array = pa.Array.from_buffers(self._type, len(tokens.kinds), buffers, nulls)
+        return required(array, self._field)
+
+    def _converted(
+        self, data: Bytes, tokens: Tokens, validity: pa.Buffer | None, nulls: int
+    ) -> "pa.Array[Any]":
+        offsets, texts = gathered(data, tokens, as_written=self._field.type is FieldType.JSON)
+        buffers = [validity, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
+        written = pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, nulls)
+        return converted(written, self._field)
+
+
+def _flags(_: Bytes, tokens: Tokens) -> Array:
+    return np.packbits(tokens.kinds == syntax.TRUE, bitorder="little")
+
+
+def _integers(bits: int) -> Callable[[Bytes, Tokens], Array | None]:
+    kind, limit = np.dtype(f"int{bits}"), 1 << (bits - 1)
+
+    def read(data: Bytes, tokens: Tokens) -> Array | None:
+        found = np.empty(len(tokens.kinds), np.int64)
+        span = tokens.starts, tokens.lengths, tokens.kinds
+        if not numbers.integers(data, *span, -limit, limit - 1, found):
+            return None
+        return found.astype(kind, copy=False)
+
+    return read
+
+
+def _doubles(data: Bytes, tokens: Tokens) -> Array | None:
+    found = np.empty(len(tokens.kinds), np.float64)
+    can = numbers.doubles(data, tokens.starts, tokens.lengths, tokens.kinds, found)
+    return found if can else None
+
+
+def _days(data: Bytes, tokens: Tokens) -> Array | None:
+    found = np.empty(len(tokens.kinds), np.int32)
+    can = numbers.days(data, tokens.starts, tokens.lengths, tokens.kinds, found)
+    return found if can else None
+
+
+def _moments(*, is_zoned: bool) -> Callable[[Bytes, Tokens], Array | None]:
+    def read(data: Bytes, tokens: Tokens) -> Array | None:
+        found = np.empty(len(tokens.kinds), np.int64)
+        span = tokens.starts, tokens.lengths, tokens.kinds
+        return found if numbers.moments(data, *span, is_zoned, found) else None
+
+    return read
+
+
+_NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Array | None]] = {
+    FieldType.BOOLEAN: _flags,
+    FieldType.INT8: _integers(8),
+    FieldType.INT16: _integers(16),
+    FieldType.INT32: _integers(32),
+    FieldType.INT64: _integers(64),
+    FieldType.FLOAT64: _doubles,
+    FieldType.TIMESTAMP: _moments(is_zoned=True),
+    FieldType.TIMESTAMP_NTZ: _moments(is_zoned=False),
+    FieldType.DATE: _days,
+}
+"""What reads values without making texts of them first, or returns nothing if it cannot."""
 
 
 def gathered(

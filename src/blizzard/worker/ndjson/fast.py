@@ -74,7 +74,7 @@ class FastPath:
         if len(columns) < len(self._schema):
             columns.append(leftovers.column(page.data, sum(rows_of), left))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        size_of_row = batch.nbytes / max(1, batch.num_rows)
+        size_of_row = batch.get_total_buffer_size() / max(1, batch.num_rows)
         return [
             Decoded(
                 batch=batch.slice(end - rows, rows),

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,7 @@ from blizzard.worker.ndjson.vector import WIDTH
 Numbers = npt.NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Trail:
+class Trail(NamedTuple):
     """The way to the objects of a level: their path, in which elements and keys are the row's."""
 
     parent: "Trail | None" = None
@@ -29,25 +28,27 @@ class Trail:
     """Where the elements of each row of the parent begin."""
     keys: "pa.Array[Any] | None" = None
     """The names of the elements, if they have some."""
-    any_row: str = ""
-    """The path without the numbers of elements."""
     is_keyed: bool = False
     """Whether the path depends on keys, which are data."""
 
     def member(self, name: str) -> "Trail":
         """Return the way on through a member."""
-        path = member_path(self.any_row, name)
-        return Trail(parent=self, name=name, any_row=path, is_keyed=self.is_keyed)
+        return Trail(parent=self, name=name, is_keyed=self.is_keyed)
 
     def elements(self, offsets: npt.NDArray[np.int32]) -> "Trail":
         """Return the way on through the elements of lists."""
-        path = f"{self.any_row}[]"
-        return Trail(parent=self, offsets=offsets, any_row=path, is_keyed=self.is_keyed)
+        return Trail(parent=self, offsets=offsets, is_keyed=self.is_keyed)
 
     def entries(self, offsets: npt.NDArray[np.int32], keys: "pa.Array[Any]") -> "Trail":
         """Return the way on through the values of maps."""
-        path = f"{self.any_row}[]"
-        return Trail(parent=self, offsets=offsets, keys=keys, any_row=path, is_keyed=True)
+        return Trail(parent=self, offsets=offsets, keys=keys, is_keyed=True)
+
+    def label(self) -> str:
+        """Return the path without the numbers of elements; there are no keys in it."""
+        if self.parent is None:
+            return ""
+        above = self.parent.label()
+        return member_path(above, self.name) if self.offsets is None else f"{above}[]"
 
     def rows_above(self, rows: Numbers) -> Numbers:
         """Return the parent's rows that these rows belong to."""
@@ -65,8 +66,9 @@ class Trail:
             piece = escaped(self._after(self.name))
             return above + piece if isinstance(above, str) else _joined(above, piece)
         if self.keys is not None:
-            names = self.keys.take(pa.array(rows)).to_pylist()
-            return _joined(above, pa.array([escaped(self._after(name)) for name in names]))
+            names = cast("list[str]", self.keys.take(rows).to_pylist())
+            pieces = [escaped(self._after(name)) for name in names]
+            return _joined(above, pa.array(pieces, pa.string()))
         numbers = pa.array(rows - self.offsets[above_rows]).cast(pa.string())
         return _joined(above, "[", numbers, "]")
 
@@ -82,7 +84,7 @@ class Trail:
         above = self.paths(rows)
         if isinstance(above, str):
             return Prefixes(pa.array([f'"{above}{piece}":' for piece in pieces]), which)
-        texts = _joined('"', above, pa.array(pieces).take(pa.array(which)), '":')
+        texts = _joined('"', above, pa.array(pieces, pa.string()).take(which), '":')
         return Prefixes(texts, np.arange(len(which)))
 
 
@@ -110,7 +112,8 @@ class Leftovers:
 
     def labels(self) -> list[str]:
         """Return the path of each value, without the numbers of elements."""
-        paths = [any_element(json.loads(text[:-1])) for text in self.prefixes.texts.to_pylist()]
+        texts = cast("list[str]", self.prefixes.texts.to_pylist())
+        paths = [any_element(json.loads(text[:-1])) for text in texts]
         return [paths[number] for number in self.prefixes.which.tolist()]
 
 
@@ -140,8 +143,8 @@ def column(data: npt.NDArray[np.uint8], rows: int, parts: Sequence[Leftovers]) -
         whole.rows.astype(np.int64), texts, offsets,
     )  # fmt: skip
     there = np.packbits(np.diff(offsets) > 0, bitorder="little")
-    buffers = [pa.py_buffer(each.data) for each in (there, offsets, texts)]
-    return pa.Array.from_buffers(pa.string(), rows, buffers, rows - filled)
+    buffers = (pa.py_buffer(each.data) for each in (there, offsets, texts))
+    return pa.Array.from_buffers(pa.string(), rows, [*buffers], rows - filled)
 
 
 def count_labels(

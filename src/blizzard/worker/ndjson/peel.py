@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.worker.ndjson import scan
-from blizzard.worker.ndjson.columns import Bytes, Tokens, column, gathered, required, valid
+from blizzard.worker.ndjson.columns import Bytes, Leaf, Tokens, gathered, required, valid
 from blizzard.worker.ndjson.convert import Doubtful
 from blizzard.worker.ndjson.exact import KEPT
 from blizzard.worker.ndjson.leftovers import (
@@ -83,7 +83,7 @@ class Members:
 
         def scan_lines(arrays: Arrays) -> int:
             lines_found[:] = 0
-            return scan.lines(page.data, page.ends, max_line_bytes, *arrays, lines_found)
+            return scan.lines(*(page.data, page.ends, max_line_bytes, *arrays, lines_found))
 
         room = sum(lines_of)
         scanned = self._scan(page, room, scan_lines, collect=page.unknown in KEPT)
@@ -189,7 +189,8 @@ class Members:
             blocks = np.searchsorted(page.ends, kept.starts, side="right")
             count_labels(page.counted, kept.labels(), blocks.tolist())
         else:
-            labels = [any_element(member_path(trail.any_row, name)) for name in names]
+            above = trail.label()
+            labels = [any_element(member_path(above, name)) for name in names]
             for counter, of_block in zip(page.counted, values.tolist(), strict=True):
                 for label, count in zip(labels, of_block, strict=True):
                     if count:
@@ -207,7 +208,7 @@ class Level:
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
         self.members = Members(level_of(fields).places)
-        self._columns = [(one, _nested(one)) for one in fields]
+        self._columns = [(one.path, _nested(one), Leaf(one)) for one in fields]
 
     def columns(
         self, page: Page, found: Found, trail: Trail, left: list[Leftovers]
@@ -217,15 +218,14 @@ class Level:
         own: list[Leftovers] = []
         self.members.place(page, found, trail, taken, own)
         columns = []
-        for number, (one, nested) in enumerate(self._columns):
-            tokens = taken[number]
+        for number, (path, nested, leaf) in enumerate(self._columns):
             if nested is None:
-                columns.append(column(page.data, tokens, one))
+                columns.append(leaf.column(page.data, taken[number]))
                 continue
             way = trail
-            for name in one.path:
+            for name in path:
                 way = way.member(name)
-            columns.append(nested(page, tokens, way, left))
+            columns.append(nested(page, taken[number], way, left))
         if own:
             left.append(in_text_order(own))
         return columns
@@ -268,13 +268,13 @@ class _Items:
     def __init__(self, items: Field | None) -> None:
         if items is None:
             raise ValueError("a list and a map say what their elements are")
-        self._field, self._nested = items, _nested(items)
+        self._nested, self._leaf = _nested(items), Leaf(items)
 
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
     ) -> "pa.Array[Any]":
         if self._nested is None:
-            return column(page.data, tokens, self._field)
+            return self._leaf.column(page.data, tokens)
         inside: list[Leftovers] = []
         array = self._nested(page, tokens, trail, inside)
         if inside:
@@ -306,8 +306,8 @@ class _Lists:
 class _Maps:
     def __init__(self, one: Field) -> None:
         self._field = one
-        self._type: Any = one.arrow_type()
-        self._entry = pa.struct([self._type.key_field, self._type.item_field])
+        kind: Any = one.arrow_type()
+        self._type, self._entry = kind, pa.struct([kind.key_field, kind.item_field])
         self._items = _Items(one.items)
 
     def column(

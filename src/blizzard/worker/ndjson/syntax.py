@@ -24,10 +24,10 @@ Pointer = Any
 Array = Any
 BYTES = types.Array(uint8, 1, "C", readonly=True)
 
-_TAB, NEWLINE, _RETURN, _SPACE = b"\t\n\r "
-QUOTE, COMMA, _MINUS, _PLUS, _DOT, COLON, BACKSLASH = b'",-+.:\\'
+_TAB, NEWLINE, _RETURN, SPACE = b"\t\n\r "
+QUOTE, COMMA, MINUS, PLUS, DOT, COLON, BACKSLASH = b'",-+.:\\'
 OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET = b"{}[]"
-_ZERO, _NINE = b"09"
+ZERO, NINE = b"09"
 _LARGE_E, _A, _E, _F, _L, _N, _R, _S, _T, LETTER_U = b"Eaeflnrstu"
 
 MEANING = np.zeros(256, np.uint8)
@@ -41,7 +41,7 @@ DIGIT[list(b"ABCDEF")] = range(10, 16)
 @part
 def after_space(data: Pointer, at: int) -> int:
     """Return where something other than space stands."""
-    while data[at] in (_SPACE, _TAB, _RETURN):
+    while data[at] in (SPACE, _TAB, _RETURN):
         at += 1
     return at
 
@@ -80,7 +80,7 @@ def string(data: Pointer, at: int) -> tuple[int, int]:
 
 @part
 def _after_digits(data: Pointer, at: int) -> int:
-    while _ZERO <= data[at] <= _NINE:
+    while ZERO <= data[at] <= NINE:
         at += 1
     return at
 
@@ -89,17 +89,17 @@ def _after_digits(data: Pointer, at: int) -> int:
 def _number(data: Pointer, at: int) -> tuple[int, int]:
     """Return where a number ends and which kind it is; -1 if it is none."""
     kind = INTEGER
-    start = at + (data[at] == _MINUS)
+    start = at + (data[at] == MINUS)
     at = _after_digits(data, start)
-    missing = at == start or (data[start] == _ZERO and at > start + 1)
-    if data[at] == _DOT:
+    missing = at == start or (data[start] == ZERO and at > start + 1)
+    if data[at] == DOT:
         kind = NUMBER
         start = at + 1
         at = _after_digits(data, start)
         missing |= at == start
     if data[at] in (_E, _LARGE_E):
         kind = NUMBER
-        start = at + 1 + (data[at + 1] in (_PLUS, _MINUS))
+        start = at + 1 + (data[at + 1] in (PLUS, MINUS))
         at = _after_digits(data, start)
         missing |= at == start
     return -1 if missing else at, kind

@@ -273,6 +273,27 @@ def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path
         assert run() == "42\n"
 
 
+def test_what_was_compiled_is_compiled_anew_where_a_part_of_it_has_changed(tmp_path: Path):
+    """Numba itself looks at the file of the function alone."""
+    part = "from blizzard.worker.ndjson.vector import part\n\n@part\ndef some(number):\n"
+    (tmp_path / "doubled.py").write_text(
+        "from numba import int64\n"
+        "from blizzard.worker.ndjson.vector import compiled\n"
+        "from piece import some\n\n"
+        "@compiled(int64(int64))\n"
+        "def double(number):\n"
+        "    return some(number)\n"
+    )
+    command = [sys.executable, "-B", "-c", COMPILE, str(tmp_path)]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    for factor in (2, 3):
+        (tmp_path / "piece.py").write_text(f"{part}    return number * {factor}\n")
+        run = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=300
+        )
+        assert run.stdout == f"{21 * factor}\n"
+
+
 def test_the_command_line_does_not_bring_the_compiler_along():
     code = "import sys, blizzard.cli.app; print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
