@@ -1,7 +1,6 @@
 """Arrow columns of the tokens of some rows, made to mean what the exact path means by them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from blizzard.worker.ndjson.convert import Doubtful, converted
 from blizzard.worker.ndjson.syntax import Array
 from blizzard.worker.ndjson.text import gather
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import AS_WRITTEN, Field
+from lakebed.schema import Field
 from lakebed.types import FieldType
 
 _STRING = (syntax.TEXT, syntax.ESCAPED)
@@ -76,9 +75,7 @@ class Leaf:
 
     def __init__(self, field: Field) -> None:
         self._field, self._type = field, field.arrow_type()
-        self._numbers = None
-        if replace(field.reading, path=()) == AS_WRITTEN:
-            self._numbers = _NUMBERS.get(field.type)
+        self._numbers = _NUMBERS.get(field.type)
 
     def column(self, data: Bytes, tokens: Tokens) -> "pa.Array[Any]":
         """Return the column of these tokens, or raise `Doubtful`."""
@@ -160,6 +157,13 @@ def gathered(
     if not gather(data, tokens.starts, tokens.lengths, tokens.kinds, as_written, texts, offsets):
         raise Doubtful
     return offsets, texts
+
+
+def tokens_of(tokens: Tokens, which: npt.NDArray[np.bool_]) -> Tokens:
+    """Return the tokens of some rows."""
+    kinds, lengths = tokens.kinds[which], tokens.lengths[which]
+    counts = [*np.bincount(kinds, minlength=syntax.SIZE).tolist(), int(lengths.sum())]
+    return Tokens(tokens.starts[which], lengths, kinds, counts, len(kinds))
 
 
 def required(array: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":

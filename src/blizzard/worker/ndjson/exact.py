@@ -24,8 +24,6 @@ from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind
 from lakebed.schema import Field, Schema
 from lakebed.types import KEEPING, FieldType, OnMismatch, UnknownFields
 
-KEPT = KEEPING
-
 
 class ExactPath:
     """Reads blocks line by line, by the rules; the first bad line stops it."""

@@ -6,7 +6,6 @@ It is as strict as the exact path and knows no error messages: wherever there is
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -19,7 +18,7 @@ from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.peel import Level, Page
 from blizzard.worker.ndjson.values import Refused
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import AS_WRITTEN, Schema, walk
+from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 _PADDING = bytes(WIDTH)
@@ -43,8 +42,7 @@ class FastPath:
     ) -> None:
         if len({field.name for field in schema.fields}) < len(schema.fields):
             raise ValueError("two fields of one name would share one slot")
-        as_json = all(replace(one.reading, path=()) == AS_WRITTEN for _, one in walk(schema.fields))
-        self._level = Level(schema.fields) if as_json else None
+        self._level = Level(schema.fields)
         self._keeps = unknown in KEEPING
         rescues = self._keeps or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if rescues else schema).arrow()
@@ -61,8 +59,8 @@ class FastPath:
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
         """
-        page = page_of(blocks, self._unknown) if self._level is not None else None
-        if page is None or self._level is None:
+        page = page_of(blocks, self._unknown)
+        if page is None:
             return None
         try:
             lines_of = [block.lines for block in blocks]

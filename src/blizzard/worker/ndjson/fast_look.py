@@ -9,21 +9,19 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.seen import MOST_MEMBERS, NOTHING, Integers, Objects, Seen, Text
 from blizzard.worker.ndjson import scan, syntax
-from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered
+from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered, tokens_of
 from blizzard.worker.ndjson.convert import Doubtful, converted
 from blizzard.worker.ndjson.fast import page_of
 from blizzard.worker.ndjson.gather import text_kind
 from blizzard.worker.ndjson.level import Place
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.peel import Found, Members, Page
-from blizzard.worker.ndjson.peel import _Room as Room
+from blizzard.worker.ndjson.peel import Found, Members, Page, Room
 from lakebed.schema import Field
 from lakebed.types import FieldType, UnknownFields
 
@@ -139,16 +137,16 @@ class _Value:
     def _look_at_texts(self, data: Bytes, tokens: Tokens) -> frozenset[Text]:
         kinds = tokens.kinds
         of_text = (kinds == syntax.TEXT) | (kinds == syntax.ESCAPED)
-        some = _only(tokens, of_text)
+        some = tokens_of(tokens, of_text)
         if self._texts >= {Text.OTHER}:
             if tokens.counts[syntax.ESCAPED]:
-                gathered(data, _only(tokens, kinds == syntax.ESCAPED), as_written=False)
+                gathered(data, tokens_of(tokens, kinds == syntax.ESCAPED), as_written=False)
             return self._texts
         self._texts |= {_text_kind(data, some)}
         return self._texts
 
     def _look_at_objects(self, page: Page, tokens: Tokens) -> Objects:
-        objects = _only(tokens, tokens.kinds == syntax.OBJECT)
+        objects = tokens_of(tokens, tokens.kinds == syntax.OBJECT)
         if self._object.names_are_data:
             return self._look_at_entries(page, objects)
         count = objects.counts[syntax.OBJECT]
@@ -172,7 +170,7 @@ class _Value:
         return Objects({}, most, self._inner(page, values) or NOTHING)
 
     def _look_at_elements(self, page: Page, tokens: Tokens) -> Seen | None:
-        arrays = _only(tokens, tokens.kinds == syntax.ARRAY)
+        arrays = tokens_of(tokens, tokens.kinds == syntax.ARRAY)
         room = Room(arrays.counts[syntax.SIZE] // len("1,"))
         offsets = np.empty(len(arrays.kinds) + 1, np.int32)
         count = scan.elements(
@@ -216,21 +214,13 @@ def _keys(page: Page, objects: Tokens) -> list[str]:
     return found
 
 
-def _only(tokens: Tokens, which: npt.NDArray[np.bool_]) -> Tokens:
-    """Return some of the tokens."""
-    kinds = tokens.kinds[which]
-    lengths = tokens.lengths[which]
-    counts = [*np.bincount(kinds, minlength=syntax.SIZE).tolist(), int(lengths.sum())]
-    return Tokens(tokens.starts[which], lengths, kinds, counts, len(kinds))
-
-
 def _integers(data: Bytes, tokens: Tokens) -> Integers:
     of_kind = tokens.kinds == syntax.INTEGER
     longest = int(tokens.lengths[of_kind].max())
     if longest <= CERTAIN_DIGITS:
         return Integers(-(10**longest) + 1, 10**longest - 1)
     long = of_kind & (tokens.lengths > CERTAIN_DIGITS)
-    offsets, texts = gathered(data, _only(tokens, long), as_written=True)
+    offsets, texts = gathered(data, tokens_of(tokens, long), as_written=True)
     if longest > LONGEST_NUMBER:
         raise Doubtful
     body = texts.tobytes()
@@ -241,7 +231,7 @@ def _integers(data: Bytes, tokens: Tokens) -> Integers:
 
 def _is_bounded(data: Bytes, tokens: Tokens) -> bool:
     """Whether all numbers that are no integers are within float64; `Doubtful` if not."""
-    some = _only(tokens, tokens.kinds == syntax.NUMBER)
+    some = tokens_of(tokens, tokens.kinds == syntax.NUMBER)
     offsets, texts = gathered(data, some, as_written=True)
     body = texts[: int(offsets[-1])]
     if int(some.lengths.max()) > LONGEST_NUMBER:

@@ -6,6 +6,7 @@ numbers in strings, is taken a column at a time.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from blizzard.model.time_format import EPOCHS
 from blizzard.worker.ndjson import syntax
-from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered
+from blizzard.worker.ndjson.columns import Bytes, Leaf, Tokens, gathered, required, tokens_of
 from blizzard.worker.ndjson.convert import Doubtful, converted
 from blizzard.worker.ndjson.taking import INTEGERS, taker
 from blizzard.worker.ndjson.values import (
@@ -25,7 +26,7 @@ from blizzard.worker.ndjson.values import (
     Number,
     Refused,
 )
-from lakebed.schema import Field
+from lakebed.schema import AS_WRITTEN, Field
 from lakebed.types import FieldType
 
 Rows = npt.NDArray[np.bool_]
@@ -39,21 +40,31 @@ _MOMENTS = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ)
 _FLOATS = (FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL)
 
 
-def otherwise(data: Bytes, tokens: Tokens, field: Field) -> Column:
-    """Return the column of a field whose source writes its values otherwise, or raise `Doubtful`.
+def leaf_of(field: Field) -> "Leaf | _Otherwise":
+    """Return what makes the columns of a field that holds no fields of its own."""
+    usual = replace(field.reading, path=()) == AS_WRITTEN
+    return Leaf(field) if usual else _Otherwise(field)
 
-    A required field without a value is doubtful, too.
-    """
-    there = tokens.kinds != syntax.ABSENT
+
+@dataclass(frozen=True, slots=True)
+class _Otherwise:
+    field: Field
+
+    def column(self, data: Bytes, tokens: Tokens) -> Column:
+        """Return the column of these tokens, or raise `Doubtful`."""
+        return required(_column(data, tokens, self.field), self.field)
+
+
+def _column(data: Bytes, tokens: Tokens, field: Field) -> Column:
     parts: list[tuple[Rows, Column]] = []
     for which, as_value in _kinds(tokens):
-        some = _only(tokens, which)
+        some = tokens_of(tokens, which)
         texts = _texts(data, some)
         array = _at_once(texts, field, as_value)
         if array is None:
             array = _one_by_one(texts, field, as_value)
         parts.append((which, array))
-    column = _together(parts, len(there), field)
+    column = _together(parts, len(tokens.kinds), field)
     if not field.nullable and len(column) - column.null_count < tokens.objects:
         raise Doubtful
     return column
@@ -125,7 +136,8 @@ def _one_by_one(texts: Column, field: Field, as_value: Callable[[str], JsonValue
 def _together(parts: list[tuple[Rows, Column]], rows: int, field: Field) -> Column:
     """Put the values of several kinds back into their rows."""
     if not parts:
-        return pa.nulls(rows, field.arrow_type())
+        kind: Any = field.arrow_type()
+        return pa.nulls(rows, kind)
     places = np.full(rows, -1, np.int64)
     start = 0
     for which, array in parts:
@@ -145,11 +157,3 @@ def _texts(data: Bytes, tokens: Tokens) -> Column:
     offsets, texts = gathered(data, tokens, as_written=False)
     buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
     return pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, 0)
-
-
-def _only(tokens: Tokens, which: Rows) -> Tokens:
-    """Return some of the tokens."""
-    kinds = tokens.kinds[which]
-    lengths = tokens.lengths[which]
-    counts = [*np.bincount(kinds, minlength=syntax.SIZE).tolist(), int(lengths.sum())]
-    return Tokens(tokens.starts[which], lengths, kinds, counts, len(kinds))

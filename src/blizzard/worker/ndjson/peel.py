@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.worker.ndjson import scan
-from blizzard.worker.ndjson.columns import Bytes, Leaf, Tokens, gathered, required, valid
+from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered, required, valid
 from blizzard.worker.ndjson.convert import Doubtful
-from blizzard.worker.ndjson.exact import KEPT
 from blizzard.worker.ndjson.leftovers import (
     Leftovers,
     Trail,
@@ -26,9 +25,10 @@ from blizzard.worker.ndjson.leftovers import (
 )
 from blizzard.worker.ndjson.level import Place, any_element, level_of, member_path
 from blizzard.worker.ndjson.names import Names
+from blizzard.worker.ndjson.otherwise import leaf_of
 from blizzard.worker.ndjson.syntax import ABSENT, MAX_DEPTH, OBJECT, SIZE, Array
 from lakebed.schema import Field
-from lakebed.types import FieldType, UnknownFields
+from lakebed.types import KEEPING, FieldType, UnknownFields
 
 MAX_LEARNED = 100
 """New names in one block; with more of them it is the names that cost time, in any path."""
@@ -86,7 +86,7 @@ class Members:
             return scan.lines(*(page.data, page.ends, max_line_bytes, *arrays, lines_found))
 
         room = sum(lines_of)
-        scanned = self._scan(page, room, scan_lines, collect=page.unknown in KEPT)
+        scanned = self._scan(page, room, scan_lines, collect=page.unknown in KEEPING)
         if lines_found[:, 0].tolist() != list(lines_of):
             raise Doubtful
         rows_of = lines_found[:, 1].tolist()
@@ -102,7 +102,7 @@ class Members:
             return scan.objects(page.data, page.ends, tokens.starts, tokens.kinds, *arrays)
 
         rows = len(tokens.kinds)
-        collect = is_keyed or page.unknown in KEPT
+        collect = is_keyed or page.unknown in KEEPING
         return self._found(self._scan(page, rows, scan_objects, collect=collect), rows, objects)
 
     def place(
@@ -195,7 +195,7 @@ class Members:
                 for label, count in zip(labels, of_block, strict=True):
                     if count:
                         counter[label] += count
-        if kept is not None and page.unknown in KEPT:
+        if kept is not None and page.unknown in KEEPING:
             left.append(kept)
 
 
@@ -208,7 +208,7 @@ class Level:
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
         self.members = Members(level_of(fields).places)
-        self._columns = [(one.path, _nested(one), Leaf(one)) for one in fields]
+        self._columns = [(one.path, _nested(one), leaf_of(one)) for one in fields]
 
     def columns(
         self, page: Page, found: Found, trail: Trail, left: list[Leftovers]
@@ -268,7 +268,7 @@ class _Items:
     def __init__(self, items: Field | None) -> None:
         if items is None:
             raise ValueError("a list and a map say what their elements are")
-        self._nested, self._leaf = _nested(items), Leaf(items)
+        self._nested, self._leaf = _nested(items), leaf_of(items)
 
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
@@ -293,7 +293,7 @@ class _Lists:
         validity, nulls = valid(tokens, self._field)
         rows = len(tokens.kinds)
         offsets = np.empty(rows + 1, np.int32)
-        elements = _Room(tokens.counts[SIZE] // _SHORTEST_ELEMENT)
+        elements = Room(tokens.counts[SIZE] // _SHORTEST_ELEMENT)
         count = scan.elements(
             page.data, tokens.starts, tokens.kinds, page.room, *elements.arrays, offsets
         )
@@ -317,7 +317,7 @@ class _Maps:
         rows = len(tokens.kinds)
         offsets = np.empty(rows + 1, np.int32)
         most = tokens.counts[SIZE] // _SHORTEST_ENTRY
-        names, values = _Room(most), _Room(most)
+        names, values = Room(most), Room(most)
         count = scan.entries(
             page.data,
             tokens.starts,
@@ -339,7 +339,7 @@ class _Maps:
         return required(array, self._field)
 
 
-class _Room:
+class Room:
     """Room for tokens of which nobody knows how many there are."""
 
     def __init__(self, most: int) -> None:
