@@ -1,7 +1,9 @@
 """A look at whole blocks of lines: the compiled scan says which kinds of values stand where.
 
-It gives the columns that a look at each value gives. The ranges of integers may be wider than they
-were, and of strings it may say no more than that they are no times: neither makes another column.
+It gives the columns that a look at each value gives, but for strings with half a surrogate pair and
+numbers beyond float64: who reads the file in earnest rescues these. The ranges of integers may be
+wider than they were, and of strings it may say no more than that they are no times: neither makes
+another column.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,23 +16,21 @@ import pyarrow.compute as pc
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.seen import MOST_MEMBERS, NOTHING, Integers, Objects, Seen, Text
-from blizzard.worker.ndjson import scan, syntax
+from blizzard.worker.ndjson import numbers, scan, syntax
 from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered, tokens_of
-from blizzard.worker.ndjson.convert import Doubtful, converted
+from blizzard.worker.ndjson.convert import Doubtful
 from blizzard.worker.ndjson.fast import page_of
 from blizzard.worker.ndjson.gather import text_kind
 from blizzard.worker.ndjson.level import Place
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.peel import Found, Members, Page, Room
-from lakebed.schema import Field
-from lakebed.types import FieldType, UnknownFields
+from lakebed.types import UnknownFields
 
 CERTAIN_DIGITS = 15
 """An integer of so many characters is exact in a float64."""
 LONGEST_NUMBER = 300
 """Characters; no number without an exponent that is as short is beyond float64."""
-_DATE = Field(name="", type=FieldType.DATE)
-_TIMESTAMP = Field(name="", type=FieldType.TIMESTAMP)
+_Z = ord("Z")
 _LENGTH_OF_DAY = len('"YYYY-MM-DD"')
 
 
@@ -97,7 +97,9 @@ class _Object:
         for name, tokens in zip(self._names, found.tokens, strict=True):
             if any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
                 most = most + (tokens.kinds != syntax.ABSENT)
-                members[name] = self._values.setdefault(name, _Value()).look(page, tokens)
+                if name not in self._values:
+                    self._values[name] = _Value()
+                members[name] = self._values[name].look(page, tokens)
         return Objects(members, int(most.max()))
 
     def _scan(self, scanned: Callable[[Members], Found]) -> Found:
@@ -116,7 +118,7 @@ class _Value:
     """The values at one place: what is known of them, and of what is inside of them."""
 
     def __init__(self) -> None:
-        self._object = _Object()
+        self._object: _Object | None = None
         self._inside: _Value | None = None
         self._texts: frozenset[Text] = frozenset()
 
@@ -127,7 +129,7 @@ class _Value:
         return Seen(
             booleans=counts[syntax.TRUE] + counts[syntax.FALSE] > 0,
             integers=_integers(page.data, tokens) if counts[syntax.INTEGER] else None,
-            fractions=counts[syntax.NUMBER] > 0 and _is_bounded(page.data, tokens),
+            fractions=counts[syntax.NUMBER] > 0,
             texts=self._look_at_texts(page.data, tokens) if texts else frozenset(),
             objects=self._look_at_objects(page, tokens) if counts[syntax.OBJECT] else None,
             arrays=arrays,
@@ -135,18 +137,14 @@ class _Value:
         )
 
     def _look_at_texts(self, data: Bytes, tokens: Tokens) -> frozenset[Text]:
-        kinds = tokens.kinds
-        of_text = (kinds == syntax.TEXT) | (kinds == syntax.ESCAPED)
-        some = tokens_of(tokens, of_text)
-        if self._texts >= {Text.OTHER}:
-            if tokens.counts[syntax.ESCAPED]:
-                gathered(data, tokens_of(tokens, kinds == syntax.ESCAPED), as_written=False)
-            return self._texts
-        self._texts |= {_text_kind(data, some)}
+        # That there are other texts than times is all there is to know.
+        if Text.OTHER not in self._texts:
+            self._texts |= {_text_kind(data, _of_kind(tokens, syntax.TEXT, syntax.ESCAPED))}
         return self._texts
 
     def _look_at_objects(self, page: Page, tokens: Tokens) -> Objects:
-        objects = tokens_of(tokens, tokens.kinds == syntax.OBJECT)
+        objects = _of_kind(tokens, syntax.OBJECT)
+        self._object = self._object or _Object()
         if self._object.names_are_data:
             return self._look_at_entries(page, objects)
         count = objects.counts[syntax.OBJECT]
@@ -170,7 +168,7 @@ class _Value:
         return Objects({}, most, self._inner(page, values) or NOTHING)
 
     def _look_at_elements(self, page: Page, tokens: Tokens) -> Seen | None:
-        arrays = tokens_of(tokens, tokens.kinds == syntax.ARRAY)
+        arrays = _of_kind(tokens, syntax.ARRAY)
         room = Room(arrays.counts[syntax.SIZE] // len("1,"))
         offsets = np.empty(len(arrays.kinds) + 1, np.int32)
         count = scan.elements(
@@ -224,50 +222,44 @@ def _integers(data: Bytes, tokens: Tokens) -> Integers:
     if longest > LONGEST_NUMBER:
         raise Doubtful
     body = texts.tobytes()
-    numbers = [int(body[start:end]) for start, end in pairwise(offsets.tolist())]
+    found = [int(body[start:end]) for start, end in pairwise(offsets.tolist())]
     certain = 10**CERTAIN_DIGITS - 1
-    return Integers(min(-certain, *numbers), max(certain, *numbers))
+    return Integers(min(-certain, *found), max(certain, *found))
 
 
-def _is_bounded(data: Bytes, tokens: Tokens) -> bool:
-    """Whether all numbers that are no integers are within float64; `Doubtful` if not."""
-    some = tokens_of(tokens, tokens.kinds == syntax.NUMBER)
-    offsets, texts = gathered(data, some, as_written=True)
-    body = texts[: int(offsets[-1])]
-    if int(some.lengths.max()) > LONGEST_NUMBER:
-        raise Doubtful
-    if ((body == ord("e")) | (body == ord("E"))).any():
-        buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
-        texts_of = pa.Array.from_buffers(pa.string(), len(some.kinds), buffers, 0)
-        converted(texts_of, Field(name="", type=FieldType.FLOAT64))
-    return True
+def _of_kind(tokens: Tokens, *kinds: int) -> Tokens:
+    """Return the tokens of some kinds; those that are absent may stay if all others are."""
+    if sum(tokens.counts[kind] for kind in kinds) == sum(tokens.counts[1 : syntax.SIZE]):
+        return tokens
+    return tokens_of(tokens, np.isin(tokens.kinds, kinds))
 
 
 def _text_kind(data: Bytes, tokens: Tokens) -> Text:
     """Return what strings look like, if all of them look alike; else nothing special."""
-    lengths = tokens.lengths
+    there = tokens.kinds != syntax.ABSENT
+    lengths = tokens.lengths[there]
     shortest, longest = int(lengths.min()), int(lengths.max())
     if shortest < _LENGTH_OF_DAY or (shortest == _LENGTH_OF_DAY and longest > _LENGTH_OF_DAY):
-        if tokens.counts[syntax.ESCAPED]:
-            gathered(data, tokens, as_written=False)
         return Text.OTHER
-    offsets, texts = gathered(data, tokens, as_written=False)
-    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
-    array = pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, 0)
-    kind, field = (Text.DATE, _DATE) if longest == _LENGTH_OF_DAY else (Text.TIMESTAMP, _TIMESTAMP)
-    try:
-        array.cast(field.arrow_type())  # A timestamp without a zone is refused here.
-        converted(array, field)
-    except (Doubtful, pa.ArrowException):
-        return _each(array)
-    return kind
+    rows, span = len(tokens.kinds), (tokens.starts, tokens.lengths, tokens.kinds)
+    if longest == _LENGTH_OF_DAY:
+        if numbers.days(data, *span, np.empty(rows, np.int32)):
+            return Text.DATE
+    else:
+        ends = tokens.starts[there] + lengths
+        zoned = bool((data[ends - len('Z"')] == _Z).all())
+        if zoned and numbers.moments(data, *span, True, np.empty(rows, np.int64)):
+            return Text.TIMESTAMP
+    return _each(data, tokens_of(tokens, there))
 
 
-def _each(texts: "pa.Array[Any]") -> Text:
+def _each(data: Bytes, tokens: Tokens) -> Text:
     """Look at one string after the other, until it is clear that they are no times."""
+    offsets, texts = gathered(data, tokens, as_written=False)
+    body = texts.tobytes()
     kinds: set[Text] = set()
-    for text in texts:
-        kinds.add(text_kind(text.as_py()))
+    for start, end in pairwise(offsets.tolist()):
+        kinds.add(text_kind(body[start:end].decode()))
         if Text.OTHER in kinds or len(kinds) > 1:
             return Text.OTHER
     return kinds.pop()
