@@ -98,13 +98,9 @@ def _converted(texts: "pa.Array[Any]", kind: FieldType) -> "pa.Array[Any]":
             if pc.all(pc.is_finite(numbers), min_count=0).as_py() is False:
                 raise Doubtful
             return numbers
-        case FieldType.TIMESTAMP:
-            return _timestamps(texts)
-        case FieldType.TIMESTAMP_NTZ:
-            _require_minutes(texts)
-            moments = texts.cast(_NAIVE)
-            _require_between(moments.view(pa.int64()), FIRST_MICROS, LAST_MICROS)
-            return moments
+        case FieldType.TIMESTAMP | FieldType.TIMESTAMP_NTZ:
+            is_naive = kind is FieldType.TIMESTAMP_NTZ
+            return _naive_timestamps(texts) if is_naive else _timestamps(texts)
         case FieldType.DATE:
             days = texts.cast(pa.date32())
             _require_between(days.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
@@ -115,6 +111,13 @@ def _converted(texts: "pa.Array[Any]", kind: FieldType) -> "pa.Array[Any]":
                 [None if text is None else binary(text) for text in written], pa.binary()
             )
     return texts
+
+
+def _naive_timestamps(texts: "pa.Array[Any]") -> "pa.Array[Any]":
+    _require_minutes(texts)
+    moments = texts.cast(_NAIVE)
+    _require_between(moments.view(pa.int64()), FIRST_MICROS, LAST_MICROS)
+    return moments
 
 
 def _timestamps(texts: "pa.Array[Any]") -> "pa.Array[Any]":
