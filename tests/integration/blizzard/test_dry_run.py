@@ -77,7 +77,9 @@ def test_files_that_wait_too_long_for_their_commit_are_told_as_a_run_tells_it(de
     put(desk.landing, "b.ndjson", ndjson(rows(2, 5)))
     (plan,) = told(desk.run("--dry-run", "--output", "json"))
     assert (plan["files"], plan["refusal"]["code"]) == (0, "commits_behind")
-    assert "files wait for their commit since 2024-01-01" in desk.run("--dry-run").stderr
+    assert (
+        "files have been waiting for their commit since 2024-01-01" in desk.run("--dry-run").stderr
+    )
     table = TableSettings(name="t", table_uri=str(desk.table))
     commit_table(table, local(desk.table), lambda _event: None, Clock())
     (plan,) = told(desk.run("--dry-run", "--output", "json"))
