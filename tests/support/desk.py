@@ -1,8 +1,12 @@
 """Both programs on one table, in one process, for what an operator orders of either."""
 
+import os
 import re
+import shutil
 from datetime import timedelta
+from functools import lru_cache
 
+import pytest
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
@@ -16,7 +20,7 @@ from penguin import inline
 from penguin.cli.app import app as penguin_app
 from penguin.config import load as penguin_config
 from penguin.operate.release import HeldFileOperations
-from tests.support.dying import dying
+from tests.support.dying import Fate, dying
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner, inside
@@ -28,6 +32,7 @@ class Desk:
 
     def __init__(self, folder):
         folder.mkdir(exist_ok=True)
+        self.folder = folder
         self.landing = Landing(folder / "landing")
         self.table = folder / "table"
         self.file = config(folder)
@@ -43,8 +48,13 @@ class Desk:
 
     @property
     def settings(self):
-        (settings,) = blizzard_config.load([self.file], [], {}).pipelines
+        (settings,) = _loaded(blizzard_config.load, self.file, self.file.read_text()).pipelines
         return settings
+
+    @property
+    def table_settings(self):
+        (table,) = _loaded(penguin_config.load, self.file, self.file.read_text()).tables
+        return table
 
     def declare(self, field, kind):
         """Declare a field as another type, in the configuration of both programs."""
@@ -71,7 +81,7 @@ class Desk:
         (self.table / writer("default")).unlink(missing_ok=True)
 
     def penguin(self, fate=None):
-        (table,) = penguin_config.load([self.file], [], {}).tables
+        table = self.table_settings
         store = Store(table.table_uri, table.storage_options)
         commit_table(table, dying(store, fate) if fate else store, lambda _: None, self.clock)
 
@@ -85,7 +95,7 @@ class Desk:
     def holds_a_file(self):
         """Two batches; the second was declared with a type that the table cannot hold.
 
-        Give the name of the file that is held; the declaration is as it was before.
+        Return the name of the file that is held; the declaration is as it was before.
         """
         self.landing.land("a.ndjson", 5)
         self.blizzard()
@@ -100,10 +110,9 @@ class Desk:
         return new.stem
 
     def operator(self, store=None):
-        """Give whoever carries out orders on held files."""
-        (table,) = penguin_config.load([self.file], [], {}).tables
+        """Return whoever carries out orders on held files."""
         return HeldFileOperations(
-            settings=table,
+            settings=self.table_settings,
             store=store or self.store,
             clock=self.clock,
             pause=lambda _seconds: None,
@@ -129,3 +138,41 @@ class Desk:
     def order(self, *arguments):
         """Run a command of penguin's."""
         return CliRunner().invoke(penguin_app, [*arguments, "-c", str(self.file)])
+
+
+def lives(desk, most):
+    """Yield a death at each call, before or after it, until a life makes fewer calls.
+
+    Each life begins with the files as they are now, at the same place, with the same times.
+    """
+    kept = desk.folder.with_name(f"{desk.folder.name}.kept")
+    shutil.copytree(desk.folder, kept, copy_function=_same)
+    before = _files(kept)
+    for number in range(1, most):
+        fate = Fate(number, after=bool(number % 2))
+        yield fate
+        assert _files(kept) == before, "a file was written to in its place"
+        if not fate.died:
+            return
+        shutil.rmtree(desk.folder)
+        shutil.copytree(kept, desk.folder, copy_function=_same)
+    pytest.fail(f"a life makes more than {most} calls")
+
+
+def _same(source, target):
+    """Link a file: both programs write whole files only. A desk edits its configuration."""
+    if source.endswith(".yaml"):
+        shutil.copy2(source, target)
+    else:
+        os.link(source, target)
+
+
+def _files(folder):
+    found = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
+    return {path: (facts.st_size, facts.st_mtime_ns) for path, facts in found.items()}
+
+
+@lru_cache(maxsize=16)
+def _loaded(load, file, _text):
+    """Read a configuration, once for as long as its text is the same."""
+    return load([file], [], {})
