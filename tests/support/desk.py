@@ -1,12 +1,9 @@
 """Both programs on one table, in one process, for what an operator orders of either."""
 
-import os
 import re
-import shutil
 from datetime import timedelta
 from functools import lru_cache
 
-import pytest
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app
@@ -20,7 +17,7 @@ from penguin import inline
 from penguin.cli.app import app as penguin_app
 from penguin.config import load as penguin_config
 from penguin.operate.release import HeldFileOperations
-from tests.support.dying import Fate, dying
+from tests.support.dying import dying
 from tests.support.landing import Landing, config
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner, inside
@@ -138,38 +135,6 @@ class Desk:
     def order(self, *arguments):
         """Run a command of penguin's."""
         return CliRunner().invoke(penguin_app, [*arguments, "-c", str(self.file)])
-
-
-def lives(desk, most):
-    """Yield a death at each call, before or after it, until a life makes fewer calls.
-
-    Each life begins with the files as they are now, at the same place, with the same times.
-    """
-    kept = desk.folder.with_name(f"{desk.folder.name}.kept")
-    shutil.copytree(desk.folder, kept, copy_function=_same)
-    before = _files(kept)
-    for number in range(1, most):
-        fate = Fate(number, after=bool(number % 2))
-        yield fate
-        assert _files(kept) == before, "a file was written to in its place"
-        if not fate.died:
-            return
-        shutil.rmtree(desk.folder)
-        shutil.copytree(kept, desk.folder, copy_function=_same)
-    pytest.fail(f"a life makes more than {most} calls")
-
-
-def _same(source, target):
-    """Link a file: both programs write whole files only. A desk edits its configuration."""
-    if source.endswith(".yaml"):
-        shutil.copy2(source, target)
-    else:
-        os.link(source, target)
-
-
-def _files(folder):
-    found = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
-    return {path: (facts.st_size, facts.st_mtime_ns) for path, facts in found.items()}
 
 
 @lru_cache(maxsize=16)

@@ -16,8 +16,8 @@ from lakebed.errors import JournalConflict
 from penguin import inline
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
-from tests.support.desk import Desk, lives
-from tests.support.dying import Died
+from tests.support.desk import Desk
+from tests.support.dying import Died, lives
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids
 from tests.support.runner import InProcessRunner
@@ -171,7 +171,7 @@ def test_death_at_any_call_of_penguin_around_a_redo_leaves_every_row_once(tmp_pa
     desk.penguin()
     desk.redo()
     desk.blizzard(later=60)
-    for fate in lives(desk, 60):
+    for fate in lives(desk.folder, 60):
         with contextlib.suppress(Died):
             desk.penguin(fate)
         desk.penguin()

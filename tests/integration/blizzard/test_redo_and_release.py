@@ -17,8 +17,8 @@ from penguin.backlog.redo_conflicts import FileRewritten, given_up
 from penguin.delta.table import Table
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
-from tests.support.desk import Desk, lives
-from tests.support.dying import Died, dying
+from tests.support.desk import Desk
+from tests.support.dying import Died, dying, lives
 from tests.support.readers import ids
 from tests.support.tables import log_of
 
@@ -306,7 +306,7 @@ def deaths(tmp_path, begin, order):
     """Let an order die at each of its calls, before or after it, and yield what is left."""
     case = Case(tmp_path / "desk")
     begin(case)
-    for fate in lives(case, 80):
+    for fate in lives(case.folder, 80):
         with contextlib.suppress(Died):
             order(case, dying(Store(str(case.table), case.sink.storage_options), fate))
         yield fate.call, case
