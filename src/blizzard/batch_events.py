@@ -1,4 +1,4 @@
-"""What a pipeline tells of its batches. Pure: facts in, events out."""
+"""What a pipeline reports of its batches. Pure: facts in, events out."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -291,7 +291,7 @@ def _check_partition(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) ->
 def _check_timestamp(
     here: KeyPath, template: str, name: str, fields: Sequence[Field]
 ) -> Iterator[Fault]:
-    """Refuse a field that tells no time, and a template that it cannot give."""
+    """Refuse a field that is not a time, and a template that cannot be filled from it."""
     declared = {field.name: field for field in fields}
     place = (*here, "timestamp_field")
     if name not in declared:

@@ -92,7 +92,7 @@ class WorkDone(Event, _Work):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkDiscarded(Event, _Work):
-    """Work that was counted as done did not come into the journal."""
+    """Work that was counted as done did not reach the journal."""
 
     level: ClassVar[Level] = Level.DEBUG
 

@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.values import TAKE, JsonValue, Nested, Number, Refused
-from lakebed.types import FieldType
+from lakebed.config.field_checks import allowed_name
+from lakebed.types import RESCUED, FieldType
 
 PREFERRED = (
     FieldType.BOOLEAN,
@@ -37,6 +38,8 @@ class GuessedField:
     name: str
     type: FieldType
     note: str | None = None
+    source: str | None = None
+    """What it is called in the data, where no column can have that name."""
 
 
 @dataclass(slots=True)
@@ -56,7 +59,7 @@ def guess(lines: Iterable[bytes], *, without: frozenset[str] = frozenset()) -> l
         for name, value in _members(line):
             if name not in without and len(name) <= LONGEST_NAME and _is_text(name):
                 _look(seen.setdefault(name, _Seen()), value)
-    return list(_named(seen))
+    return list(_named(seen, without))
 
 
 def section(fields: Sequence[GuessedField], *, indent: int = 0) -> str:
@@ -64,7 +67,8 @@ def section(fields: Sequence[GuessedField], *, indent: int = 0) -> str:
     rows = ["schema:", "  fields:"]
     for one in fields[:MOST_FIELDS]:
         note = f"  # {one.note}" if one.note else ""
-        rows.append(f"    - {{name: {_scalar(one.name)}, type: {one.type}}}{note}")
+        source = f"from: [{_quoted(one.source)}], " if one.source is not None else ""
+        rows.append(f"    - {{name: {_scalar(one.name)}, {source}type: {one.type}}}{note}")
     if len(fields) > MOST_FIELDS:
         rows.append(f"    # and {len(fields) - MOST_FIELDS} more")
     return "\n".join(" " * indent + row for row in rows)
@@ -108,7 +112,8 @@ def _takes(kind: FieldType, value: JsonValue) -> bool:
     return True
 
 
-def _named(seen: dict[str, _Seen]) -> Iterator[GuessedField]:
+def _named(seen: dict[str, _Seen], without: frozenset[str]) -> Iterator[GuessedField]:
+    taken = {name.casefold() for name in (*seen, *without, RESCUED)}
     first: dict[str, str] = {}
     for name, one in seen.items():
         before = first.setdefault(name.casefold(), name)
@@ -122,13 +127,30 @@ def _named(seen: dict[str, _Seen]) -> Iterator[GuessedField]:
             note = "nested" if one.nested else "no other type fits all of its values"
         if alike:
             note = f"also spelled {', '.join(alike)}; only one spelling can be kept"
-        yield GuessedField(name, one.types[0] if one.values and one.types else FieldType.JSON, note)
+        kind = one.types[0] if one.values and one.types else FieldType.JSON
+        column = _column(name, taken)
+        yield GuessedField(column, kind, note, source=name if column != name else None)
+
+
+def _column(name: str, taken: set[str]) -> str:
+    """Return what to call the column of a field: its name, or one that Delta allows and is free."""
+    column = allowed_name(name)
+    if column == name and name.casefold() != RESCUED:
+        return name
+    while column.casefold() in taken:
+        column += "_"
+    taken.add(column.casefold())
+    return column
 
 
 def _scalar(name: str) -> str:
     """Write a name so that the configuration reads it as it is."""
     if _PLAIN.fullmatch(name) and name.lower() != "null":
         return name
+    return _quoted(name)
+
+
+def _quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False).replace("${", "$${")
 
 

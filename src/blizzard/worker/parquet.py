@@ -133,7 +133,7 @@ class RollingWriter:
             self._is_compact = True
 
     def flush(self) -> Iterator[ClosedFile]:
-        """Close the row group; give the file that it filled, if it did."""
+        """Close the row group; return the file that it filled, if it did."""
         yield from self._make_room()
         self._close_row_group()
         if file_is_full(self._state(), self._policy):

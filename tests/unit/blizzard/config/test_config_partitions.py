@@ -63,12 +63,13 @@ def by_time(template: str, field: str = "event_time") -> dict[str, Any]:
 
 def test_a_timestamp_field_must_be_declared_and_the_nearest_name_is_told(tmp_path: Path) -> None:
     where = "sink.partition_by.timestamp_field: "
+    known = "id, event_time, day, hour, flag, region"
 
     assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "eventtime")) == [
         f"{where}eventtime is not a declared field; did you mean event_time?"
     ]
     assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "xyz")) == [
-        f"{where}xyz is not a declared field; declared are id, event_time, day, hour, flag, region"
+        f"{where}xyz is not a declared field; the declared fields are {known}"
     ]
 
 
@@ -87,11 +88,11 @@ def test_a_timestamp_field_tells_time(tmp_path: Path, field: str, kind: str) -> 
 @pytest.mark.parametrize(
     ("template", "field", "fault"),
     [
-        ("d=%Y-%b", "event_time", "d has %b, which timestamp_field cannot give; known are %s"),
+        ("d=%Y-%b", "event_time", "d has %b, which cannot be filled from timestamp_field; use %s"),
         ("d=%", "event_time", "d has %, which"),
         ("r=%s-%Y", "event_time", "r has %s, which"),
         ("v=1", "event_time", "v has neither %s nor a time code, which"),
-        ("h=%H", "day", "h asks for a time of day, and day is a date"),
+        ("h=%H", "day", "h needs a time of day, but day is a date"),
         ("day=%Y-%m", "event_time", "day is declared as date, which cannot hold %Y-%m; declare"),
         ("flag=%H", "event_time", "flag is declared as boolean, which cannot hold %H; declare"),
         ("hour=%m-%d", "event_time", "hour is declared as int32, which cannot hold %m-%d"),

@@ -20,7 +20,6 @@ from blizzard.inspect.schema_guess import GuessedField
 from blizzard.model.settings import BlizzardSettings
 from blizzard.worker.ndjson.decoder import Decoder
 from lakebed.errors import ConfigInvalid, StoreUnavailable
-from lakebed.schema import Field, Schema
 from lakebed.storage.store import Reader
 from lakebed.types import FieldType
 from tests.support.builders import gz, put
@@ -289,7 +288,9 @@ def test_every_line_that_was_seen_can_be_read_with_what_is_offered(records, tmp_
     file = tmp_path_factory.mktemp("guess") / "p.yaml"
     file.write_text(f"{SEED.format(source='/in', table='/t')}{schema_guess.section(found)}\n")
     schema = load([file], [], {}).pipelines[0].schema
-    assert schema == Schema(tuple(Field(name=each.name, type=each.type) for each in found))
+    assert [(each.name, each.path, each.type) for each in schema.fields] == [
+        (each.name, (each.source or each.name,), each.type) for each in found
+    ]
     decoded = list(Decoder(schema).decode([b"\n".join(lines)]))
     assert sum(each.batch.num_rows for each in decoded) == len(records)
 
@@ -299,6 +300,23 @@ def test_fields_that_differ_in_case_only_are_told_of():
     assert field == GuessedField(
         "ProcessId", FieldType.INT64, "also spelled ProcessID; only one spelling can be kept"
     )
+
+
+def test_a_field_whose_name_no_column_can_have_is_offered_under_another():
+    """HOLES W34: Delta refuses the name, so the section says where the value is."""
+    found = schema_guess.guess([b'{"a b": 1, "a_b": 2, "A,B": 3, "_rescued": 4}'])
+    assert [(each.name, each.source) for each in found] == [
+        ("a_b_", "a b"),
+        ("a_b", None),
+        ("A_B__", "A,B"),
+        ("_rescued_", "_rescued"),
+    ]
+    assert '    - {name: a_b_, from: ["a b"], type: int64}\n' in schema_guess.section(found)
+
+
+def test_another_name_is_none_of_the_path():
+    (field,) = schema_guess.guess([b'{"a b": 1}'], without=frozenset({"a_b"}))
+    assert (field.name, field.source) == ("a_b_", "a b")
 
 
 def test_very_many_fields_are_cut():
