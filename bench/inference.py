@@ -92,7 +92,8 @@ def main() -> None:
     for workload in (WORKLOADS[key] for key in asked.workloads):
         with tempfile.TemporaryDirectory() as place:
             source, table = Path(place, "source"), Path(place, "table")
-            source.mkdir(), table.mkdir()
+            for folder in (source, table):
+                folder.mkdir()
             size = written(workload, source, asked.megabytes)
             work, unit = work_over(source, table), unit_over(source)
             looking = replace(work, look=1.0)
