@@ -1,15 +1,13 @@
 """Sources, sinks and pipelines as written in YAML, made into settings."""
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard.config import overlaps, reachability
-from blizzard.config.columns import format_faults, schema_of
-from blizzard.model import event_time
+from blizzard.config import overlaps, partitions, reachability
+from blizzard.config.columns import format_faults, id_faults, schema_of
 from blizzard.model.settings import (
     BlizzardSettings,
     PipelineSettings,
@@ -26,7 +24,6 @@ from lakebed.config.loader import load_document
 from lakebed.config.models import (
     Document,
     KeyPath,
-    PartitionBy,
     Pipeline,
     Sink,
     Source,
@@ -38,8 +35,7 @@ from lakebed.config.section import Section
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import place_of
-from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.schema import Field
+from lakebed.partition import Template
 from lakebed.storage.store import local_path
 from lakebed.units import mebibytes
 
@@ -148,10 +144,11 @@ def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
             yield from _check_parts(path, pipeline.sink)
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
-            yield from _check_partition(path, by, schema_of(schema).fields if schema else ())
+            yield from partitions.faults(path, by, schema_of(schema).fields if schema else ())
         yield from _check_schema(path, pipeline, proposal)
         if pipeline.schema_:
             yield from format_faults((*path, "schema", "fields"), pipeline.schema_.fields_)
+            yield from id_faults((*path, "schema", "fields"), schema_of(pipeline.schema_))
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
     yield from _not_available(document)
@@ -252,56 +249,6 @@ def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
             (*path, "sink", "part_size_mb"),
             "S3 takes no part below 5 MB, other than the last; it must be at least 5",
         )
-
-
-def _check_partition(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -> Iterator[Fault]:
-    here = (*path, "sink", "partition_by")
-    if by.timestamp_field is not None:
-        yield from _check_timestamp(here, by.prefix_template, by.timestamp_field, fields)
-    keys = Template.parse(by.prefix_template).keys
-    declared = {field.name: field.type for field in fields}
-    written = {name.casefold(): name for name in declared}
-    for key in keys:
-        if key in declared and declared[key] not in PARTITION_TYPES:
-            yield Fault(
-                (*here, "prefix_template"),
-                f"{key} is declared as {declared[key]}, which cannot be a partition column; "
-                f"it must be {', '.join(PARTITION_TYPES)}",
-            )
-        if key not in declared and key.casefold() in written:
-            yield Fault(
-                (*here, "prefix_template"),
-                f"{key} is declared as {written[key.casefold()]}; "
-                "Delta does not tell upper from lower case",
-            )
-    if declared and set(declared) <= set(keys):
-        yield Fault(
-            (*path, "schema", "fields"),
-            "every field is a partition column, so the data files would have no column",
-        )
-
-
-def _check_timestamp(
-    here: KeyPath, template: str, name: str, fields: Sequence[Field]
-) -> Iterator[Fault]:
-    """Refuse a field that tells no time, and a template that it cannot give."""
-    declared = {field.name: field for field in fields}
-    place = (*here, "timestamp_field")
-    if name not in declared:
-        close = difflib.get_close_matches(name, declared, n=1)
-        names = f"did you mean {close[0]}?" if close else f"declared are {', '.join(declared)}"
-        yield Fault(place, f"{name} is not a declared field; {names}")
-    elif declared[name].type not in event_time.TIME_TYPES:
-        yield Fault(
-            place,
-            f"{name} is declared as {declared[name].type}; it must be "
-            f"{' or '.join(event_time.TIME_TYPES)}",
-        )
-    else:
-        for fault in event_time.faults(
-            Template.parse(template), declared[name], tuple(declared.values())
-        ):
-            yield Fault((*here, "prefix_template"), fault)
 
 
 def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:

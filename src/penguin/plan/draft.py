@@ -166,22 +166,15 @@ def decide_on(
     found = evolution.decide(settings.evolution, table, schema, partition_columns)
     if not isinstance(found, Evolves):
         return found
-    shown = stats.only_shown(found.table.configuration, found.table.schema)
-    return replace(found, table=replace(found.table, configuration=shown))
+    listed = stats.relisted(table, found.table)
+    return replace(found, table=replace(found.table, configuration=listed))
 
 
 def file_statistics(file: FinishedFile, entry: Entry, table: TableFacts) -> str:
-    """Write a file's statistics for the columns that its table lists."""
-    columns = frozenset(one["name"] for one in entry.table_schema["fields"])
-    return statistics_for(file, columns, table)
+    """Write a file's statistics for the fields that its table lists."""
+    return statistics_for(file, entry.table_schema, table)
 
 
-def statistics_for(file: FinishedFile, columns: frozenset[str], table: TableFacts) -> str:
-    """Write a file's statistics, if it has these columns, for those that its table lists."""
-    listed = stats.parse_columns(table.configuration.get(stats.SKIPPING_PROPERTY))
-    names = {one["name"] for one in table.schema["fields"]}
-    return stats.delta_statistics(
-        file,
-        columns=columns,
-        listed=None if listed is None else tuple(name for name in listed if name in names),
-    )
+def statistics_for(file: FinishedFile, written: DeltaSchema, table: TableFacts) -> str:
+    """Write a file's statistics, if it has this schema, for the fields that its table lists."""
+    return stats.delta_statistics(file, written=written, table=table)
