@@ -30,7 +30,7 @@ def field_id(path: FieldPath) -> int:
 
 def with_field_ids(schema: pa.Schema) -> pa.Schema:
     """Return a schema whose fields carry their ids, at every depth."""
-    return pa.schema([_numbered(field, (field.name,)) for field in schema], schema.metadata)
+    return pa.schema([_numbered(field, (field.name,)) for field in schema])
 
 
 def same_ids(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:

@@ -167,7 +167,7 @@ def test_no_row_is_outside_the_bounds_of_its_file(
                 assert all(low <= value <= high for value in values if value is not None), place
 
 
-def sql_literal(value: Any, kind: pa.DataType) -> str:
+def sql_literal(value: Any, kind: Any) -> str:
     match value:
         case datetime():
             return f"arrow_cast('{value.isoformat()}', 'Timestamp(Microsecond, None)')"
@@ -198,7 +198,7 @@ def test_every_reader_finds_every_row_under_every_filter(
             _check_nulls(made, path)
 
 
-def _kind_of(path: tuple[str, ...]) -> pa.DataType:
+def _kind_of(path: tuple[str, ...]) -> Any:
     kind: Any = schema_with(*FIRST, LATE).arrow().field(path[0]).type
     for name in path[1:]:
         kind = kind.field(name).type

@@ -40,4 +40,5 @@ def _leaves(path: str, values: Values) -> Iterator[tuple[str, Values]]:
 
 
 def _elements(pairs: Values) -> Any:  # noqa: ANN401 - as above
-    return pc.list_flatten(pairs).flatten()
+    elements: Values = pc.list_flatten(pairs)
+    return elements.flatten()

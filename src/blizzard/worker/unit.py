@@ -185,7 +185,7 @@ class _Unit:
 
     def _new_writer(self) -> RollingWriter | PartitionedWriter:
         work = self.work
-        schema = work.file_schema.arrow()
+        schema = work.file_schema.stored().arrow()
 
         def for_partition(
             values: PartitionValues, repeating: Repeating | None = None

@@ -17,6 +17,7 @@ from penguin.foreign.join import Joined, JoinRules, join
 from penguin.foreign.search import ForeignFiles, still_there
 from penguin.model.backlog import Backlog, Transactions, Waiting
 from penguin.model.commit import CommitPlan, Planned, Releasable
+from penguin.model.delta_types import features_needed
 from penguin.model.settings import TableSettings
 from penguin.model.table import Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
 from penguin.plan import evolution, stats
@@ -130,6 +131,7 @@ def created_as(
             stats.SKIPPING_PROPERTY: stats.format_columns(bounded),
             **settings.properties,
         },
+        features=features_needed(schema),
     )
 
 

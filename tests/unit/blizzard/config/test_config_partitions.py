@@ -47,7 +47,7 @@ def test_a_partition_key_is_written_like_its_field(tmp_path: Path) -> None:
     assert fault.startswith("sink.partition_by.prefix_template: ID is declared as id")
 
 
-FIELDS = [
+FIELDS: list[dict[str, Any]] = [
     {"name": "id", "type": "string"},
     {"name": "event_time", "type": "timestamp"},
     {"name": "day", "type": "date"},
@@ -55,7 +55,7 @@ FIELDS = [
     {"name": "flag", "type": "boolean"},
     {"name": "region", "type": "string"},
 ]
-NESTED = [
+NESTED: list[dict[str, Any]] = [
     *FIELDS,
     {
         "name": "meta",

@@ -127,7 +127,7 @@ def test_a_file_without_a_value_in_its_lists_is_written_too(tmp_path: Path) -> N
 def test_every_field_of_a_file_has_its_id(tmp_path: Path) -> None:
     path = written([nested_row(1), nested_row(2)], tmp_path)
     assert f"{pq.read_metadata(path).schema}".count("field_id=-1") == 1 + 2  # root, list, key_value
-    user = pq.read_schema(path).field("user")
+    user: Any = pq.read_schema(path).field("user")
     assert int(user.metadata[FIELD_ID]) == field_id(("user",))
     assert int(user.type.field("price").metadata[FIELD_ID]) == field_id(("user", "price"))
     element = pq.read_schema(path).field("items").type.value_field
