@@ -109,6 +109,8 @@ def test_a_table_made_for_every_type_says_so_and_its_files_have_ids(tmp_path: Pa
     protocol = delta.protocol()
     assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
     assert protocol.reader_features == ["timestampNtz"]
+    # Spark reads no table with required columns that does not say that it has invariants.
+    assert sorted(protocol.writer_features or ()) == ["invariants", "timestampNtz"]
     (file,) = delta.file_uris()
     schema = str(pq.read_metadata(file).schema)
     assert schema.count("field_id=-1") == 1 + sum(
