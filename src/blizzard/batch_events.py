@@ -11,6 +11,7 @@ from blizzard.model.files import Effort, SourceFile, WorkUnit
 from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.field_path import format_path
 from lakebed.telemetry.events import Event
 
 
@@ -117,7 +118,7 @@ def journaled(
     by = row_partitions_of(settings)
     if by is not None and (rows := rows_without_time(entry.files, by)):
         yield events.RowsWithoutTime(
-            pipeline=name, entry=entry.sequence, field=by.timestamp.name, rows=rows
+            pipeline=name, entry=entry.sequence, field=format_path(by.timestamp_path), rows=rows
         )
     too_late = [record.path for record in entry.sources if record.key in late]
     if too_late:

@@ -233,7 +233,7 @@ class _Unit:
 
     def _new_writer(self) -> RollingWriter | PartitionedWriter:
         work = self.work
-        schema = work.written.arrow()
+        schema = work.written.stored().arrow()
 
         def for_partition(
             values: PartitionValues, repeating: Repeating | None = None
