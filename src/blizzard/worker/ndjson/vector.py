@@ -50,16 +50,17 @@ def compiled(signature: Numbas) -> Callable[[Function], Function]:
     return compile_it
 
 
-class _Cache(FunctionCache):  # type: ignore[misc]  # numba has no types
+class _Cache(FunctionCache):
     """Keeps what was compiled as long as no file changes that it was made of."""
 
     def __init__(self, function: Numbas) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         contents = b"".join(Path(file).read_bytes() for file in sorted(_files(function)))
         self._made_of = hashlib.sha256(contents).hexdigest()
 
     def _index_key(self, sig: Numbas, codegen: Numbas) -> Numbas:
-        return (*super()._index_key(sig, codegen), self._made_of)
+        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+        return (*key, self._made_of)
 
 
 def _files(function: FunctionType) -> set[str]:
