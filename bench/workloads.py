@@ -205,7 +205,7 @@ WORKLOADS = {
     each.key: each
     for each in (
         A,
-        Workload(key="b", title="nested events of 63 fields, gzip", schema=EVENTS,
+        Workload(key="b", title="typed nested events of 63 fields, gzip", schema=EVENTS,
                  files=8, records=20_000, lines=events),
         Workload(key="c", title="log lines with long strings, gzip", schema=LOG,
                  files=8, records=50_000, lines=logs),
