@@ -59,8 +59,7 @@ class _Cache(FunctionCache):
         self._made_of = hashlib.sha256(contents).hexdigest()
 
     def _index_key(self, sig: Numbas, codegen: Numbas) -> Numbas:
-        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
-        return (*key, self._made_of)
+        return (*super()._index_key(sig, codegen), self._made_of)  # type: ignore[no-untyped-call]
 
 
 def _files(function: FunctionType) -> set[str]:
@@ -106,6 +105,24 @@ def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
         special = builder.icmp_unsigned("<", found, _each(" "))
         for character in '"\\':
             same = builder.icmp_unsigned("==", found, _each(character))
+            special = builder.or_(special, same)
+        return _before_first(builder, special)
+
+    return int64(data, int64), generate
+
+
+@_instructions
+def flat(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Count the bytes before the next quote, bracket, brace or control character, or WIDTH."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        found = _load(builder, *arguments)
+        special = builder.icmp_unsigned("<", found, _each(" "))
+        special = builder.or_(special, builder.icmp_unsigned("==", found, _each('"')))
+        # The codes of brackets and of braces differ in one bit.
+        folded = builder.or_(found, _each(" "))
+        for character in "{}":
+            same = builder.icmp_unsigned("==", folded, _each(character))
             special = builder.or_(special, same)
         return _before_first(builder, special)
 
