@@ -68,6 +68,16 @@ class EntryColumns:
     """As the next batch is to know them; None where the configuration says them all."""
 
 
+def columns_after(last: Entry | None, identity: Identity) -> EntryColumns:
+    """Return the columns for an entry without data files: those that were found stay known. Pure.
+
+    `last` is the last entry with data files.
+    """
+    if last is not None and (last.columns is not None or last.rescues):
+        return EntryColumns(table_schema=last.table_schema, found=last.columns)
+    return EntryColumns(table_schema=identity.table_schema)
+
+
 class Journal:
     """One pipeline's journal, opened for appending."""
 
@@ -301,7 +311,7 @@ class Journal:
         columns: EntryColumns | None = None,
     ) -> Entry:
         identity = self._identity
-        columns = columns or EntryColumns(table_schema=identity.table_schema)
+        columns = columns or columns_after(self._history.last, identity)
         entry = Entry(
             kind=kind,
             pipeline=identity.pipeline,

@@ -3,12 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from blizzard.model.limits import MAX_DEPTH, MAX_LINE_BYTES
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.partition import table_schema
+from lakebed.schema import AS_WRITTEN, Field, walk
+from lakebed.types import OnMismatch, UnknownFields
 
 
 def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stage, str]:
@@ -18,10 +20,8 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stag
     """
     sink = settings.sink
     template = [(part.key, part.pattern) for part in sink.template.parts] if sink.template else []
-    columns = [
-        (field.name, field.type.value, field.nullable)
-        for field in table_schema(settings.schema, sink.template).fields
-    ]
+    fields = table_schema(settings.schema, sink.template).fields
+    columns = [(field.name, field.type.value, field.nullable) for field in fields]
     keys = set(sink.template.keys) if sink.template else set()
     partition = [template, [column for column in columns if column[0] in keys]]
     compression = source.compression.value
@@ -30,8 +30,28 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stag
         Stage.DISCOVER: _digest([partition, sink.timestamp_field]),
         Stage.DECOMPRESS: _digest([compression]),
         # A compressed file that is taken for a plain one fails here, too.
-        Stage.PARSE: _digest([columns, template, sink.timestamp_field, compression, limits]),
+        Stage.PARSE: _digest(
+            [columns, template, sink.timestamp_field, compression, limits, *_more(settings, fields)]
+        ),
     }
+
+
+def _more(settings: PipelineSettings, fields: tuple[Field, ...]) -> list[object]:
+    """Return what else decides how lines are read; nothing where all of it is as it always was."""
+    more: dict[str, object] = {
+        field.name: _written(field)
+        for field in fields
+        if field.is_nested or field.precision or field.reading != AS_WRITTEN
+    }
+    # Whether they are kept or left out, undeclared fields fail nothing.
+    unknown = settings.unknown_fields is UnknownFields.FAIL
+    rescued = settings.on_mismatch is OnMismatch.RESCUE
+    return [more, unknown, rescued] if more or unknown or rescued else []
+
+
+def _written(field: Field) -> list[object]:
+    inner = (each for _path, each in walk((field,)))
+    return [field.shown, *(asdict(one.reading) | {"nullable": one.nullable} for one in inner)]
 
 
 def with_basis(record: SourceRecord, bases: Mapping[Stage, str]) -> SourceRecord:

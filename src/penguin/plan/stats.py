@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from lakebed.documents.data_file import Bound, FinishedFile
+from lakebed.types import RESCUED
 from penguin.model.table import DeltaSchema
 
 SKIPPING_PROPERTY = "delta.dataSkippingStatsColumns"
@@ -56,9 +57,10 @@ def delta_statistics(
 def columns_with_bounds(schema: DeltaSchema, partition_columns: Iterable[str]) -> tuple[str, ...]:
     """List the columns for which blizzard's files always carry bounds.
 
-    A name with a dot is left out: a footer cannot tell it from a field inside a struct.
+    A name with a dot is left out: a footer cannot tell it from a field inside a struct. So is
+    `_rescued`: most files do not have it, and the others would lose the bounds of all columns.
     """
-    apart = frozenset(partition_columns)
+    apart = frozenset((*partition_columns, RESCUED))
     return tuple(
         field["name"]
         for field in schema["fields"]
