@@ -87,9 +87,5 @@ class BatchColumns:
 
 def look_share(units: Sequence[WorkUnit], most: int) -> float:
     """Return how much of each file is looked at, so that all together are at most so many bytes."""
-    total = sum(
-        file.to_read if file.part is None else file.part.end - file.part.start
-        for unit in units
-        for file in unit.files
-    )
+    total = sum(unit.to_read for unit in units)
     return min(1.0, most / total) if total else 1.0
