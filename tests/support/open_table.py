@@ -40,6 +40,6 @@ class OpenTable(Desk):
         return sorted(found, key=str)
 
     @property
-    def types(self) -> dict[str, str]:
+    def types(self) -> dict[str, Any]:
         schema = json.loads(DeltaTable(str(self.table)).schema().to_json())
         return {one["name"]: one["type"] for one in schema["fields"]}

@@ -73,10 +73,8 @@ def _adopted(
 
 def _as_there(ours: Field, theirs: Field, said: Field | None, before: Field | None) -> Field:
     """Return a field as the table has it, with what is declared, and what is new, inside of it."""
-    if ours.type is theirs.type and ours.items is not None and theirs.items is not None:
-        inner = _as_there(
-            ours.items, theirs.items, said and said.items, before.items if before else None
-        )
+    if ours.type is theirs.type is FieldType.LIST and ours.items and theirs.items:
+        inner = _as_there(ours.items, theirs.items, said and said.items, before and before.items)
         return replace(ours, items=inner)
     if ours.type is theirs.type is FieldType.STRUCT:
         fields = _adopted(
@@ -132,12 +130,13 @@ def _with_path(
 
 
 def _inside(field: Field, path: Sequence[str | int], look: Seen) -> Field:
-    """Return a field with one more inside of it at a path, or as it is."""
+    """Return a field with one more inside of it at a path, or as it is.
+
+    Structs inside a map have the same fields in every file, or the table cannot hold them.
+    """
     if not path:
         return field
     if field.type is FieldType.LIST and field.items is not None and path[0] == ANY:
-        return replace(field, items=_inside(field.items, path[1:], look))
-    if field.type is FieldType.MAP and field.items is not None:
         return replace(field, items=_inside(field.items, path[1:], look))
     if field.type is FieldType.STRUCT:
         return replace(field, fields=_with_path(field.fields, path, look))

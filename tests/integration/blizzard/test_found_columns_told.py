@@ -1,13 +1,14 @@
 """What an operator sees of values without a column, and of columns that were found."""
 
 import json
+from typing import Any
 
 from lakebed.types import RESCUED
 from tests.support.builders import entries
 from tests.support.open_table import ID, OpenTable
 
 
-def status(desk: OpenTable) -> dict:
+def status(desk: OpenTable) -> Any:
     return json.loads(desk.cli("status", "--output", "json").stdout)
 
 

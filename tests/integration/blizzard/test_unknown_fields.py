@@ -2,8 +2,10 @@
 
 import pytest
 from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
 
 from lakebed.types import RESCUED
+from tests.support.builders import entries
 from tests.support.open_table import ID, OpenTable
 
 
@@ -28,6 +30,7 @@ def test_a_table_of_which_nothing_is_rescued_never_has_the_column(tmp_path):
     desk.land("c.ndjson", {"id": 4})
     desk.ingest()
     assert [row[RESCUED] for row in desk.rows()] == [None, None, '{"x":1}', None]
+    assert [entry.rescues for entry in entries(desk.table)] == [False, False, True, True]
 
 
 def test_undeclared_fields_can_be_left_out_or_refused(tmp_path):
@@ -66,6 +69,21 @@ def test_a_new_field_inside_a_struct_widens_the_struct(tmp_path):
     desk.land("b.ndjson", {"id": 2, "user": {"id": 2, "mail": "m"}})
     desk.ingest()
     assert desk.rows()[1]["user"] == {"id": 2, "mail": "m"}
+
+
+def test_a_new_field_of_structs_inside_a_map_is_rescued(tmp_path):
+    by = {
+        "name": "by",
+        "type": "map",
+        "values": {"type": "struct", "fields": [{"name": "a", "type": "int64"}]},
+    }
+    desk = OpenTable(tmp_path, {"fields": [ID, by], "unknown_fields": "add"})
+    desk.land("a.ndjson", {"id": 1, "by": {"k": {"a": 1}}})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2, "by": {"k": {"a": 2, "b": 3}}})
+    desk.ingest()
+    (row,) = [row for row in desk.rows() if row["id"] == 2]
+    assert (row["by"], row[RESCUED]) == ([("k", {"a": 2})], '{"by.k.b":3}')
 
 
 def test_what_was_found_stays_found_and_what_does_not_fit_is_rescued(tmp_path):
@@ -117,7 +135,7 @@ def test_a_column_that_the_table_got_from_another_pipeline_is_taken_as_it_is(tmp
     desk.land("a.ndjson", {"id": 1})
     desk.ingest()
     table = DeltaTable(str(desk.table))
-    table.alter.add_columns([Field("n", "string")])
+    table.alter.add_columns([Field("n", PrimitiveType("string"))])
     desk.land("b.ndjson", {"id": 2, "n": 7}, {"id": 3, "n": "x"})
     desk.ingest()
     assert desk.rows()[1:] == [

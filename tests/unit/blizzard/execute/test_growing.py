@@ -78,7 +78,7 @@ def test_only_units_that_met_something_new_run_again(tmp_path: Path) -> None:
     assert set(after) - set(before) == {"n"}
     assert [(row["id"], row.get("n")) for row in table(bench)] == [(1, 1), (2, None)]
     assert len(bench.entries()[1].files) == 2
-    assert [one.columns for one in bench.said(ColumnsFound)] == [{"n": "int64"}]
+    assert bench.said(ColumnsFound) == [ColumnsFound(pipeline="default", columns={"n": "int64"})]
 
 
 def test_a_unit_that_is_split_while_it_runs_again_loses_and_doubles_nothing(

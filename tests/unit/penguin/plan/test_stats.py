@@ -88,6 +88,7 @@ def test_bounds_are_kept_for_types_that_always_have_them():
     fields = [
         ("s", "string"), ("i", "integer"), ("l", "long"), ("t", "timestamp"), ("d", "date"),
         ("f", "float"), ("b", "boolean"), ("x", "binary"), ("a.b", "string"), ("p", "string"),
+        ("_rescued", "string"),
     ]  # fmt: skip
     schema = {"type": "struct", "fields": [{"name": name, "type": kind} for name, kind in fields]}
     assert columns_with_bounds(schema, ["p"]) == ("s", "i", "l", "t", "d")
