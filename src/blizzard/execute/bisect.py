@@ -116,7 +116,8 @@ def _run_wider(
     stood = [(unit, one) for unit, one in pairs if not one.seen]
     first = {unit.name: one for unit, one in pairs if one.seen}
     again = [unit for unit, one in pairs if one.seen]
-    some, came = _run_next(again, work, runner, emit, [one for _unit, one in stood])
+    before = [one for _unit, one in stood]
+    some, came = _run_next(again, work, runner, emit, before, ran_before=True)
     better = [
         one if one.sources else first.get(unit.name, one)
         for unit, one in zip(some, came, strict=True)
@@ -151,7 +152,13 @@ def _run(
 
 
 def _run_next(
-    units: list[WorkUnit], work: Work, runner: Runner, emit: Emit, before: list[UnitOutcome]
+    units: list[WorkUnit],
+    work: Work,
+    runner: Runner,
+    emit: Emit,
+    before: list[UnitOutcome],
+    *,
+    ran_before: bool = False,
 ) -> tuple[list[WorkUnit], list[UnitOutcome]]:
     """Run units after others of the same batch, whose outcomes stand whatever becomes of these."""
     bounds = work.bounds
@@ -163,11 +170,17 @@ def _run_next(
     try:
         return _run(units, work, runner, emit)
     except RunFailed as failed_to_run:
-        if not any(one.sources for one in before):
+        if not ran_before and not any(one.sources for one in before):
             raise
         # What the others have done is journaled first. The next batch meets the same trouble.
-        pipeline = work.marks["pipeline"]
-        emit(UnitsLeft(pipeline=pipeline, units=len(units), reason=str(failed_to_run)))
+        emit(
+            UnitsLeft(
+                pipeline=work.marks["pipeline"],
+                units=len(units),
+                reason=str(failed_to_run),
+                ran_before=ran_before,
+            )
+        )
         return units, [_not_run(unit) for unit in units]
 
 

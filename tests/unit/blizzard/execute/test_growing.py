@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.events import ColumnsFound, JobSplit
+from blizzard.events import ColumnsFound, JobSplit, UnitsLeft
 from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import RollingPolicy, Sizing
@@ -173,11 +173,13 @@ def test_too_many_failures_leave_what_was_read_before_they_were_met(tmp_path: Pa
     assert [row["id"] for row in table(after)] == [1]
 
 
-def test_a_cluster_that_is_gone_while_units_run_again_leaves_the_others_done(
-    tmp_path: Path,
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_cluster_that_is_gone_while_units_run_again_leaves_what_was_read(
+    tmp_path: Path, others: int
 ) -> None:
     lands(tmp_path, "date=2024-01-01/a.ndjson", {"id": 1, "n": 1})
-    lands(tmp_path, "date=2024-01-02/b.ndjson", {"id": 2})
+    for number in range(others):
+        lands(tmp_path, f"date=2024-01-02/{number}.ndjson", {"id": 2 + number})
 
     def goes(_units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome] | None:
         if any(one.name == "n" for one in work.file_schema.fields):
@@ -186,7 +188,11 @@ def test_a_cluster_that_is_gone_while_units_run_again_leaves_the_others_done(
 
     bench = by_partition(tmp_path, Told(instead=goes))
     bench.pipeline().step()
-    assert [row["id"] for row in table(bench)] == [1, 2]
+    assert [row["id"] for row in table(bench)] == [1, 2][: 1 + others]
+    assert table(bench)[0][RESCUED] == '{"n":1}'
+    (left,) = bench.said(UnitsLeft)
+    assert "not run again with new columns" in left.sentence()
+    assert "1 unit: Spark is gone" in left.sentence()
 
 
 def test_a_batch_that_is_handed_in_early_grows_all_the_same(tmp_path: Path) -> None:
