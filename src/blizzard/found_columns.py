@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import ColumnsFound
-from blizzard.journal.journal import EntryColumns
+from blizzard.journal.entry_columns import EntryColumns
 from blizzard.model.columns import adopted, grown, with_found
 from blizzard.model.files import Work, WorkUnit
 from blizzard.model.seen import Seen

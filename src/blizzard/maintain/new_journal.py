@@ -11,7 +11,8 @@ the table. So a new journal never depends on an old one.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blizzard.journal.journal import Identity, columns_after
+from blizzard.journal.entry_columns import columns_after
+from blizzard.journal.journal import Identity
 from blizzard.journal.protocol import agree_on_protocol
 from blizzard.maintain.old_journal import (
     LastCommitted,
@@ -170,7 +171,7 @@ def _open(
     past: Past | None = None,
 ) -> Entry:
     """Return entry 0. With what was known before go the columns that were found in the data."""
-    columns = columns_after(None if past is None else past.written, identity)
+    columns = columns_after(None if past is None else past.written, identity.table_schema)
     return Entry(
         kind="open",
         pipeline=identity.pipeline,
