@@ -100,21 +100,7 @@ def journaled(
         )
     for uri in entry.dlq:
         yield events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri)
-    dropped: Counter[str] = Counter()
-    for record in entry.sources:
-        dropped.update(record.dropped)
-    if dropped:
-        yield events.FieldsDropped(
-            pipeline=name,
-            entry=entry.sequence,
-            fields=dict(dropped),
-            twins=_twins(dropped, [column["name"] for column in entry.table_schema["fields"]]),
-        )
-    rescued: Counter[str] = Counter()
-    for record in entry.sources:
-        rescued.update(record.rescued)
-    if rescued:
-        yield events.ValuesRescued(pipeline=name, entry=entry.sequence, paths=dict(rescued))
+    yield from _without_column(name, entry)
     by = row_partitions_of(settings)
     if by is not None and (rows := rows_without_time(entry.files, by)):
         yield events.RowsWithoutTime(
@@ -159,6 +145,24 @@ def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
         bytes_written=sum(file.size for file in entry.files),
         multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
     )
+
+
+def _without_column(pipeline: str, entry: Entry) -> Iterator[Event]:
+    """Yield what became of values that no column takes."""
+    dropped: Counter[str] = Counter()
+    rescued: Counter[str] = Counter()
+    for record in entry.sources:
+        dropped.update(record.dropped)
+        rescued.update(record.rescued)
+    if dropped:
+        yield events.FieldsDropped(
+            pipeline=pipeline,
+            entry=entry.sequence,
+            fields=dict(dropped),
+            twins=_twins(dropped, [column["name"] for column in entry.table_schema["fields"]]),
+        )
+    if rescued:
+        yield events.ValuesRescued(pipeline=pipeline, entry=entry.sequence, paths=dict(rescued))
 
 
 def _twins(dropped: Iterable[str], columns: Iterable[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import ColumnsFound
-from blizzard.journal.journal import EntryColumns
+from blizzard.journal.entry_columns import EntryColumns
 from blizzard.model.columns import adopted, grown, with_found
 from blizzard.model.files import Work, WorkUnit
 from blizzard.model.seen import Seen
@@ -24,7 +24,8 @@ TableColumns = Callable[[], Schema | None]
 class BatchColumns:
     """The columns that a batch writes. They grow while it runs, and the entry says which they are.
 
-    Columns that another pipeline has given the table meanwhile are taken as they are there.
+    Found columns that the table has are taken as they are there, also if an earlier batch has
+    found them: another pipeline may have been first, and has decided their types.
     """
 
     settings: PipelineSettings
@@ -35,7 +36,11 @@ class BatchColumns:
     schema: Schema = field(init=False)
 
     def __post_init__(self) -> None:
-        self.schema = with_found(self.settings.schema, self.known)
+        schema = with_found(self.settings.schema, self.known)
+        if schema != self.settings.schema:
+            declared = self.settings.schema
+            schema = adopted(schema, self.of_table(), declared=declared, known=self.known)
+        self.schema = schema
 
     @property
     def to_be_inferred(self) -> bool:
@@ -48,8 +53,7 @@ class BatchColumns:
         A table that has `_rescued` keeps it, whether or not these files have something in it.
         """
         schema = table_schema(self.schema, self.settings.sink.template)
-        had = any(column["name"] == RESCUED for column in before.table_schema["fields"])
-        if had or any(RESCUED in file.statistics for file in files):
+        if before.rescues or any(RESCUED in file.statistics for file in files):
             schema = schema.with_rescued()
         found = None if self.schema == self.settings.schema else self.schema
         return EntryColumns(table_schema=schema.delta(), found=found)
@@ -64,7 +68,8 @@ class BatchColumns:
         whole = grown(table_schema(self.schema, template), seen)
         added = tuple(one for one in whole.fields if one.name not in keys)
         declared = tuple(one for one in self.schema.fields if one.name in keys)
-        wider = adopted(Schema(declared + added), self.schema, self.of_table())
+        # Files of this batch may have the columns that it had so far: those stay as they are.
+        wider = adopted(Schema(declared + added), self.of_table(), declared=self.schema)
         if set(wider.fields) == set(self.schema.fields):
             return False
         self.emit(ColumnsFound(pipeline=self.settings.name, columns=_new(self.schema, wider)))
@@ -91,9 +96,5 @@ def _new(before: Schema, after: Schema) -> dict[str, str]:
 
 def look_share(units: Sequence[WorkUnit], most: int) -> float:
     """Return how much of each file is looked at, so that all together are at most so many bytes."""
-    total = sum(
-        file.to_read if file.part is None else file.part.end - file.part.start
-        for unit in units
-        for file in unit.files
-    )
+    total = sum(unit.to_read for unit in units)
     return min(1.0, most / total) if total else 1.0

@@ -86,3 +86,9 @@ def _in_the_log(settings: PipelineSettings, entry: Entry) -> bool:
     sink = settings.sink
     last = last_committed(sink.table_uri, sink.storage_options, entry.pipeline, entry.journal)
     return last is not None and last >= entry.sequence
+
+
+def in_the_log(settings: PipelineSettings, entry: Entry) -> bool:
+    sink = settings.sink
+    last = last_committed(sink.table_uri, sink.storage_options, entry.pipeline, entry.journal)
+    return last is not None and last >= entry.sequence

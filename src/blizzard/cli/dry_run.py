@@ -78,6 +78,12 @@ def explanation(found: Explanation, output: Output) -> None:
         f"{plural(len(files), 'file')} ({in_words(sum(file.to_read for file in files))}) "
         f"in {plural(len(found.units), 'unit')} into {found.table_uri}",
     )
+    if found.looks_at:
+        say(
+            to,
+            f"  {in_words(found.looks_at)} of them would be looked at first: no columns are "
+            "declared, and none have been found so far",
+        )
     if files:
         _show_taken(to, found, files)
     _show_passed(to, found)
@@ -140,6 +146,8 @@ class PlanRow:
     left_out: tuple[LeftOutRow, ...]
     """All but those that are in the table already, and of very many with one reason the first."""
     refusal: RefusalRow | None
+    looks_at: int
+    """Bytes that are looked at first, to find the columns."""
 
 
 def plan_row(found: Explanation) -> PlanRow:
@@ -165,6 +173,7 @@ def plan_row(found: Explanation) -> PlanRow:
         refusal=(
             None if refusal is None else RefusalRow(code=code_of(refusal), error=str(refusal))
         ),
+        looks_at=found.looks_at,
     )
 
 

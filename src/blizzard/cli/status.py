@@ -10,7 +10,7 @@ from rich.console import Console
 from blizzard.cli.output import One, chosen, load, open_reader, place
 from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.inspect.books import Books
-from blizzard.inspect.source_status import FailedFile, SourceStatus
+from blizzard.inspect.source_status import FEW, FailedFile, SourceStatus
 from blizzard.inspect.status import PipelineStatus, pipeline_status
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
@@ -198,6 +198,7 @@ def show(found: PipelineStatus, clock: Clock) -> None:
             )
         if one.folders > SHOWN:
             say(to, f"  {one.source}: and in {plural(one.folders - SHOWN, 'earlier folder')}")
+        _show_values(to, one)
         _show_trouble(to, one, clock)
     to.print()
 
@@ -219,7 +220,30 @@ def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
         f"{plural(all_in.rows, 'row')}, {filtered}{plural(found.parquet_files, 'Parquet file')} "
         f"({in_words(found.parquet_bytes)})"
     )
-    return lines
+    return lines + _found(found)
+
+
+def _found(found: PipelineStatus) -> list[str]:
+    """Return the columns that were found in the data."""
+    names = [f"{path} ({kind})" for path, kind in found.found_columns.items()]
+    if not names:
+        return []
+    more = f" and {len(names) - FEW:,} more" if len(names) > FEW else ""
+    count = plural(len(names), "column was", "columns were")
+    return [f"{count} found in the data: {', '.join(names[:FEW])}{more}"]
+
+
+def _show_values(to: Console, one: SourceStatus) -> None:
+    """Print where values stood that no column takes."""
+    for count, places, what in (
+        (one.totals.rescued, one.rescued, "in _rescued"),
+        (one.totals.dropped, one.dropped, "left out"),
+    ):
+        if count:
+            shown = ", ".join(f"{each.path} ({each.values:,})" for each in places)
+            more = ", ..." if sum(each.values for each in places) < count else ""
+            values = plural(count, "value is", "values are")
+            say(to, f"  {one.source}: {values} {what}: {shown}{more}")
 
 
 def _writer(found: PipelineStatus) -> list[str]:

@@ -139,13 +139,15 @@ class UnitsLeft(Event):
     pipeline: str
     units: int
     reason: str
+    ran_before: bool = False
+    """Whether they were to run once more, with columns for values that they had met."""
 
     def sentence(self) -> str:
         """Return what is left, and why."""
-        return (
-            f"{self.pipeline}: not run and left to the next batch: {plural(self.units, 'unit')}: "
-            f"{self.reason}"
-        )
+        left = "not run and left to the next batch"
+        if self.ran_before:
+            left = "not run again with new columns, whose values stay in _rescued in this batch"
+        return f"{self.pipeline}: {left}: {plural(self.units, 'unit')}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

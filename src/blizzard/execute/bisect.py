@@ -107,12 +107,22 @@ def look_at_units(
 def _run_wider(
     ran: list[WorkUnit], outcomes: list[UnitOutcome], work: Work, runner: Runner, emit: Emit
 ) -> tuple[list[WorkUnit], list[UnitOutcome]]:
-    """Run the units again that have met values without a column; the others stand."""
+    """Run the units again that have met values without a column; the others stand.
+
+    So does what a unit has done that does not get to run again, because of a stop or a bound: the
+    values are in `_rescued`, and nothing has to be read once more.
+    """
     pairs = list(zip(ran, outcomes, strict=True))
     stood = [(unit, one) for unit, one in pairs if not one.seen]
+    first = {unit.name: one for unit, one in pairs if one.seen}
     again = [unit for unit, one in pairs if one.seen]
-    some, came = _run_next(again, work, runner, emit, [one for _unit, one in stood])
-    both = [*stood, *zip(some, came, strict=True)]
+    before = [one for _unit, one in stood]
+    some, came = _run_next(again, work, runner, emit, before, ran_before=True)
+    better = [
+        one if one.sources else first.get(unit.name, one)
+        for unit, one in zip(some, came, strict=True)
+    ]
+    both = [*stood, *zip(some, better, strict=True)]
     # Parts of one file are in the order of the file. A unit that was split holds whole files.
     order = {unit.name: place for place, unit in enumerate(ran)}
     both.sort(key=lambda pair: order.get(pair[0].name, len(order)))
@@ -142,7 +152,13 @@ def _run(
 
 
 def _run_next(
-    units: list[WorkUnit], work: Work, runner: Runner, emit: Emit, before: list[UnitOutcome]
+    units: list[WorkUnit],
+    work: Work,
+    runner: Runner,
+    emit: Emit,
+    before: list[UnitOutcome],
+    *,
+    ran_before: bool = False,
 ) -> tuple[list[WorkUnit], list[UnitOutcome]]:
     """Run units after others of the same batch, whose outcomes stand whatever becomes of these."""
     bounds = work.bounds
@@ -154,11 +170,17 @@ def _run_next(
     try:
         return _run(units, work, runner, emit)
     except RunFailed as failed_to_run:
-        if not any(one.sources for one in before):
+        if not ran_before and not any(one.sources for one in before):
             raise
         # What the others have done is journaled first. The next batch meets the same trouble.
-        pipeline = work.marks["pipeline"]
-        emit(UnitsLeft(pipeline=pipeline, units=len(units), reason=str(failed_to_run)))
+        emit(
+            UnitsLeft(
+                pipeline=work.marks["pipeline"],
+                units=len(units),
+                reason=str(failed_to_run),
+                ran_before=ran_before,
+            )
+        )
         return units, [_not_run(unit) for unit in units]
 
 

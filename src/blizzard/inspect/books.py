@@ -1,7 +1,8 @@
 """What a journal adds up to, entry by entry."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blizzard.journal.state import History
@@ -24,6 +25,10 @@ class Totals:
     quarantined: int = 0
     rows: int = 0
     source_bytes: int = 0
+    rescued: int = 0
+    """Values that no column takes; they are in `_rescued`."""
+    dropped: int = 0
+    """Values of undeclared fields that were left out."""
 
     def plus(self, entry: Entry, source: str | None = None) -> "Totals":
         """Add what an entry says, or what it says of one source. Pure."""
@@ -42,6 +47,8 @@ class Totals:
             quarantined=self.quarantined + sum(record.quarantined for record in records),
             rows=self.rows + sum(record.rows for record in records),
             source_bytes=self.source_bytes + sum(each.size for each in records if each.complete),
+            rescued=self.rescued + sum(sum(each.rescued.values()) for each in records),
+            dropped=self.dropped + sum(sum(each.dropped.values()) for each in records),
         )
 
     def minus(self, given_up: Sequence[SourceRecord]) -> "Totals":
@@ -55,7 +62,41 @@ class Totals:
             quarantined=self.quarantined - sum(record.quarantined for record in given_up),
             rows=self.rows - sum(record.rows for record in given_up),
             source_bytes=self.source_bytes - sum(each.size for each in given_up if each.complete),
+            rescued=self.rescued - sum(sum(each.rescued.values()) for each in given_up),
+            dropped=self.dropped - sum(sum(each.dropped.values()) for each in given_up),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuesAt:
+    """How many values stood in one place of the records."""
+
+    path: str
+    values: int
+
+
+@dataclass(slots=True)
+class Paths:
+    """Where values stood that have no column, with how many of each."""
+
+    rescued: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def plus(self, record: SourceRecord) -> None:
+        """Add those of a source file that was read."""
+        self.rescued.update(record.rescued)
+        self.dropped.update(record.dropped)
+
+    def minus(self, record: SourceRecord) -> None:
+        """Take out those of a source file that was read and then given up."""
+        self.rescued.subtract(record.rescued)
+        self.dropped.subtract(record.dropped)
+
+
+def most_frequent(counts: Mapping[str, int], most: int) -> tuple[ValuesAt, ...]:
+    """Return the places with the most values, of several with as many the first by name. Pure."""
+    found = sorted((-count, path) for path, count in counts.items() if count)
+    return tuple(ValuesAt(path=path, values=-count) for count, path in found[:most])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +152,8 @@ class Books:
         self.parquet_files = 0
         self.parquet_bytes = 0
         self.by_source: dict[str, Totals] = {}
+        self.paths: dict[str, Paths] = {}
+        """Where values without a column stood, by source."""
         self.marks: dict[str, dict[str, str]] = {}
         """The highest name of each folder of each source."""
         self.last_batch: Batch | None = None
@@ -135,6 +178,8 @@ class Books:
             for record in entry.sources:
                 if record.failure is None:
                     self._pass(record.source, record.path)
+                    if entry.kind == "batch":
+                        self.paths.setdefault(record.source, Paths()).plus(record)
             self.last_written = Batch.of(entry)
             if entry.kind == "batch":
                 self.last_batch = self.last_written
@@ -154,6 +199,8 @@ class Books:
             for source in {record.source for record in records}:
                 own = [record for record in records if record.source == source]
                 self.by_source[source] = self.by_source[source].minus(own)
+                for record in own:
+                    self.paths[source].minus(record)
 
     def _pass(self, source: str, path: str) -> None:
         folder, _, name = path.rpartition("/")

@@ -37,6 +37,8 @@ class Explanation:
     units: tuple[WorkUnit, ...]
     refusal: LakeError | None = None
     """Why a start would not get as far as this batch."""
+    looks_at: int = 0
+    """How many bytes of the files are looked at first, to find the columns."""
 
 
 def explain(
@@ -88,7 +90,15 @@ def explain(
         findings=proposal.findings,
         units=proposal.units,
         refusal=refusal or proposal.refusal,
+        looks_at=_looked_at(settings, history, proposal.units),
     )
+
+
+def _looked_at(settings: PipelineSettings, history: History, units: tuple[WorkUnit, ...]) -> int:
+    """Return how many bytes a batch looks at before it is read. Pure."""
+    if not settings.infer or (history.last is not None and history.last.columns is not None):
+        return 0
+    return min(settings.infer_max_bytes, sum(unit.to_read for unit in units))
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkipSummary
-from blizzard.inspect.books import Books, Totals, Watermark
+from blizzard.inspect.books import Books, Paths, Totals, ValuesAt, Watermark, most_frequent
 from blizzard.inspect.explain import look_at
 from blizzard.journal.checks import redirected, refuse_moved
 from blizzard.journal.state import History
@@ -21,7 +21,7 @@ from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 
 FEW = 10
-"""How many failed files, and how many folders, of a source are named."""
+"""How many failed files, folders, and places of values without a column, are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,10 @@ class SourceStatus:
     folders: int = 0
     """How many folders have files that were read."""
     totals: Totals = field(default_factory=Totals)
+    rescued: tuple[ValuesAt, ...] = ()
+    """Where values stood that are in `_rescued`, the most frequent first, and not all of them."""
+    dropped: tuple[ValuesAt, ...] = ()
+    """Likewise of values that were left out."""
     error: str | None = None
 
 
@@ -87,6 +91,7 @@ def source_status(
     failed = sorted(
         _failed(source, books.history, bases), key=lambda one: one.failed_at, reverse=True
     )
+    paths = books.paths.get(source.name, Paths())
     told = SourceStatus(
         source=source.name,
         uri=source.uri,
@@ -97,6 +102,8 @@ def source_status(
         watermarks=books.watermarks(source.name)[:FEW],
         folders=len(books.marks.get(source.name, {})),
         totals=books.by_source.get(source.name, Totals()),
+        rescued=most_frequent(paths.rescued, FEW),
+        dropped=most_frequent(paths.dropped, FEW),
     )
     try:
         if store is not None:

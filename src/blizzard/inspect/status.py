@@ -4,8 +4,8 @@ The journal says what was done, the sources say what waits, the receipt says how
 Nothing here needs a running blizzard, and none is disturbed by it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from blizzard.handoff.held_rows import Aside, Fates, Files, by_reason, read_aside
 from blizzard.inspect.books import Batch, Books, Totals
@@ -18,6 +18,7 @@ from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt
 from lakebed.errors import ObjectMissing
+from lakebed.schema import walk
 from lakebed.types import Handoff
 
 
@@ -43,6 +44,8 @@ class PipelineStatus:
     totals: Totals
     parquet_files: int
     parquet_bytes: int
+    found_columns: Mapping[str, str] = field(default_factory=dict)
+    """The types of columns, and of fields inside of them, that were found in the data, by path."""
     held_files: int = 0
     held_rows: int = 0
     """Journaled, perhaps committed as an entry, and not in the table: penguin holds them."""
@@ -106,6 +109,7 @@ def pipeline_status(
         totals=books.totals,
         parquet_files=books.parquet_files,
         parquet_bytes=books.parquet_bytes,
+        found_columns=found_columns(settings, history),
         held_files=counts.held_files,
         held_rows=counts.held_rows,
         held=by_reason(aside.held),
@@ -113,6 +117,14 @@ def pipeline_status(
         discarded_rows=counts.discarded_rows,
         aside_error=aside.error,
     )
+
+
+def found_columns(settings: PipelineSettings, history: History) -> dict[str, str]:
+    """Return the columns, and fields inside of columns, that nobody has declared. Pure."""
+    known = None if history.last is None else history.last.columns
+    declared = {path for path, _field in walk(settings.schema.fields)}
+    fields = () if known is None else known.fields
+    return {path: one.shown for path, one in walk(fields) if path not in declared}
 
 
 def committed_entry(history: History, digests: Sequence[str]) -> tuple[int | None, bool]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from blizzard.journal.checks import SourceTaken, admit, redirected, refuse_rivals, unread
 from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.entry_columns import EntryColumns, columns_after
 from blizzard.journal.fence import refuse_collected, withdraw_stray
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
@@ -37,7 +38,6 @@ from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavail
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
 from lakebed.retry import Backoff, attempts
-from lakebed.schema import Schema
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
 
@@ -56,16 +56,6 @@ class Identity:
     source_uris: Mapping[str, str]
     table_schema: dict[str, Any]
     partition_columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryColumns:
-    """The columns of a batch's files."""
-
-    table_schema: dict[str, Any]
-    """As Delta writes them."""
-    found: Schema | None = None
-    """As the next batch is to know them; None where the configuration says them all."""
 
 
 class Journal:
@@ -301,7 +291,7 @@ class Journal:
         columns: EntryColumns | None = None,
     ) -> Entry:
         identity = self._identity
-        columns = columns or EntryColumns(table_schema=identity.table_schema)
+        columns = columns or columns_after(self._history.last, identity.table_schema)
         entry = Entry(
             kind=kind,
             pipeline=identity.pipeline,

@@ -11,6 +11,7 @@ the table. So a new journal never depends on an old one.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from blizzard.journal.entry_columns import columns_after
 from blizzard.journal.journal import Identity
 from blizzard.journal.protocol import agree_on_protocol
 from blizzard.maintain.old_journal import (
@@ -54,7 +55,7 @@ def begin_empty(
     kept = None
     if opening is None:
         kept = _set_aside(store, identity.pipeline)
-        opening = _open(identity, clock, source_uris=identity.source_uris, lineage=None)
+        opening = _open(identity, clock, source_uris=identity.source_uris)
     return _write(store, opening, (), kept)
 
 
@@ -96,7 +97,7 @@ def take_over(
             since=past.since,
         )
         uris = {**past.source_uris, **identity.source_uris}
-        opening = _open(identity, clock, source_uris=uris, lineage=lineage)
+        opening = _open(identity, clock, source_uris=uris, lineage=lineage, past=past)
     return _write(store, opening, chunks, kept)
 
 
@@ -162,8 +163,15 @@ def _close(store: Store, past: Past, heir: str, clock: Clock) -> None:
 
 
 def _open(
-    identity: Identity, clock: Clock, *, source_uris: Mapping[str, str], lineage: Lineage | None
+    identity: Identity,
+    clock: Clock,
+    *,
+    source_uris: Mapping[str, str],
+    lineage: Lineage | None = None,
+    past: Past | None = None,
 ) -> Entry:
+    """Return entry 0. With what was known before go the columns that were found in the data."""
+    columns = columns_after(None if past is None else past.written, identity.table_schema)
     return Entry(
         kind="open",
         pipeline=identity.pipeline,
@@ -174,8 +182,9 @@ def _open(
         previous=None,
         handoff=identity.handoff,
         source_uris=source_uris,
-        table_schema=identity.table_schema,
+        table_schema=columns.table_schema,
         partition_columns=identity.partition_columns,
+        columns=columns.found,
         inherits=lineage,
     )
 

@@ -27,6 +27,8 @@ class Past:
 
     last: Entry
     digest: str
+    written: Entry
+    """The last entry with data files, or the one that opened it."""
     records: Mapping[str, tuple[SourceRecord, ...]]
     """By key, all that it knows of each source file, as inherited entries repeat it in order."""
     source_uris: Mapping[str, str]
@@ -109,6 +111,7 @@ def _past(store: Reader, pipeline: str, folder: str) -> Past:
     names: dict[str, str] = {}
     since: dict[str, str] = {}
     last: tuple[Entry, str] | None = None
+    written: Entry | None = None
     heir = None
     for stored in entries_in(store, pipeline, folder):
         entry = stored.entry
@@ -116,16 +119,18 @@ def _past(store: Reader, pipeline: str, folder: str) -> Past:
             heir = entry.heir
             continue
         last = (entry, stored.digest)
+        written = entry if entry.files or written is None else written
         learn_sources(entry, names, uris)
         earlier = entry.inherits.since if entry.inherits is not None else {}
         since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
         for record in entry.sources:
             records[record.key] = with_record(records.get(record.key, ()), inherited(record))
-    if last is None:
+    if last is None or written is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
     return Past(
         last=last[0],
         digest=last[1],
+        written=written,
         records=records,
         source_uris=uris,
         source_names=names,

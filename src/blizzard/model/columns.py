@@ -39,25 +39,56 @@ def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
     return Schema(fields)
 
 
-def adopted(wider: Schema, before: Schema, table: Schema | None) -> Schema:
-    """Return new columns as a table has them already: it may have got them by another pipeline.
+def adopted(
+    schema: Schema, table: Schema | None, *, declared: Schema, known: Schema | None = None
+) -> Schema:
+    """Return the found columns as a table has them: it may have got them from another pipeline.
 
-    One that differs from a column of the table only in case is left out. Values that do not fit
-    the column of the table are kept in `_rescued`. A column of strings is never taken for one of
-    JSON texts: what a string in it means is known to whoever has made it.
+    Declared ones stay as they are declared. A found one that differs from a column of the table
+    only in case is left out. Values that do not fit the column of the table are kept in
+    `_rescued`. A column of strings is taken for one of JSON texts only where that is `known` from
+    an earlier batch: what a string in it means is known to whoever has made it.
     """
     if table is None:
-        return wider
-    old = {one.name for one in before.fields}
-    theirs = {one.name.casefold(): one for one in table.fields}
-    fields = []
-    for one in wider.fields:
-        other = theirs.get(one.name.casefold())
-        if one.name in old or other is None:
-            fields.append(one)
-        elif other.name == one.name:
-            fields.append(replace(other, nullable=True))
-    return Schema(tuple(fields))
+        return schema
+    before = () if known is None else known.fields
+    return Schema(_adopted(schema.fields, table.fields, declared.fields, before))
+
+
+def _adopted(
+    ours: Sequence[Field],
+    theirs: Sequence[Field],
+    declared: Sequence[Field],
+    known: Sequence[Field],
+) -> tuple[Field, ...]:
+    there = {one.name.casefold(): one for one in theirs}
+    said = {one.name: one for one in declared}
+    before = {one.name: one for one in known}
+    return tuple(
+        _as_there(one, there[one.name.casefold()], said.get(one.name), before.get(one.name))
+        if one.name.casefold() in there
+        else one
+        for one in ours
+        if one.name in said or there.get(one.name.casefold(), one).name == one.name
+    )
+
+
+def _as_there(ours: Field, theirs: Field, said: Field | None, before: Field | None) -> Field:
+    """Return a field as the table has it, with what is declared, and what is new, inside of it."""
+    if ours.type is theirs.type is FieldType.LIST and ours.items and theirs.items:
+        inner = _as_there(ours.items, theirs.items, said and said.items, before and before.items)
+        return replace(ours, items=inner)
+    if ours.type is theirs.type is FieldType.STRUCT:
+        fields = _adopted(
+            ours.fields,
+            theirs.fields,
+            said.fields if said else (),
+            before.fields if before else (),
+        )
+        return replace(ours, fields=fields or theirs.fields)
+    if said is not None or (before == ours and ours.delta_type() == theirs.delta_type()):
+        return ours
+    return replace(theirs, nullable=True)
 
 
 def _united(ours: Sequence[Field], theirs: Sequence[Field]) -> tuple[Field, ...]:
@@ -101,12 +132,13 @@ def _with_path(
 
 
 def _inside(field: Field, path: Sequence[str | int], look: Seen) -> Field:
-    """Return a field with one more inside of it at a path, or as it is."""
+    """Return a field with one more inside of it at a path, or as it is.
+
+    Structs inside a map have the same fields in every file, or the table cannot hold them.
+    """
     if not path:
         return field
     if field.type is FieldType.LIST and field.items is not None and path[0] == ANY:
-        return replace(field, items=_inside(field.items, path[1:], look))
-    if field.type is FieldType.MAP and field.items is not None:
         return replace(field, items=_inside(field.items, path[1:], look))
     if field.type is FieldType.STRUCT:
         return replace(field, fields=_with_path(field.fields, path, look))

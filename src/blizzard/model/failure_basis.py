@@ -10,7 +10,8 @@ from blizzard.model.limits import MAX_DEPTH, MAX_LINE_BYTES
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.partition import table_schema
-from lakebed.schema import AS_WRITTEN, Field
+from lakebed.schema import AS_WRITTEN, Field, walk
+from lakebed.types import OnMismatch, UnknownFields
 
 
 def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stage, str]:
@@ -20,7 +21,8 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stag
     """
     sink = settings.sink
     template = [(part.key, part.pattern) for part in sink.template.parts] if sink.template else []
-    columns = [_basis_of(field) for field in table_schema(settings.schema, sink.template).fields]
+    fields = table_schema(settings.schema, sink.template).fields
+    columns = [(field.name, field.type.value, field.nullable) for field in fields]
     keys = set(sink.template.keys) if sink.template else set()
     partition = [template, [column for column in columns if column[0] in keys]]
     compression = source.compression.value
@@ -30,8 +32,30 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stag
         Stage.DISCOVER: _digest([partition, sink.timestamp_field]),
         Stage.DECOMPRESS: _digest([compression]),
         # A compressed file that is taken for a plain one fails here, too.
-        Stage.PARSE: _digest([columns, template, sink.timestamp_field, compression, limits, *form]),
+        Stage.PARSE: _digest(
+            [columns, template, sink.timestamp_field, compression, limits]
+            + form
+            + _more(settings, fields)
+        ),
     }
+
+
+def _more(settings: PipelineSettings, fields: tuple[Field, ...]) -> list[object]:
+    """Return what else decides how lines are read; nothing where all of it is as it always was."""
+    more: dict[str, object] = {
+        field.name: _written(field)
+        for field in fields
+        if field.is_nested or field.precision or field.reading != AS_WRITTEN
+    }
+    # Whether they are kept or left out, undeclared fields fail nothing.
+    unknown = settings.unknown_fields is UnknownFields.FAIL
+    rescued = settings.on_mismatch is OnMismatch.RESCUE
+    return [more, unknown, rescued] if more or unknown or rescued else []
+
+
+def _written(field: Field) -> list[object]:
+    inner = (each for _path, each in walk((field,)))
+    return [field.shown, *(asdict(one.reading) | {"nullable": one.nullable} for one in inner)]
 
 
 def with_basis(record: SourceRecord, bases: Mapping[Stage, str]) -> SourceRecord:
@@ -40,20 +64,6 @@ def with_basis(record: SourceRecord, bases: Mapping[Stage, str]) -> SourceRecord
         return record
     basis = bases.get(record.failure.stage)
     return replace(record, failure=replace(record.failure, basis=basis))
-
-
-def _basis_of(field: Field) -> list[object]:
-    """Return everything of a field that decides whether a value fits it, at every depth.
-
-    A plain column without more is what it was before there were others, so that a file that failed
-    then is not tried again for nothing.
-    """
-    found: list[object] = [field.name, field.shown, field.nullable]
-    if field.reading != AS_WRITTEN:
-        found.append(asdict(field.reading))
-    if field.inner:
-        found.append([_basis_of(inner) for inner in field.inner])
-    return found
 
 
 def _digest(settings: list[object]) -> str:

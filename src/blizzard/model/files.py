@@ -98,6 +98,14 @@ class WorkUnit:
     """What the paths of all of its files say; rows may add to it."""
     files: tuple[SourceFile, ...]
 
+    @property
+    def to_read(self) -> int:
+        """Return how many bytes of its files, or of its parts of them, are to be read."""
+        return sum(
+            file.to_read if file.part is None else file.part.end - file.part.start
+            for file in self.files
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:

@@ -128,7 +128,7 @@ class PipelineSettings:
     """Whether columns are found in the data beside those that the schema has."""
     infer_max_bytes: int = 1 << 30
     """How many bytes of source files are looked at to find them."""
-    unknown_fields: UnknownFields = UnknownFields.DROP
+    unknown_fields: UnknownFields = UnknownFields.RESCUE
     on_mismatch: OnMismatch = OnMismatch.FAIL
     max_failures: int | None = None
     """The failed file that stops the pipeline; None where failures never stop it."""

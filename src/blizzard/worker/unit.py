@@ -315,8 +315,7 @@ class _Unit:
                     lines_before = None if decoded.blank or decoded.filtered else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
-                if self.work.unknown_fields is UnknownFields.ADD and decoded.rescued:
-                    self.looks.at_rescued(decoded.batch[RESCUED].to_pylist())
+                self._look_at_rescued(decoded)
                 position.took(decoded.taken, file.skip + tally.lines)
                 kept += self._slices(decoded)
                 decoded_bytes += decoded.size
@@ -343,6 +342,11 @@ class _Unit:
             self._write_all(own, own.writer.close())
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))
         self.channel.progress.files_read += 1
+
+    def _look_at_rescued(self, decoded: Decoded) -> None:
+        """Note what values look like that are to get a column."""
+        if self.work.unknown_fields is UnknownFields.ADD and decoded.rescued:
+            self.looks.at_rescued(decoded.batch[RESCUED].to_pylist())
 
     def _pieces(self, file: SourceFile, position: ReadPosition) -> Generator[bytes]:
         """Yield the plain bytes of the lines that are to be read."""

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import DocumentUnreadable
 from lakebed.schema import Schema
-from lakebed.types import Handoff
+from lakebed.types import RESCUED, Handoff
 
 FORMAT = 1
 FORMAT_WITH_HOLES = 2
@@ -207,6 +207,11 @@ class Entry:
     """
     follows: int = 0
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
+
+    @property
+    def rescues(self) -> bool:
+        """Whether the table has `_rescued` by now, or gets it with this entry."""
+        return any(column["name"] == RESCUED for column in self.table_schema["fields"])
 
     @property
     def awaits(self) -> int:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from lakebed.types import Evolution
+from lakebed.types import RESCUED, Evolution
 from penguin.model.delta_types import (
     DECIMAL,
     DeltaType,
@@ -169,8 +169,13 @@ class _Walk:
         return {**mine, "nullable": True}
 
     def _may_lack(self, mine: DeltaField, shown: str) -> bool:
-        """Whether a column that the files do not have stays in the table."""
+        """Whether a column that the files do not have stays in the table.
+
+        Files have `_rescued` only where something is in it, so it always does.
+        """
         kind = type_name(mine["type"])
+        if shown == RESCUED and mine["nullable"]:
+            return True
         match self.mode:
             case Evolution.OVERWRITE:
                 self.dropped.append(shown)
@@ -223,7 +228,7 @@ class _Walk:
         if self.mode is Evolution.STRICT:
             self.reasons.append(
                 f"{shown}: the table does not have it, the files have type {type_name(kind)}, "
-                "and strict accepts no difference"
+                f"and strict accepts no difference; {_way_in(shown)}"
             )
         else:
             self.reasons += reasons_against_adding(theirs, shown, self.features)
@@ -295,6 +300,14 @@ class _Walk:
     def _reads(self, table: DeltaType, entry: DeltaType) -> bool:
         same = clean(table) == clean(entry)
         return same or (self.mode is not Evolution.STRICT and reads(table, entry))
+
+
+def _way_in(column: str) -> str:
+    """Return how a strict table gets a column, or goes without it."""
+    add = "add it with ALTER TABLE, or let it in once with schema_evolution: merge"
+    if column != RESCUED:
+        return add
+    return f"{add}; unknown_fields: drop leaves such values out instead"
 
 
 def reads(table: DeltaType, file: DeltaType) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from lakebed.documents.data_file import Bound, FinishedFile
 from lakebed.field_path import FieldPath, format_path
+from lakebed.types import RESCUED
 from penguin.model.delta_types import DECIMAL, DeltaType, by_name, kind_of
 from penguin.model.table import DeltaSchema, TableFacts
 
@@ -86,8 +87,9 @@ def columns_with_bounds(
 
     Of the columns, those of which blizzard's files always carry them. Of a struct all fields or
     none: polars fails on a struct of whose fields some have statistics and others cannot.
+    `_rescued` is left out: most files do not have it, and the others would lose all bounds.
     """
-    apart = frozenset(partition_columns)
+    apart = frozenset((*partition_columns, RESCUED))
     return tuple(
         path
         for field in schema["fields"]

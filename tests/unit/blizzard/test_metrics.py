@@ -16,6 +16,7 @@ from blizzard.model.settings import SinkSettings, UploadSettings
 from lakebed.polling import Stop, run_step
 from lakebed.retry import Backoff
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
+from lakebed.types import UnknownFields
 from tests.support.builders import ndjson, put, rows
 from tests.support.watched import Watched, watching
 
@@ -131,13 +132,22 @@ def test_what_waits_and_how_long_is_shown(watched, source):
     assert watched.value("blizzard_oldest_pending_file_age_seconds") == 0
 
 
-def test_what_is_left_out_is_counted(watched, source):
+def test_values_that_are_left_out_are_counted(watched, source):
+    watched.bench.settings = replace(watched.bench.settings, unknown_fields=UnknownFields.DROP)
+    put(source, "a.ndjson", b'{"id": 1, "surprise": 2}\n{"id": 2, "surprise": 3}\n')
+    watched.step()
+    assert watched.value("blizzard_values_dropped_total") == 2
+    assert watched.value("blizzard_values_rescued_total") == 0
+
+
+def test_what_no_column_takes_is_counted(watched, source):
     pipeline = watched.pipeline()
     put(source, "a.ndjson", b'{"id": 1, "surprise": 2}\n{"id": 2, "surprise": 3}\n')
     put(source, "b.ndjson", BAD)
     pipeline.step()
     pipeline.step()
-    assert watched.value("blizzard_values_dropped_total") == 2
+    assert watched.value("blizzard_values_rescued_total") == 2
+    assert watched.value("blizzard_values_dropped_total") == 0
     assert watched.value("blizzard_resting_files") == 1
     put(source, "a.ndjson", ndjson(rows(9)))
     pipeline.step()

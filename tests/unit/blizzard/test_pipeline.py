@@ -15,6 +15,7 @@ from lakebed.documents.entry import Stage
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, StoreUnavailable
 from lakebed.partition import Template
 from lakebed.storage.store import Reader, Store
+from lakebed.types import UnknownFields
 from tests.support.benches import drain, ids, journal_at_once, noting
 from tests.support.builders import (
     Bench,
@@ -287,14 +288,29 @@ def test_a_journal_that_is_gone_is_not_begun_anew(bench, source):
 def test_fields_that_nobody_declared_are_told(bench, source):
     """L16."""
     put(source, "a.ndjson", b'{"id":1,"surprise":2}\n')
+    bench = leaving_out(bench)
     drain(bench)
     (told,) = bench.said(events.FieldsDropped)
     assert "surprise (1); declare them under schema.fields to keep them" in told.sentence()
 
 
+def leaving_out(bench: Bench) -> Bench:
+    return bench.again(settings=replace(bench.settings, unknown_fields=UnknownFields.DROP))
+
+
+def test_values_that_no_column_takes_are_told(bench, source):
+    put(source, "a.ndjson", b'{"id":1,"x":{"y":1}}\n{"id":2,"x":2,"z":3}\n')
+    drain(bench)
+    (told,) = bench.said(events.ValuesRescued)
+    assert told.paths == {"x": 2, "z": 1}
+    assert "values that no column takes are in _rescued: x (2), z (1)" in told.sentence()
+    assert not bench.said(events.FieldsDropped)
+
+
 def test_fields_that_differ_only_in_case_are_told_what_can_be_done(bench, source):
     """HOLES W44: to declare both is refused, so nobody is told to."""
     put(source, "a.ndjson", b'{"id":1,"NAME":"x","pid":1,"Pid":2}\n')
+    bench = leaving_out(bench)
     drain(bench)
     (told,) = bench.said(events.FieldsDropped)
     assert told.twins == {"NAME": "name", "pid": "Pid"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from blizzard.config import load
 from blizzard.config.load import NOT_AVAILABLE, NOT_YET
 from blizzard.model.settings import (
     PipelineSettings,
@@ -38,6 +39,7 @@ from lakebed.types import (
     OnChange,
     OnMismatch,
     ParquetCodec,
+    UnknownFields,
 )
 from tests.support.blizzard_config import changed, faults_of, minimal, settings_of, sink, source
 
@@ -115,6 +117,12 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda s: s.pipelines[0].on_mismatch,
         OnMismatch.RESCUE,
     ),
+    "schema.unknown_fields": (
+        "fail",
+        lambda s: s.pipelines[0].unknown_fields,
+        UnknownFields.FAIL,
+    ),
+    "schema.infer_max_bytes": (9, lambda s: s.pipelines[0].infer_max_bytes, 9),
     "sink.inactivity_timeout_secs": (61, lambda s: sink(s).rolling.inactivity, 61.0),
     "sink.rollover_timeout_secs": (301, lambda s: sink(s).rolling.rollover, 301.0),
     "error_handling.max_failures": (5, lambda s: s.pipelines[0].max_failures, 5),
@@ -144,6 +152,8 @@ INSIDE = {
     "schema.fields.nullable",
     "schema.ddl",
     "schema.file",
+    "schema.infer",
+    "schema.hints",
     "schema.coerce",
     "schema.null_values",
     "schema.fields.fields",
@@ -160,9 +170,6 @@ INSIDE = {
 }
 """Keys read by the entry above them."""
 REFUSED: dict[str, Any] = {**NOT_AVAILABLE}
-IGNORED: dict[str, Any] = {
-    "schema.unknown_fields": "rescue",
-}
 
 
 def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:
@@ -199,6 +206,10 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
                 template=None,
             ),
             schema=Schema((ID,)),
+            infer=False,
+            infer_max_bytes=1_073_741_824,
+            unknown_fields=UnknownFields.RESCUE,
+            on_mismatch=OnMismatch.FAIL,
             max_failures=None,
         ),
     )
@@ -227,11 +238,14 @@ def test_every_key_that_is_acted_on_is_read(tmp_path: Path, key: str) -> None:
     assert settings.warnings == ()
 
 
-@pytest.mark.parametrize("key", sorted(IGNORED))
-def test_a_key_that_is_not_acted_on_yet_says_so(tmp_path: Path, key: str) -> None:
-    settings = settings_of(tmp_path, changed(key, IGNORED[key]))
+def test_a_key_that_is_not_acted_on_yet_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "NOT_YET", {"schema.coerce": "every value must have its type"})
 
-    assert settings.warnings == (f"{key}: not acted on yet; {NOT_YET[key]}",)
+    settings = settings_of(tmp_path, changed("schema.coerce", True))
+
+    assert settings.warnings == ("schema.coerce: not acted on yet; every value must have its type",)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +262,6 @@ def test_no_key_is_forgotten() -> None:
     every = {f"{path}.{key}" for path, section in SECTIONS.items() for key in section.attributes()}
 
     assert set(READ) | INSIDE | set(NOT_YET) | set(REFUSED) == every
-    assert set(IGNORED) == set(NOT_YET)
 
 
 def test_a_key_at_its_default_gives_no_warning(tmp_path: Path) -> None:
@@ -259,7 +272,46 @@ def test_a_key_at_its_default_gives_no_warning(tmp_path: Path) -> None:
     assert settings_of(tmp_path, document).warnings == ()
 
 
-def test_a_warning_names_the_pipeline(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("schema", "unknown", "mismatch"),
+    [
+        (None, UnknownFields.ADD, OnMismatch.RESCUE),
+        ({"infer": True}, UnknownFields.ADD, OnMismatch.RESCUE),
+        ({"infer": True, "unknown_fields": "drop"}, UnknownFields.DROP, OnMismatch.RESCUE),
+        ({"fields": [{"name": "id", "type": "string"}]}, UnknownFields.RESCUE, OnMismatch.FAIL),
+        (
+            {"fields": [{"name": "id", "type": "string"}], "unknown_fields": "add"},
+            UnknownFields.ADD,
+            OnMismatch.RESCUE,
+        ),
+        ({"infer": True, "on_mismatch": "fail"}, UnknownFields.ADD, OnMismatch.FAIL),
+    ],
+)
+def test_what_becomes_of_other_values_depends_on_who_knows_the_columns(
+    tmp_path: Path, schema: Any, unknown: UnknownFields, mismatch: OnMismatch
+) -> None:
+    document = {"source": {"path": "/in"}, "sink": {"path": "/t"}}
+    if schema is not None:
+        document["schema"] = schema
+    (pipeline,) = settings_of(tmp_path, document).pipelines
+
+    assert (pipeline.unknown_fields, pipeline.on_mismatch) == (unknown, mismatch)
+
+
+def test_columns_are_declared_or_found_and_hints_belong_to_the_latter(tmp_path: Path) -> None:
+    field = {"name": "id", "type": "string"}
+    hinted = settings_of(tmp_path, minimal() | {"schema": {"infer": True, "hints": [field]}})
+    assert (hinted.pipelines[0].infer, hinted.pipelines[0].schema) == (True, Schema((ID,)))
+
+    (both,) = faults_of(tmp_path, minimal() | {"schema": {"infer": True, "fields": [field]}})
+    assert both.startswith("schema.infer: stands beside fields")
+    declared = {"fields": [field], "hints": [field | {"name": "x"}]}
+    (stray,) = faults_of(tmp_path, minimal() | {"schema": declared})
+    assert stray.startswith("schema.hints: belongs to infer: true")
+
+
+def test_a_warning_names_the_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "NOT_YET", {"schema.coerce": "every value must have its type"})
     document = {
         "pipelines": {
             "p": {
@@ -267,14 +319,14 @@ def test_a_warning_names_the_pipeline(tmp_path: Path) -> None:
                 "sink": {"path": "/t"},
                 "schema": {
                     "fields": [{"name": "id", "type": "string"}],
-                    "unknown_fields": "rescue",
+                    "coerce": True,
                 },
             }
         }
     }
 
     assert [line.partition(":")[0] for line in settings_of(tmp_path, document).warnings] == [
-        "pipelines.p.schema.unknown_fields",
+        "pipelines.p.schema.coerce",
     ]
 
 

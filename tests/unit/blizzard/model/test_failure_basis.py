@@ -1,4 +1,4 @@
-"""A file that failed is worth another try once what decides about its values is another."""
+"""Which settings make a file that failed worth another try."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,41 +6,90 @@ from pathlib import Path
 import pytest
 
 from blizzard.model.failure_basis import bases_of
+from blizzard.model.settings import PipelineSettings
 from lakebed.documents.entry import Stage
 from lakebed.schema import Field, Reading, Schema
-from lakebed.types import FieldType
+from lakebed.types import FieldType, OnMismatch, UnknownFields
 from tests.support.builders import pipeline_settings
 
-INNER = Field(name="at", type=FieldType.TIMESTAMP)
-LIST = Field(
-    name="calls",
-    type=FieldType.LIST,
-    items=Field(name="element", type=FieldType.STRUCT, fields=(INNER,)),
+ID = Field(name="id", type=FieldType.INT64, nullable=False)
+
+
+def settings(*fields: Field) -> PipelineSettings:
+    found = pipeline_settings(Path("/in"), Path("/table"))
+    return replace(found, schema=Schema(fields or (ID,)))
+
+
+def changed(before: PipelineSettings, after: PipelineSettings) -> set[Stage]:
+    old, new = (bases_of(each, each.sources[0]) for each in (before, after))
+    return {stage for stage in old if old[stage] != new[stage]}
+
+
+def test_plain_settings_give_what_they_gave_in_earlier_versions() -> None:
+    """An upgrade alone makes nothing due."""
+    plain = settings()
+
+    assert bases_of(plain, plain.sources[0]) == {
+        Stage.DISCOVER: "ad2ad0eadc6ffea8",
+        Stage.DECOMPRESS: "c18d84550fe0a60d",
+        Stage.PARSE: "cb39b3c20a74eba3",
+    }
+
+
+@pytest.mark.parametrize("unknown", [UnknownFields.RESCUE, UnknownFields.ADD, UnknownFields.DROP])
+def test_whether_other_fields_are_kept_or_left_out_fails_nothing(unknown: UnknownFields) -> None:
+    assert changed(settings(), replace(settings(), unknown_fields=unknown)) == set()
+
+
+def test_whether_other_fields_and_types_are_refused_decides() -> None:
+    refusing = replace(settings(), unknown_fields=UnknownFields.FAIL)
+    rescuing = replace(settings(), on_mismatch=OnMismatch.RESCUE)
+
+    assert changed(settings(), refusing) == {Stage.PARSE}
+    assert changed(settings(), rescuing) == {Stage.PARSE}
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize(
+    "reading",
+    [
+        Reading(path=("other",)),
+        Reading(formats=("epoch_s",)),
+        Reading(coerce=True),
+        Reading(null_values=("-",)),
+        Reading(truncate=True),
+    ],
+    ids=str,
 )
+def test_how_a_value_is_read_decides_at_every_depth(reading: Reading, depth: int) -> None:
+    plain, other = (inside(depth, one) for one in (Reading(), reading))
+
+    assert changed(settings(ID, plain), settings(ID, other)) == {Stage.PARSE}
 
 
-def basis(*fields: Field) -> str:
-    settings = pipeline_settings(Path("in"), Path("table"), schema=Schema(fields))
-    return bases_of(settings, settings.sources[0])[Stage.PARSE]
+def inside(depth: int, reading: Reading) -> Field:
+    field = Field(name="at", type=FieldType.TIMESTAMP, reading=reading)
+    for _ in range(depth):
+        field = Field(name="in", type=FieldType.STRUCT, fields=(field,))
+    return field
+
+
+def decimal(precision: int) -> Field:
+    return Field(name="price", type=FieldType.DECIMAL, precision=precision, scale=2)
+
+
+def items(kind: FieldType, *, nullable: bool = True) -> Field:
+    element = Field(name="element", type=kind, nullable=nullable)
+    return Field(name="tags", type=FieldType.LIST, items=element)
 
 
 @pytest.mark.parametrize(
-    "inner",
+    ("one", "other"),
     [
-        replace(INNER, type=FieldType.STRING),
-        replace(INNER, nullable=False),
-        replace(INNER, name="when"),
-        replace(INNER, reading=Reading(formats=("epoch_ms",))),
-        replace(INNER, type=FieldType.DECIMAL, precision=9, scale=2),
+        (decimal(10), decimal(12)),
+        (items(FieldType.INT64), items(FieldType.STRING)),
+        (items(FieldType.INT64), items(FieldType.INT64, nullable=False)),
     ],
 )
-def test_a_change_deep_inside_a_column_is_a_change(inner: Field) -> None:
-    element = Field(name="element", type=FieldType.STRUCT, fields=(inner,))
-    assert basis(LIST) == basis(LIST)
-    assert basis(replace(LIST, items=element)) != basis(LIST)
-
-
-def test_the_basis_of_plain_columns_is_what_it_has_always_been() -> None:
-    """A file that failed before an update is not tried again by it."""
-    plain = basis(Field(name="id", type=FieldType.INT64), INNER)
-    assert plain == "204ffc42d0a4fd81"
+def test_what_is_inside_a_type_decides(one: Field, other: Field) -> None:
+    assert changed(settings(one), settings(other)) == {Stage.PARSE}

@@ -26,7 +26,7 @@ SECTIONS: dict[str, type[Section]] = {
     "tables": models.Table,
     "metrics": models.Metrics,
 }
-REQUIRED_BY_A_CHECK = {"sink.path", "schema.fields"}
+REQUIRED_BY_A_CHECK = {"sink.path"}
 
 
 def rows(section: str) -> dict[str, tuple[str, str, str]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakebed.types import Evolution
+from lakebed.types import RESCUED, Evolution
 from penguin.model.table import Changes, Evolves, Fits, Refused
 from penguin.plan.evolution import DROPPED_PROPERTY, decide
 from tests.support.delta_schemas import array, field, mapping, struct, table_of
@@ -56,6 +56,24 @@ def test_a_time_without_a_zone_is_added_only_where_the_table_has_the_feature(kin
     assert "'delta.feature.timestampNtz' = 'supported'" in told
     made_for_it = replace(TABLE, features=frozenset({"timestampNtz"}))
     assert evolved(entry, table=made_for_it).changes == Changes(added=("x",))
+
+
+@pytest.mark.parametrize("mode", Evolution)
+def test_files_without_rescued_values_fit_a_table_that_has_some(mode):
+    """blizzard's files have the column only where something is in it."""
+    rescues = table_of(struct(*SCHEMA["fields"], field(RESCUED)), ("date",))
+    assert decision(deepcopy(SCHEMA), mode, rescues) == Fits()
+    inner = struct(field("who", struct(field("a"), field(RESCUED))))
+    assert isinstance(
+        decide(STRICT, table_of(inner), struct(field("who", struct(field("a")))), ()), Refused
+    )
+
+
+def test_strict_says_how_a_column_gets_in():
+    told = reason(struct(*SCHEMA["fields"], field("more")), STRICT)
+    assert "add it with ALTER TABLE, or let it in once with schema_evolution: merge" in told
+    assert "unknown_fields" not in told
+    assert "unknown_fields: drop" in reason(struct(*SCHEMA["fields"], field(RESCUED)), STRICT)
 
 
 @pytest.mark.parametrize("mode", Evolution)

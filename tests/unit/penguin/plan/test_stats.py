@@ -183,7 +183,7 @@ def test_bounds_are_kept_for_types_that_always_have_them():
     schema = schema_of(
         s="string", y="byte", h="short", i="integer", l="long", t="timestamp", n="timestamp_ntz",
         d="date", m="decimal(38,2)", f="float", b="boolean", x="binary", a=ARRAY, p="string",
-        **{"a.b": "string"},
+        _rescued="string", **{"a.b": "string"},
     )  # fmt: skip
     assert columns_with_bounds(schema, ["p"]) == tuple((name,) for name in "syhiltndm")
 

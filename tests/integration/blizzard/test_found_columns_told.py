@@ -1,0 +1,83 @@
+"""What an operator sees of values without a column, and of columns that were found."""
+
+import json
+from typing import Any
+
+from lakebed.types import RESCUED
+from tests.support.builders import entries
+from tests.support.open_table import ID, OpenTable
+
+
+def status(desk: OpenTable) -> Any:
+    return json.loads(desk.cli("status", "--output", "json").stdout)
+
+
+def shown(desk: OpenTable, *command: str) -> str:
+    return " ".join(desk.cli(*(command or ("status",))).stdout.split())
+
+
+def test_rescued_values_are_counted_by_where_they_were(tmp_path):
+    desk = OpenTable(tmp_path, {"fields": [ID]})
+    desk.land("a.ndjson", {"id": 1, "x": 1, "user": {"plan": "pro"}}, {"id": 2, "x": 2})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 3, "x": 3})
+    desk.ingest()
+    found = status(desk)
+    assert (found["totals"]["rescued"], found["totals"]["dropped"]) == (4, 0)
+    (source,) = found["sources"]
+    assert source["rescued"] == [{"path": "x", "values": 3}, {"path": "user", "values": 1}]
+    assert "default: 4 values are in _rescued: x (3), user (1)" in shown(desk)
+
+
+def test_values_that_are_left_out_are_counted_by_where_they_were(tmp_path):
+    desk = OpenTable(tmp_path, {"fields": [ID], "unknown_fields": "drop"})
+    desk.land("a.ndjson", {"id": 1, **{f"f{number:02}": 1 for number in range(12)}})
+    desk.ingest()
+    found = status(desk)
+    assert (found["totals"]["rescued"], found["totals"]["dropped"]) == (0, 12)
+    assert len(found["sources"][0]["dropped"]) == 10
+    assert "default: 12 values are left out: f00 (1), " in shown(desk)
+    assert "f09 (1), ..." in shown(desk)
+
+
+def test_what_a_redo_gives_up_is_counted_once(tmp_path):
+    desk = OpenTable(tmp_path, {"fields": [ID]})
+    desk.land("a.ndjson", {"id": 1, "x": 1})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 2, "x": 2})
+    desk.blizzard()
+    (file,) = entries(desk.table)[-1].files
+    (desk.table / file.filename).unlink()
+    desk.penguin()
+    desk.redo()
+    assert status(desk)["totals"]["rescued"] == 1
+    desk.ingest()
+    found = status(desk)
+    assert found["totals"]["rescued"] == 2
+    assert found["sources"][0]["rescued"] == [{"path": "x", "values": 2}]
+
+
+def test_found_columns_are_listed_and_declared_ones_are_not(tmp_path):
+    user = {"name": "user", "type": "struct", "fields": [{"name": "id", "type": "int64"}]}
+    desk = OpenTable(tmp_path, {"fields": [ID, user], "unknown_fields": "add"})
+    desk.land("a.ndjson", {"id": 1, "user": {"id": 1}})
+    desk.ingest()
+    assert status(desk)["found_columns"] == {}
+    assert "found in the data" not in shown(desk)
+    desk.land("b.ndjson", {"id": 2, "n": 1.5, "user": {"id": 1, "mail": "m"}})
+    desk.ingest()
+    assert status(desk)["found_columns"] == {"n": "float64", "user.mail": "string"}
+    assert "2 columns were found in the data: user.mail (string), n (float64)" in shown(desk)
+
+
+def test_a_dry_run_says_that_columns_have_yet_to_be_found(tmp_path):
+    desk = OpenTable(tmp_path, None)
+    desk.land("a.ndjson", {"id": 1})
+    size = (desk.landing.folder / "a.ndjson").stat().st_size
+    assert json.loads(desk.cli("--dry-run", "--output", "json").stdout)["looks_at"] == size
+    assert "would be looked at first: no columns are declared" in shown(desk, "--dry-run")
+    desk.ingest()
+    desk.ends_well()
+    desk.land("b.ndjson", {"id": 2})
+    assert json.loads(desk.cli("--dry-run", "--output", "json").stdout)["looks_at"] == 0
+    assert RESCUED not in desk.types

@@ -1,0 +1,45 @@
+"""A table whose schema section a test chooses, and records of any shape that land for it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from deltalake import DeltaTable
+
+from tests.support.desk import Desk
+
+ID = {"name": "id", "type": "int64"}
+
+
+class OpenTable(Desk):
+    """A table whose schema section a test chooses."""
+
+    def __init__(self, folder: Path, schema: dict[str, Any] | None, **sink: Any) -> None:
+        super().__init__(folder)
+        document = {
+            "source": {"path": str(self.landing.folder)},
+            "sink": {"path": str(self.table), **sink},
+            "tables": {"t": {"table_uri": str(self.table)}},
+        }
+        if schema is not None:
+            document["schema"] = schema
+        self.file.write_text(yaml.safe_dump(document))
+        self.landing.folder.mkdir(exist_ok=True)
+
+    def land(self, name: str, *records: Any) -> None:
+        lines = (each if isinstance(each, str) else json.dumps(each) for each in records)
+        self.landing.write(name, "".join(line + "\n" for line in lines).encode())
+
+    def ingest(self) -> None:
+        self.blizzard()
+        self.penguin()
+
+    def rows(self) -> list[dict[str, Any]]:
+        found = DeltaTable(str(self.table)).to_pyarrow_table().to_pylist()
+        return sorted(found, key=str)
+
+    @property
+    def types(self) -> dict[str, Any]:
+        schema = json.loads(DeltaTable(str(self.table)).schema().to_json())
+        return {one["name"]: one["type"] for one in schema["fields"]}

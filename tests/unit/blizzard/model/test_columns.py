@@ -1,0 +1,106 @@
+"""Columns that were found beside those that are declared, and as the table has them."""
+
+from blizzard.model.columns import adopted, grown, with_found
+from blizzard.model.seen import Integers, Seen, Text
+from lakebed.schema import Field, Reading, Schema
+from lakebed.types import FieldType
+
+NUMBERS = Seen(integers=Integers(0, 5))
+TEXTS = Seen(texts=frozenset({Text.OTHER}))
+
+
+def column(name: str, kind: FieldType = FieldType.INT64, **given: object) -> Field:
+    return Field(name=name, type=kind, **given)  # type: ignore[arg-type]
+
+
+def struct(name: str, *fields: Field) -> Field:
+    return Field(name=name, type=FieldType.STRUCT, fields=fields)
+
+
+def items(name: str, inner: Field) -> Field:
+    return Field(name=name, type=FieldType.LIST, items=inner)
+
+
+def schema(*fields: Field) -> Schema:
+    return Schema(fields)
+
+
+def test_what_is_declared_is_never_changed_by_what_is_found() -> None:
+    declared = schema(
+        column("id", FieldType.INT32, nullable=False),
+        column("at", FieldType.TIMESTAMP, reading=Reading(path=("ts",), formats=("epoch_s",))),
+        struct("user", column("id", FieldType.STRING)),
+    )
+    seen = {"id": TEXTS, "ts": TEXTS, "user.id": NUMBERS, "user": TEXTS, "ID": NUMBERS}
+
+    assert grown(declared, seen) == declared
+    wider = grown(declared, {"user.mail": TEXTS, "new": NUMBERS, **seen})
+    assert wider.fields[:2] == declared.fields[:2]
+    assert wider.fields[2:] == (
+        struct("user", column("id", FieldType.STRING), column("mail", FieldType.STRING)),
+        column("new"),
+    )
+    assert with_found(declared, wider) == wider
+    found = schema(column("id", FieldType.STRING), column("new"))
+    assert with_found(declared, found).fields == (*declared.fields, column("new"))
+
+
+def test_a_found_column_is_what_the_table_has() -> None:
+    ours = schema(column("id"), column("n"))
+    table = schema(column("id"), column("n", FieldType.STRING, nullable=False), column("other"))
+
+    taken = adopted(ours, table, declared=schema(column("id")))
+
+    assert taken == schema(column("id"), column("n", FieldType.STRING))
+    assert adopted(ours, None, declared=schema(column("id"))) == ours
+
+
+def test_a_declared_column_stays_as_it_is_declared_whatever_the_table_has() -> None:
+    ours = schema(column("id"), struct("user", column("age"), column("mail")))
+    table = schema(
+        column("ID", FieldType.STRING),
+        struct("user", column("age", FieldType.STRING), column("mail", FieldType.STRING)),
+    )
+    declared = schema(column("id"), struct("user", column("age")))
+
+    assert adopted(ours, table, declared=declared) == schema(
+        column("id"), struct("user", column("age"), column("mail", FieldType.STRING))
+    )
+
+
+def test_a_found_column_that_differs_in_case_only_is_left_out() -> None:
+    ours = schema(column("n"), struct("user", column("age"), column("mail")))
+    table = schema(column("N"), struct("user", column("AGE")))
+
+    assert adopted(ours, table, declared=schema()) == schema(struct("user", column("mail")))
+
+
+def test_fields_that_the_table_does_not_have_yet_stay_inside_of_those_it_has() -> None:
+    ours = schema(items("tags", struct("element", column("k"), column("v"))))
+    table = schema(items("tags", struct("element", column("k", FieldType.STRING))))
+
+    assert adopted(ours, table, declared=schema()) == schema(
+        items("tags", struct("element", column("k", FieldType.STRING), column("v")))
+    )
+    other = schema(struct("tags", column("k")))
+    assert adopted(other, table, declared=schema()) == table
+
+
+def test_structs_inside_a_map_do_not_grow_and_are_taken_whole() -> None:
+    """penguin holds files that have other fields there than the table has."""
+    inner = struct("value", column("a"))
+    declared = schema(Field(name="by", type=FieldType.MAP, items=inner))
+    found = schema(Field(name="by", type=FieldType.MAP, items=struct("value", column("b"))))
+
+    assert grown(declared, {"by.key.b": NUMBERS}) == declared
+    assert adopted(found, declared, declared=schema(), known=found) == declared
+    assert adopted(found, declared, declared=found) == found
+
+
+def test_strings_are_json_texts_only_where_an_earlier_batch_has_said_so() -> None:
+    ours = schema(column("n", FieldType.JSON))
+    table = schema(column("n", FieldType.STRING))
+
+    assert adopted(ours, table, declared=schema(), known=ours) == ours
+    assert adopted(ours, table, declared=schema()) == table
+    assert adopted(ours, schema(column("n")), declared=schema(), known=ours) == schema(column("n"))
