@@ -17,6 +17,7 @@ from blizzard.cli import results as show
 from blizzard.cli.dlq import app as dlq_app
 from blizzard.cli.dry_run import dry_run as dry_run_plan
 from blizzard.cli.gc import gc
+from blizzard.cli.init import init
 from blizzard.cli.journal import app as journal_app
 from blizzard.cli.output import One, chosen, load
 from blizzard.cli.progress_bar import Display
@@ -52,7 +53,7 @@ from lakebed.arguments import (
 from lakebed.config.models import same_place
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
+from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.telemetry.server import observed
@@ -93,8 +94,6 @@ def run(
     emit = shared(_log(log_level, log_format), around.also)
     settings = load(files, folders, log_format)
     settings = replace(settings, pipelines=chosen(settings, pipeline, log_format))
-    for warning in settings.warnings:
-        emit(SettingNotActedOn(warning=warning))
     if dry_run:
         table_of = _tables_for_inline(settings, files, folders)
         raise typer.Exit(dry_run_plan(settings.pipelines, output, table_of, log_format))
@@ -129,6 +128,7 @@ def demo_command(
     raise typer.Exit(demo.run(folder, Console()))
 
 
+app.command()(init)
 app.command()(status)
 app.command()(gc)
 app.command()(redo)

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from blizzard.config import load as config
-from blizzard.inspect import sample
 from blizzard.model.files import Location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from lakebed.arguments import USAGE, usage_is_checked
@@ -26,7 +25,7 @@ def load(
 ) -> BlizzardSettings:
     """Read the configuration, or end the program with every fault of it."""
     with usage_is_checked(shape):
-        return config.load(files or [], folders or [], os.environ, sample.proposal)
+        return config.load(files or [], folders or [], os.environ)
 
 
 def chosen(

@@ -69,6 +69,11 @@ def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
     return _PARSER.decode(text)
 
 
+def parse_next(text: str, at: int) -> tuple[Any, int]:
+    """Parse the JSON value that begins at a place of a text; return it, and where it ends."""
+    return _PARSER.raw_decode(text, at)
+
+
 def _value(value: Any) -> Seen:  # noqa: ANN401 - one for each kind of value
     match value:
         case None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.config.load import NOT_AVAILABLE, NOT_YET
+from blizzard.config.load import NOT_AVAILABLE
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -38,6 +38,7 @@ from lakebed.types import (
     OnChange,
     OnMismatch,
     ParquetCodec,
+    UnknownFields,
 )
 from tests.support.blizzard_config import changed, faults_of, minimal, settings_of, sink, source
 
@@ -101,6 +102,8 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda s: sink(s).template,
         Template.parse("date=%Y-%m-%d/region=%s"),
     ),
+    "schema.infer_max_bytes": (7, lambda s: s.pipelines[0].infer_max_bytes, 7),
+    "schema.unknown_fields": ("add", lambda s: s.pipelines[0].unknown_fields, UnknownFields.ADD),
     "sink.partition_by.timestamp_field": ("at", lambda s: sink(s).timestamp_field, "at"),
     "schema.fields": (
         [
@@ -142,6 +145,8 @@ INSIDE = {
     "schema.fields.name",
     "schema.fields.type",
     "schema.fields.nullable",
+    "schema.infer",
+    "schema.hints",
     "schema.ddl",
     "schema.file",
     "schema.coerce",
@@ -160,9 +165,6 @@ INSIDE = {
 }
 """Keys read by the entry above them."""
 REFUSED: dict[str, Any] = {**NOT_AVAILABLE}
-IGNORED: dict[str, Any] = {
-    "schema.unknown_fields": "rescue",
-}
 
 
 def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:
@@ -199,12 +201,12 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
                 template=None,
             ),
             schema=Schema((ID,)),
+            unknown_fields=UnknownFields.RESCUE,
             max_failures=None,
         ),
     )
     assert settings.spark == SparkSettings(master="local[*,4]", conf={})
     assert settings.metrics_address is None
-    assert settings.warnings == ()
 
 
 def test_settings_have_the_same_defaults_as_the_document(tmp_path: Path) -> None:
@@ -213,6 +215,7 @@ def test_settings_have_the_same_defaults_as_the_document(tmp_path: Path) -> None
             sources=(SourceSettings(uri="/in"),),
             sink=SinkSettings(table_uri="/table"),
             schema=Schema((ID,)),
+            unknown_fields=UnknownFields.RESCUE,
         ),
     )
 
@@ -224,14 +227,6 @@ def test_every_key_that_is_acted_on_is_read(tmp_path: Path, key: str) -> None:
     settings = settings_of(tmp_path, changed(key, value))
 
     assert arrived(settings) == expected
-    assert settings.warnings == ()
-
-
-@pytest.mark.parametrize("key", sorted(IGNORED))
-def test_a_key_that_is_not_acted_on_yet_says_so(tmp_path: Path, key: str) -> None:
-    settings = settings_of(tmp_path, changed(key, IGNORED[key]))
-
-    assert settings.warnings == (f"{key}: not acted on yet; {NOT_YET[key]}",)
 
 
 @pytest.mark.parametrize(
@@ -247,35 +242,7 @@ def test_a_value_that_would_mislead_is_refused(tmp_path: Path, key: str, value: 
 def test_no_key_is_forgotten() -> None:
     every = {f"{path}.{key}" for path, section in SECTIONS.items() for key in section.attributes()}
 
-    assert set(READ) | INSIDE | set(NOT_YET) | set(REFUSED) == every
-    assert set(IGNORED) == set(NOT_YET)
-
-
-def test_a_key_at_its_default_gives_no_warning(tmp_path: Path) -> None:
-    document = minimal(
-        source__late_window_secs=3600, metrics__enabled=False, global__poll_jitter_secs=0
-    )
-
-    assert settings_of(tmp_path, document).warnings == ()
-
-
-def test_a_warning_names_the_pipeline(tmp_path: Path) -> None:
-    document = {
-        "pipelines": {
-            "p": {
-                "sources": {"web": {"path": "/in"}},
-                "sink": {"path": "/t"},
-                "schema": {
-                    "fields": [{"name": "id", "type": "string"}],
-                    "unknown_fields": "rescue",
-                },
-            }
-        }
-    }
-
-    assert [line.partition(":")[0] for line in settings_of(tmp_path, document).warnings] == [
-        "pipelines.p.schema.unknown_fields",
-    ]
+    assert set(READ) | INSIDE | set(REFUSED) == every
 
 
 def test_parts_that_s3_would_refuse_are_refused_at_the_start(tmp_path: Path) -> None:
@@ -342,7 +309,7 @@ def test_penguins_section_is_checked_but_its_gaps_are_penguins(tmp_path: Path) -
     broken = minimal()
     broken["tables"] = {"t": {"table_uri": "/t", "schema_evolutoin": "merge"}}
 
-    assert settings_of(tmp_path, document).warnings == ()
+    assert settings_of(tmp_path, document).pipelines
     assert faults_of(tmp_path, broken) == [
         "tables.t.schema_evolutoin: unknown key; did you mean schema_evolution?"
     ]
@@ -353,7 +320,7 @@ def test_a_document_without_a_pipeline_is_answered_with_an_example(tmp_path: Pat
 
     first, _, example = fault.partition("\n")
     assert first.startswith("no pipeline is configured: ")
-    assert len(example.splitlines()) == 6
+    assert len(example.splitlines()) == 5
     assert settings_of(tmp_path, yaml.safe_load(example)).pipelines
 
 

@@ -76,7 +76,7 @@ def keys(
             yield (*path, key), annotation, section.model_fields[name]
         elif key == "tables":
             yield from keys(inner[0], (*path, key, "events"))
-        elif key != "fields":
+        elif key not in ("fields", "hints"):
             yield from keys(inner[0], (*path, key))
 
 
