@@ -9,8 +9,10 @@ import duckdb
 import pytest
 import yaml
 from deltalake import DeltaTable
+from typer.testing import CliRunner
 
 import penguin.config.load
+from blizzard.cli.app import app
 from blizzard.config.columns import schema_of
 from blizzard.config.load import load
 from blizzard.worker.ndjson.decoder import Decoder
@@ -119,3 +121,16 @@ def test_the_queries_find_what_was_rescued(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     exec(script.replace("/data/tables/events", str(table)), names)
     assert names["prices"].rows() == [(1, 1.5), (2, 7.0)]
+
+
+def test_the_columns_are_shown_as_on_the_page(tmp_path: Path) -> None:
+    (config,) = blocks(chapter("Reading `_rescued`"), "yaml")
+    ingested(tmp_path, config, '{"id": 1, "price": 1}\n')
+    put(tmp_path / "landing", "b.ndjson", b'{"id": 2, "price": 2}\n')
+    (settings,) = load([tmp_path / "pipeline.yaml"], [], {}).pipelines
+    assert pipeline_of(settings, InProcessRunner()).step()
+    shown = re.findall(r"```\n(pipeline default .*?)```", PAGE, re.DOTALL)
+    done = CliRunner().invoke(app, ["schema", "show", "-c", str(tmp_path / "pipeline.yaml")])
+    assert [" ".join(line.split()) for line in done.stdout.splitlines()] == [
+        " ".join(line.split()) for line in shown[0].splitlines()
+    ]

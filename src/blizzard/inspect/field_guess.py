@@ -81,7 +81,7 @@ class _Guesser:
             column = name
             before = first.setdefault(name.casefold(), name)
             if not is_column_name(name) or (not path and name.casefold() == RESCUED):
-                column = _free(_allowed(name), taken)
+                column = _free(allowed_name(name), taken)
                 remarks.append("no column can have the name of the field")
             elif before != name:
                 column = _free(name, taken)
@@ -152,7 +152,7 @@ def _can_be_written(name: str) -> bool:
     return True
 
 
-def _allowed(name: str) -> str:
+def allowed_name(name: str) -> str:
     """Return a name that a column can have, as much like this one as can be."""
     plain = "".join(
         letter if letter.isprintable() and letter not in FORBIDDEN_IN_NAMES else "_"

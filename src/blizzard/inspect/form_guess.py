@@ -131,14 +131,15 @@ def _lines(file: Beginning) -> _Found:
     found: list[Record] = []
     for line in lines:
         written = line.lstrip(_SEPARATOR).strip()
+        if not written:
+            continue
         try:
-            value = parse(written) if written else None
+            value = parse(written)
         except (ValueError, RecursionError):
             return _Found(tuple(found), broken=True)
-        if written and not isinstance(value, dict):
+        if not isinstance(value, dict):
             return _Found(tuple(found), broken=True)
-        if written:
-            found.append(value)
+        found.append(value)
     # A line longer than what was read of its file may be a document, too.
     return _Found(tuple(found), broken=not found and not file.whole)
 
