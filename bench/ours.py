@@ -1,5 +1,6 @@
 """Blizzard as a contestant: warm on Spark, cold from the command line, and without Spark."""
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from blizzard.service import Service
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.polling import Stop
+from lakebed.schema import Field
 
 CORES = 2
 
@@ -25,7 +27,8 @@ CORES = 2
 def configuration(workload: Workload, source: Path, table: Path) -> Path:
     """Write what a user would write; commits included."""
     fields = "".join(
-        f"\n    - {{name: {field.name}, type: {field.type}}}" for field in workload.schema.fields
+        f"\n    - {json.dumps(declared(field) | {'name': field.name})}"
+        for field in workload.schema.fields
     )
     by_hour = """
   partition_by:
@@ -38,6 +41,16 @@ def configuration(workload: Workload, source: Path, table: Path) -> Path:
         f"schema:\n  fields:{fields}\n"
     )
     return file
+
+
+def declared(field: Field) -> dict[str, object]:
+    """Return a type as a user writes it."""
+    written: dict[str, object] = {"type": field.type.value}
+    if field.fields:
+        written["fields"] = [declared(each) | {"name": each.name} for each in field.fields]
+    if field.items is not None:
+        written["items"] = declared(field.items)
+    return written
 
 
 class Ours:

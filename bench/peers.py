@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.ours import CORES
 from bench.workloads import Workload
+from lakebed.schema import Field
 from lakebed.types import FieldType
 
 SPARK = {
@@ -26,6 +27,26 @@ DUCKDB = {
     FieldType.TIMESTAMP: "TIMESTAMPTZ",
     FieldType.JSON: "JSON",
 }
+
+
+def spark_type(field: Field) -> str:
+    """Return a field's type as Spark's DDL writes it."""
+    if field.items is not None:
+        return f"ARRAY<{spark_type(field.items)}>"
+    if field.fields:
+        return f"STRUCT<{', '.join(f'`{each.name}`: {spark_type(each)}' for each in field.fields)}>"
+    return SPARK[field.type]
+
+
+def duckdb_type(field: Field) -> str:
+    """Return a field's type as DuckDB writes it."""
+    if field.items is not None:
+        return f"{duckdb_type(field.items)}[]"
+    if field.fields:
+        return f"STRUCT({', '.join(f'{each.name} {duckdb_type(each)}' for each in field.fields)})"
+    return DUCKDB[field.type]
+
+
 DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
@@ -82,7 +103,7 @@ class SparkStream(Spark):
 
 
 def _ddl(workload: Workload) -> str:
-    return ", ".join(f"`{field.name}` {SPARK[field.type]}" for field in workload.schema.fields)
+    return ", ".join(f"`{field.name}` {spark_type(field)}" for field in workload.schema.fields)
 
 
 def _by_hour(rows: Any, workload: Workload) -> Any:  # noqa: ANN401 - pyspark has no types here
@@ -124,7 +145,7 @@ class DuckDB:
 
     def run(self, workload: Workload, source: Path, table: Path) -> None:
         """Read everything with the declared types, write Parquet."""
-        columns = ", ".join(f"'{f.name}': '{DUCKDB[f.type]}'" for f in workload.schema.fields)
+        columns = ", ".join(f"'{f.name}': '{duckdb_type(f)}'" for f in workload.schema.fields)
         by_hour = ", strftime(\"at\", '%Y-%m-%d') AS date, strftime(\"at\", '%H') AS hour"
         partition = ", PARTITION_BY (date, hour)"
         table.mkdir(parents=True)
@@ -155,9 +176,17 @@ class Polars:
             FieldType.TIMESTAMP: pl.String,
             FieldType.JSON: pl.String,
         }
+
+        def kind_of(field: Field) -> Any:  # noqa: ANN401 - a type of Polars
+            if field.items is not None:
+                return pl.List(kind_of(field.items))
+            if field.fields:
+                return pl.Struct({each.name: kind_of(each) for each in field.fields})
+            return kinds[field.type]
+
         fields = workload.schema.fields
         rows = pl.scan_ndjson(
-            str(source / "*"), schema={field.name: kinds[field.type] for field in fields}
+            str(source / "*"), schema={field.name: kind_of(field) for field in fields}
         ).with_columns(
             pl.col(field.name).str.to_datetime(
                 "%Y-%m-%dT%H:%M:%S%.fZ", time_unit="us", time_zone="UTC"

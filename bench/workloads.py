@@ -21,7 +21,7 @@ from isal import igzip
 
 from blizzard.model.codec import codec_of
 from blizzard.worker.compression import decompress
-from lakebed.schema import Field, Schema
+from lakebed.schema import ELEMENT, Field, Schema
 from lakebed.types import FieldType
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -33,6 +33,9 @@ WORDS = (
     "request completed in", "cache miss for key", "worker exited unexpectedly\nCaused by:",
     "java.lang.IllegalStateException", "at line 42",
 )  # fmt: skip
+
+MAKE = 2
+"""Changes with what is generated: files of an earlier make are not taken for those of this one."""
 
 Lines = Callable[[random.Random, int, int], Iterator[str]]
 """Gives so many lines, numbered from a first one on."""
@@ -95,17 +98,47 @@ INTEGERS = tuple(f"count_{n}" for n in range(14))
 FLOATS = tuple(f"value_{n}" for n in range(8))
 FLAGS = tuple(f"flag_{n}" for n in range(6))
 TIMES = ("created_at", "updated_at", "received_at")
-NESTED_NAMES = ("device", "geo", "context", "utm", "tags", "items", "scores", "experiments", "user",
-                "consent", "history")  # fmt: skip
 
-EVENTS = _fields(
-    event_id="string",
-    **dict.fromkeys(TEXTS, "string"),
-    **dict.fromkeys(INTEGERS, "int64"),
-    **dict.fromkeys(FLOATS, "float64"),
-    **dict.fromkeys(FLAGS, "boolean"),
-    **dict.fromkeys(TIMES, "timestamp"),
-    **dict.fromkeys(NESTED_NAMES, "json"),
+
+def _struct(name: str, /, **inner: "str | Field") -> Field:
+    fields = tuple(
+        replace(kind, name=each) if isinstance(kind, Field) else _leaf(each, kind)
+        for each, kind in inner.items()
+    )
+    return Field(name=name, type=FieldType.STRUCT, fields=fields)
+
+
+def _list(name: str, items: "str | Field") -> Field:
+    element = replace(items, name=ELEMENT) if isinstance(items, Field) else _leaf(ELEMENT, items)
+    return Field(name=name, type=FieldType.LIST, items=element)
+
+
+def _leaf(name: str, kind: str) -> Field:
+    return Field(name=name, type=FieldType(kind))
+
+
+EVENTS = Schema(
+    (
+        *_fields(
+            event_id="string",
+            **dict.fromkeys(TEXTS, "string"),
+            **dict.fromkeys(INTEGERS, "int64"),
+            **dict.fromkeys(FLOATS, "float64"),
+            **dict.fromkeys(FLAGS, "boolean"),
+            **dict.fromkeys(TIMES, "timestamp"),
+        ).fields,
+        _struct("device", os="string", version="string", screen=_list("", "int64")),
+        _struct("geo", country="string", lat="float64", lon="float64"),
+        _struct("context", page=_struct("", path="string", title="string"), depth="int64"),
+        _struct("utm", source="string", campaign="string"),
+        _list("tags", "string"),
+        _list("items", _struct("", sku="string", price="float64")),
+        _list("scores", "float64"),
+        _struct("experiments", e0="boolean", e1="boolean", e2="boolean"),
+        _struct("user", id="int64", name="string", roles=_list("", "string")),
+        _struct("consent", ads="boolean", stats="boolean"),
+        _list("history", _list("", "int64")),
+    )
 )
 
 
@@ -133,7 +166,7 @@ def events(chance: random.Random, first: int, count: int) -> Iterator[str]:
             "experiments": {f"e{n}": chance.random() < 0.5 for n in range(3)},
             "user": {"id": number, "name": f"Person {number % 999}", "roles": ["reader"]},
             "consent": {"ads": False, "stats": True},
-            "history": [[1, 2], [3, {"four": 5}]],
+            "history": [[1, 2], [3, number % 11, 5]],
         }  # fmt: skip
         yield json.dumps(record)
 
@@ -172,7 +205,7 @@ WORKLOADS = {
     each.key: each
     for each in (
         A,
-        Workload(key="b", title="nested events of 63 fields, gzip", schema=EVENTS,
+        Workload(key="b", title="typed nested events of 63 fields, gzip", schema=EVENTS,
                  files=8, records=20_000, lines=events),
         Workload(key="c", title="log lines with long strings, gzip", schema=LOG,
                  files=8, records=50_000, lines=logs),
@@ -192,7 +225,7 @@ WORKLOADS = {
 
 def generated(workload: Workload, scale: float, under: Path) -> Path:
     """Give the folder with a workload's files, which are made if they are not there."""
-    folder = under / f"{workload.data or workload.key}-{scale:g}"
+    folder = under / f"{workload.data or workload.key}-{scale:g}-{MAKE}"
     if folder.exists():
         return folder
     part = folder.with_suffix(".part")

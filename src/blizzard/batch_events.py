@@ -1,4 +1,4 @@
-"""What a pipeline tells of its batches. Pure: facts in, events out."""
+"""What a pipeline reports of its batches. Pure: facts in, events out."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -11,6 +11,7 @@ from blizzard.model.files import Effort, SourceFile, WorkUnit
 from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.entry import Entry, SourceRecord
+from lakebed.field_path import format_path
 from lakebed.telemetry.events import Event
 
 
@@ -117,7 +118,7 @@ def journaled(
     by = row_partitions_of(settings)
     if by is not None and (rows := rows_without_time(entry.files, by)):
         yield events.RowsWithoutTime(
-            pipeline=name, entry=entry.sequence, field=by.timestamp.name, rows=rows
+            pipeline=name, entry=entry.sequence, field=format_path(by.timestamp_path), rows=rows
         )
     too_late = [record.path for record in entry.sources if record.key in late]
     if too_late:
@@ -135,6 +136,7 @@ def journaled(
         seconds=seconds,
         files_complete=work.source_files,
         blank=work.blank,
+        filtered=work.filtered,
         source_bytes=work.source_bytes,
         failed_bytes=sum(record.size for record in failed),
         multipart_uploads=work.multipart_uploads,
@@ -150,6 +152,7 @@ def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
     return Done(
         rows=sum(record.rows for record in done),
         blank=sum(record.blank for record in done),
+        filtered=sum(record.filtered for record in done),
         source_files=sum(record.complete for record in done),
         source_bytes=sum(record.size for record in done if record.complete),
         parquet_files=len(entry.files),

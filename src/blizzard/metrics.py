@@ -35,6 +35,7 @@ FAILURES: Mapping[Stage, tuple[str, ...]] = {
         "partition_value_too_long",
         "required_field_missing",
         "too_deep",
+        "unknown_field",
         "worker_died",
         "wrong_type",
     ),
@@ -83,7 +84,7 @@ def _seconds(
 
 
 SOURCE_OUTCOMES = each(("ingested", "failed"))
-RECORD_OUTCOMES = each(("ingested", "blank"))
+RECORD_OUTCOMES = each(("ingested", "blank", "filtered"))
 
 
 METRICS = (

@@ -280,7 +280,7 @@ class Pipeline:
         return journal
 
     def _found(self, journal: Journal, findings: Mapping[str, Finding], began: float) -> None:
-        """Tell what a look at the sources has found, and keep the snapshot up."""
+        """Report what a look at the sources has found, and keep the snapshot up to date."""
         self._report.overwritten(findings)
         self._report.finished(events.Step.DISCOVER, began)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
@@ -332,7 +332,7 @@ class Pipeline:
         )
 
     def _journaled(self, journal: Journal, entry: Entry, batch: Batch) -> None:
-        """Tell what came of a batch and count it; it has yet to be handed off."""
+        """Report the outcome of a batch and count it; it has yet to be handed off."""
         self._attempts.settle(batch.effort.attempts, batch_events.in_journal(entry, self.settings))
         self._report.journaled(entry, batch)
         self._schedule.journaled(

@@ -1,4 +1,4 @@
-"""Time, waiting and fresh ids, as things handed in, so that a test can hold them still."""
+"""Time, waiting and new ids, injected so that a test can control them."""
 
 import os
 import time
@@ -18,7 +18,7 @@ def uuid7(milliseconds: int, random: bytes) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time, waiting and fresh names. It pickles, so that Spark tasks carry their own copy."""
+    """The time, waiting and new names. It pickles, so that Spark tasks carry their own copy."""
 
     seconds: Callable[[], float] = field(default=time.time)
     randomness: Callable[[int], bytes] = field(default=os.urandom)

@@ -15,6 +15,13 @@ from lakebed.types import FieldType
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}
 
+INTEGER_BITS: Mapping[FieldType, int] = {
+    FieldType.INT8: 8,
+    FieldType.INT16: 16,
+    FieldType.INT32: 32,
+    FieldType.INT64: 64,
+}
+
 PartitionValues = Mapping[str, str | None]
 
 
@@ -110,9 +117,9 @@ def check_value(field: Field, value: str | None) -> None:
         case FieldType.DATE:
             if date.fromisoformat(value).isoformat() != value:
                 raise ValueError(f"{value!r} is not a date of the form YYYY-MM-DD")
-        case FieldType.INT32 | FieldType.INT64:
-            bits = 31 if field.type is FieldType.INT32 else 63
-            if str(int(value)) != value or not -(2**bits) <= int(value) < 2**bits:
+        case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
+            most = 2 ** (INTEGER_BITS[field.type] - 1)
+            if str(int(value)) != value or not -most <= int(value) < most:
                 raise ValueError(f"{value!r} is not of type {field.type}")
         case FieldType.BOOLEAN:
             if value not in ("true", "false"):
@@ -126,6 +133,8 @@ def check_value(field: Field, value: str | None) -> None:
 PARTITION_TYPES: Iterable[FieldType] = (
     FieldType.STRING,
     FieldType.DATE,
+    FieldType.INT8,
+    FieldType.INT16,
     FieldType.INT32,
     FieldType.INT64,
     FieldType.BOOLEAN,

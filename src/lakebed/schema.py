@@ -1,7 +1,7 @@
 """Declared fields, and the two schemas they mean: Arrow's in files, Delta's in the log."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -175,6 +175,17 @@ def _delta_struct(fields: Iterable[Field]) -> dict[str, object]:
     }
 
 
+def _stored(field: Field, *, in_null: bool) -> Field:
+    nullable = field.nullable or in_null
+    return replace(
+        field,
+        nullable=nullable,
+        fields=tuple(_stored(inner, in_null=nullable) for inner in field.fields),
+        # A list that is null has no elements.
+        items=None if field.items is None else _stored(field.items, in_null=False),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Declared columns, in their order."""
@@ -187,7 +198,16 @@ class Schema:
 
     def delta(self) -> dict[str, object]:
         """Return the schema as the Delta protocol writes it."""
-        return _delta_struct(self.fields)
+        return _delta_struct(self.stored().fields)
+
+    def stored(self) -> "Schema":
+        """Return the columns as tables and data files declare them.
+
+        A field of a struct that may be null may be null there, too, though no line may lack it:
+        deltalake takes whatever a required field holds for its value, also where the struct is
+        null.
+        """
+        return Schema(tuple(_stored(field, in_null=False) for field in self.fields))
 
     def without(self, names: frozenset[str]) -> "Schema":
         """Leave some columns out: partition columns stand in the path, not in the file."""

@@ -153,3 +153,12 @@ class DiscoverBy(StrEnum):
     JOURNAL = "journal"
     STAGING = "staging"
     WATERMARK = "watermark"
+
+
+class SourceFormat(StrEnum):
+    """What a source file is made of."""
+
+    NDJSON = "ndjson"
+    """Lines, one record each."""
+    JSON = "json"
+    """Documents, one after the other, printed in whatever way."""

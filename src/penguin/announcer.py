@@ -59,7 +59,7 @@ class Announcer:
     _alarmed: bool = False
 
     def backlog(self, view: TableView) -> None:
-        """Announce how much waits, and since when."""
+        """Announce how much is waiting, and since when."""
         self.held_files = view.held
         waiting = [ready.entry for backlog in view.backlogs for ready in backlog.entries]
         journaled = (datetime.fromisoformat(entry.created).timestamp() for entry in waiting)

@@ -222,7 +222,7 @@ class Committer:
         return None if now == before and same_table else Superseded()
 
     def _is_overtaken(self, plan: CommitPlan, table: Table) -> bool:
-        """Whether somebody has added or removed one of the files since the plan was made.
+        """Whether one of the files was added or removed since the plan was made.
 
         A writer other than penguin leaves no transaction; and a file that was added and then
         rewritten by an OPTIMIZE is no longer in the table, but its rows are.

@@ -36,13 +36,13 @@ TRICKY = [
 
 
 def damaged(random: Random) -> bytes:
-    return _damaged(random, random.choices(GOOD, k=random.randrange(1, 12)))
+    return damaged_lines(random, random.choices(GOOD, k=random.randrange(1, 12)))
 
 
 def cut_short(random: Random) -> bytes:
     """Give damaged lines with names of all lengths up to some steps, which may end anywhere."""
     lines = random.choices([*GOOD, *(_with_name(random) for _ in range(4))], k=8)
-    data = _damaged(random, lines[: random.randrange(1, 9)])
+    data = damaged_lines(random, lines[: random.randrange(1, 9)])
     return data[: len(data) - random.choice((0, 0, 1, 1, random.randrange(len(data) + 1)))]
 
 
@@ -53,7 +53,8 @@ def _with_name(random: Random) -> bytes:
     return f'{{"int64":7,"{name}":{value},"string":{string}}}'.encode()
 
 
-def _damaged(random: Random, lines: list[bytes]) -> bytes:
+def damaged_lines(random: Random, lines: list[bytes]) -> bytes:
+    """Return the lines with some bytes put in, taken out or changed."""
     data = bytearray(b"\n".join(lines) + b"\n")
     for _ in range(random.choice((0, 1, 1, 1, 2, 3))):
         at = random.randrange(len(data) + 1)
@@ -76,14 +77,14 @@ def outcome(batches: Iterable[Decoded]) -> str | tuple[str, int, str | None]:
     """Write down all rows and counts, or where and why there are none."""
     rows: list[object] = []
     blank = 0
-    dropped: Counter[str] = Counter()
+    left: Counter[str] = Counter()
     try:
         for decoded in batches:
             decoded.batch.validate(full=True)
             rows += decoded.batch.to_pylist()
             blank += decoded.blank
-            for name, count in decoded.dropped.items():
-                dropped[name if len(name) <= MAX_NAME_CHARACTERS else OTHER_FIELDS] += count
+            for name, count in (*decoded.dropped.items(), *decoded.rescued.items()):
+                left[name if len(name) <= MAX_NAME_CHARACTERS else OTHER_FIELDS] += count
     except BadLine as bad:
         return bad.code, bad.line, bad.field
-    return repr((rows, blank, sorted(dropped.items())))
+    return repr((rows, blank, sorted(left.items())))

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 from typer.testing import CliRunner
 
@@ -28,6 +29,7 @@ class Desk:
 
     def __init__(self, folder):
         folder.mkdir(exist_ok=True)
+        self.folder = folder
         self.landing = Landing(folder / "landing")
         self.table = folder / "table"
         self.file = config(folder)
@@ -43,8 +45,13 @@ class Desk:
 
     @property
     def settings(self):
-        (settings,) = blizzard_config.load([self.file], [], {}).pipelines
+        (settings,) = _loaded(blizzard_config.load, self.file, self.file.read_text()).pipelines
         return settings
+
+    @property
+    def table_settings(self):
+        (table,) = _loaded(penguin_config.load, self.file, self.file.read_text()).tables
+        return table
 
     def declare(self, field, kind):
         """Declare a field as another type, in the configuration of both programs."""
@@ -71,7 +78,7 @@ class Desk:
         (self.table / writer("default")).unlink(missing_ok=True)
 
     def penguin(self, fate=None):
-        (table,) = penguin_config.load([self.file], [], {}).tables
+        table = self.table_settings
         store = Store(table.table_uri, table.storage_options)
         commit_table(table, dying(store, fate) if fate else store, lambda _: None, self.clock)
 
@@ -85,7 +92,7 @@ class Desk:
     def holds_a_file(self):
         """Two batches; the second was declared with a type that the table cannot hold.
 
-        Give the name of the file that is held; the declaration is as it was before.
+        Return the name of the file that is held; the declaration is as it was before.
         """
         self.landing.land("a.ndjson", 5)
         self.blizzard()
@@ -100,10 +107,9 @@ class Desk:
         return new.stem
 
     def operator(self, store=None):
-        """Give whoever carries out orders on held files."""
-        (table,) = penguin_config.load([self.file], [], {}).tables
+        """Return whoever carries out orders on held files."""
         return HeldFileOperations(
-            settings=table,
+            settings=self.table_settings,
             store=store or self.store,
             clock=self.clock,
             pause=lambda _seconds: None,
@@ -129,3 +135,9 @@ class Desk:
     def order(self, *arguments):
         """Run a command of penguin's."""
         return CliRunner().invoke(penguin_app, [*arguments, "-c", str(self.file)])
+
+
+@lru_cache(maxsize=16)
+def _loaded(load, file, _text):
+    """Read a configuration, once for as long as its text is the same."""
+    return load([file], [], {})

@@ -1,7 +1,13 @@
 """A store that dies at a chosen call and answers nothing from then on."""
 
+import os
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from lakebed.storage.store import Store
 
@@ -52,3 +58,35 @@ def dying(store: Store, fate: Fate) -> Store:
     for name in CALLS:
         setattr(store, name, wrap(name))
     return store
+
+
+def lives(folder: Path, most: int, *, after: bool | None = None) -> Iterator[Fate]:
+    """Yield a death at each call until a life makes fewer calls; by turns, they are after it.
+
+    Each life begins with the files as they are now, at the same place, with the same times.
+    """
+    kept = folder.with_name(f"{folder.name}.kept")
+    shutil.copytree(folder, kept, copy_function=_same)
+    before = _files(kept)
+    for number in range(1, most):
+        fate = Fate(number, after=bool(number % 2) if after is None else after)
+        yield fate
+        assert _files(kept) == before, "a file was written to in its place"
+        if not fate.died:
+            return
+        shutil.rmtree(folder)
+        shutil.copytree(kept, folder, copy_function=_same)
+    pytest.fail(f"a life makes more than {most} calls")
+
+
+def _same(source: str, target: str) -> None:
+    """Link a file: both programs write whole files only. A test may edit its configuration."""
+    if source.endswith(".yaml"):
+        shutil.copy2(source, target)
+    else:
+        os.link(source, target)
+
+
+def _files(folder: Path) -> dict[Path, tuple[int, int]]:
+    found = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
+    return {path: (facts.st_size, facts.st_mtime_ns) for path, facts in found.items()}

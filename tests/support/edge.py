@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_MAKERS = {"array", "cumsum", "empty", "frombuffer", "full", "zeros"}
+_MAKERS = {"arange", "array", "concatenate", "cumsum", "empty", "frombuffer", "full", "zeros"}
 _NO_ACCESS = 0
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -122,11 +122,12 @@ def constants(folder: Path) -> Iterator[str]:
     """Return every code that a failure or a refusal is made with, as it stands in the source."""
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            if not isinstance(node, ast.Call):
                 continue
-            if node.func.id in ("Refused", "bad") and isinstance(node.args[0], ast.Constant):
+            called = ast.unparse(node.func).rpartition(".")[2]
+            if called in ("Refused", "bad") and isinstance(node.args[0], ast.Constant):
                 yield str(node.args[0].value)
-            if node.func.id in ("Failure", "BadLine", "NoPartition"):
+            if called in ("Failure", "BadLine", "NoPartition"):
                 for keyword in node.keywords:
                     if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
                         yield str(keyword.value.value)

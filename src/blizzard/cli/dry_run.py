@@ -90,6 +90,7 @@ class FileRow:
     path: str
     size: int
     bytes: tuple[int, int] | None
+    format: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +177,7 @@ def _unit_row(unit: WorkUnit) -> UnitRow:
                 path=file.key,
                 size=file.size,
                 bytes=(file.part.start, file.part.end) if file.part else None,
+                format=file.form.format.value,
             )
             for file in unit.files
         ),
@@ -253,11 +255,19 @@ def _cut_note(file: SourceFile, parts: int) -> str:
     notes = []
     if file.skip:
         where = f"; {in_words(file.to_read)} left" if file.unread else ""
-        notes.append(f"{plural(file.skip, 'line')} of it read before{where}")
+        what = "record" if file.form.is_documents else "line"
+        notes.append(f"{plural(file.skip, what)} of it read before{where}")
     if parts > 1:
         notes.append(f"in {parts} parts")
-    elif weight(file) > LARGE and (file.codec is not Codec.NONE or (file.skip and not file.unread)):
-        is_plain = file.codec is Codec.NONE
-        why = "it is not known where its rest begins" if is_plain else f"{file.codec} cannot be cut"
+    elif weight(file) > LARGE and (why := _why_whole(file)):
         notes.append(f"in one part: {why}")
     return ", ".join(notes)
+
+
+def _why_whole(file: SourceFile) -> str | None:
+    """Return why tasks cannot share a file, in words; None where they can."""
+    if file.codec is not Codec.NONE:
+        return f"{file.codec} cannot be cut"
+    if file.form.is_documents:
+        return "JSON documents cannot be cut"
+    return "where its rest begins is not known" if file.skip and not file.unread else None

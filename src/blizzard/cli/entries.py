@@ -192,9 +192,12 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
 
 
 def _show_sources(to: Console, entry: Entry) -> None:
+    # Few pipelines leave records out, and the others have no room to spare.
+    has_filtered = any(record.filtered for record in entry.sources)
+    counts = ("lines", "blank", *(("filtered",) if has_filtered else ()), "rows")
     shown = columns(
-        "source file", "bytes", "lines", "blank", "rows", "outcome",
-        numbers=("bytes", "lines", "blank", "rows"), wide=("source file", "outcome"),
+        "source file", "bytes", *counts, "outcome",
+        numbers=("bytes", *counts), wide=("source file", "outcome"),
     )  # fmt: skip
     # What failed is what somebody looks for.
     ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
@@ -203,9 +206,7 @@ def _show_sources(to: Console, entry: Entry) -> None:
             shown,
             record.key,
             in_words(record.size),
-            record.lines,
-            record.blank,
-            record.rows,
+            *(getattr(record, count) for count in counts),
             _outcome(record),
         )
     to.print(shown)

@@ -47,7 +47,8 @@ PART_WAY = (
     "then run blizzard dlq retry --file PATH --same-lines"
 )
 WAYS_OUT = {
-    "changed_part_way": "not read on: a part of it is in the table, and it is another object now; "
+    "changed_part_way": "not read on: a part of it is in the table, and it is another object now, "
+    "or one that is read otherwise; "
     "see blizzard dlq list for the ways out",
     "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
     "it is read on when it is put back as it was",
@@ -212,9 +213,10 @@ def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
         )
     lines += _writer(found)
     all_in = found.totals
+    filtered = f"{plural(all_in.filtered, 'filtered record')}, " if all_in.filtered else ""
     lines.append(
         f"in all {plural(all_in.batches, 'batch', 'batches')}, {plural(all_in.files, 'file')}, "
-        f"{plural(all_in.rows, 'row')}, {plural(found.parquet_files, 'Parquet file')} "
+        f"{plural(all_in.rows, 'row')}, {filtered}{plural(found.parquet_files, 'Parquet file')} "
         f"({in_words(found.parquet_bytes)})"
     )
     return lines

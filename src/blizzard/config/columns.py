@@ -9,6 +9,7 @@ from lakebed.config.ddl import fields_from_json
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath
 from lakebed.config.schema import DeclaredField, DeclaredItems, DeclaredSchema, DeclaredType
+from lakebed.field_ids import same_ids
 from lakebed.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.types import NESTED_TYPES, FieldType
 
@@ -39,6 +40,17 @@ def format_faults(path: KeyPath, fields: Sequence[DeclaredField]) -> Iterator[Fa
     """Yield what is wrong with the formats of times, at every depth."""
     for index, one in enumerate(fields):
         yield from _formats((*path, index), one)
+
+
+def id_faults(path: KeyPath, schema: Schema) -> Iterator[Fault]:
+    """Yield the fields that cannot be told apart by readers that go by ids."""
+    for alike in same_ids(schema.fields):
+        yield Fault(
+            path,
+            f"{' and '.join(alike)} happen to have the same Parquet field id, which is made from "
+            "the name; give one of them another name, and add from: to read the field",
+            near=(),
+        )
 
 
 def _formats(path: KeyPath, one: DeclaredType) -> Iterator[Fault]:

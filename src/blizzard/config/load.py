@@ -1,14 +1,12 @@
 """Sources, sinks and pipelines as written in YAML, made into settings."""
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard.config import overlaps, reachability
-from blizzard.config.columns import format_faults, schema_of
-from blizzard.model import event_time
+from blizzard.config import forms, overlaps, partitions, reachability
+from blizzard.config.columns import format_faults, id_faults, schema_of
 from blizzard.model.settings import (
     BlizzardSettings,
     PipelineSettings,
@@ -18,7 +16,7 @@ from blizzard.model.settings import (
     SparkSettings,
     UploadSettings,
 )
-from blizzard.model.source_glob import Pattern, split
+from blizzard.model.source_glob import Pattern, literally, split
 from lakebed.config.addresses import metrics_address
 from lakebed.config.checks import filter_fault
 from lakebed.config.faults import Fault
@@ -26,7 +24,6 @@ from lakebed.config.loader import load_document
 from lakebed.config.models import (
     Document,
     KeyPath,
-    PartitionBy,
     Pipeline,
     Sink,
     Source,
@@ -39,8 +36,7 @@ from lakebed.config.section import Section
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import place_of
-from lakebed.partition import PARTITION_TYPES, Template
-from lakebed.schema import Field
+from lakebed.partition import Template
 from lakebed.storage.store import local_path
 from lakebed.units import mebibytes
 
@@ -124,12 +120,13 @@ def _check(document: Document) -> Iterator[Fault]:
         for name_path, source_name, source in pipeline.named_sources():
             yield from _check_name((*path, *name_path), source_name)
             yield from _check_source((*path, *name_path), source, pipeline.sink)
+            yield from forms.faults((*path, *name_path), source)
         yield from _check_overlap(path, pipeline)
         if pipeline.sink:
             yield from _check_parts(path, pipeline.sink)
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
-            yield from _check_partition(path, by, schema_of(schema).fields if schema else ())
+            yield from partitions.faults(path, by, schema_of(schema).fields if schema else ())
         if pipeline.schema_:
             yield from _check_schema(path, pipeline.schema_)
     yield from reachability.faults(document)
@@ -149,6 +146,7 @@ def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:
         yield Fault((*here, "hints"), "belongs to infer: true; these columns are declared: fields")
     yield from format_faults((*here, "fields"), schema.fields_)
     yield from format_faults((*here, "hints"), schema.hints)
+    yield from id_faults((*here, "fields"), schema_of(schema))
 
 
 def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
@@ -204,11 +202,15 @@ def _check_source(path: KeyPath, source: Source, sink: Sink | None) -> Iterator[
 def place(path: str) -> tuple[str, Pattern | None]:
     """Return the folder of a source, and the names that are meant below it.
 
-    On a local disk a folder that is there is a folder, whatever characters its name has.
+    On a local disk a folder that is there is a folder, and a file is that file, whatever
+    characters their names have.
     """
     local = local_path(path)
     if local is not None and local.is_dir():
         return path, None
+    if local is not None and local.is_file():
+        folder, _, name = path.rpartition("/")
+        return folder or ("/" if path.startswith("/") else "."), literally(name)
     return split(path)
 
 
@@ -234,60 +236,6 @@ def _check_parts(path: KeyPath, sink: Sink) -> Iterator[Fault]:
             (*path, "sink", "part_size_mb"),
             "must be at least 5: S3 refuses parts smaller than 5 MB, other than the last one",
         )
-
-
-def _check_partition(path: KeyPath, by: PartitionBy, fields: Sequence[Field]) -> Iterator[Fault]:
-    here = (*path, "sink", "partition_by")
-    if by.timestamp_field is not None:
-        yield from _check_timestamp(here, by.prefix_template, by.timestamp_field, fields)
-    keys = Template.parse(by.prefix_template).keys
-    declared = {field.name: field.type for field in fields}
-    written = {name.casefold(): name for name in declared}
-    for key in keys:
-        if key in declared and declared[key] not in PARTITION_TYPES:
-            yield Fault(
-                (*here, "prefix_template"),
-                f"{key} is declared as {declared[key]}, which cannot be a partition column; "
-                f"it must be {', '.join(PARTITION_TYPES)}",
-            )
-        if key not in declared and key.casefold() in written:
-            yield Fault(
-                (*here, "prefix_template"),
-                f"{key} is declared as {written[key.casefold()]}, and Delta column names are "
-                "case-insensitive; use one spelling",
-            )
-    if declared and set(declared) <= set(keys):
-        yield Fault(
-            (*path, "schema", "fields"),
-            "every field is a partition column, so the data files would have no columns",
-        )
-
-
-def _check_timestamp(
-    here: KeyPath, template: str, name: str, fields: Sequence[Field]
-) -> Iterator[Fault]:
-    """Refuse a field that tells no time, and a template that it cannot give."""
-    declared = {field.name: field for field in fields}
-    place = (*here, "timestamp_field")
-    if name not in declared:
-        close = difflib.get_close_matches(name, declared, n=1)
-        names = (
-            f"did you mean {close[0]}?"
-            if close
-            else f"the declared fields are {', '.join(declared)}"
-        )
-        yield Fault(place, f"{name} is not a declared field; {names}")
-    elif declared[name].type not in event_time.TIME_TYPES:
-        yield Fault(
-            place,
-            f"{name} is declared as {declared[name].type}; it must be "
-            f"{' or '.join(event_time.TIME_TYPES)}",
-        )
-    else:
-        for fault in event_time.faults(
-            Template.parse(template), declared[name], tuple(declared.values())
-        ):
-            yield Fault((*here, "prefix_template"), fault)
 
 
 def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
@@ -319,6 +267,7 @@ def _source(name: str, source: Source, sink: Sink) -> SourceSettings:
         uri=folder,
         storage_options=storage_options(source.storage_options),
         compression=source.compression,
+        form=forms.form_of(source),
         max_concurrent_files=source.max_concurrent_files,
         batch_size=source.batch_size,
         poll_interval=source.poll_interval_secs,

@@ -17,10 +17,11 @@ from blizzard.model.part_way import (
     is_part_way,
     is_told,
     lacks_its_object,
+    read_otherwise,
 )
 from blizzard.model.settings import SourceSettings
 from blizzard.model.unread import failed
-from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
+from lakebed.documents.entry import Failure, SourceRecord, Stage
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
@@ -89,7 +90,7 @@ class FileFilter:
             return Decision.TAKE
         known = before.unfinished
         reingests = self.source.on_change is OnChange.REINGEST
-        is_cut = known is not None and _is_cut(known.record, facts)
+        is_cut = known is not None and self._is_cut(known, facts)
         if known is not None and is_cut and not reingests:
             return self._lose_rest(facts, known.record)
         if before.finished is not None and is_same(before.finished, facts):
@@ -97,7 +98,7 @@ class FileFilter:
         # What gave no row has none in the table: its new content is read like a new file's.
         is_other = is_cut or (before.finished is not None and not before.finished.empty)
         # The rest of an object whose first lines are in the table is read whatever came before it.
-        is_begun = known is not None and bool(_read_before(known, facts))
+        is_begun = known is not None and bool(self._read_before(known, facts))
         if is_other and not is_begun and not reingests:
             return self._pass_over(facts)
         if known is not None and (
@@ -118,7 +119,7 @@ class FileFilter:
         is_new = not is_told(record, ChangedPartWay)
         if is_new and self._is_full:
             return self._leave_over(facts)
-        told = changed_part_way(record)
+        told = (read_otherwise if same_object(record, facts) else changed_part_way)(record)
         self.leave(Reason.CHANGED_PART_WAY, facts, told.failure.message if told.failure else None)
         self._misplaced += [told] if is_new else []
         return Decision.WAIT if is_new else Decision.DONE
@@ -237,11 +238,11 @@ class FileFilter:
             values = partition_of(facts.path, self.template, self.partition_fields)
         except PartitionUnknown as unknown:
             self.leave(Reason.MISPLACED, facts, unknown.message)
-            self._misplaced.append(_failed(source.name, facts, unknown, known))
+            self._misplaced.append(self._failed(facts, unknown, known))
             return Decision.WAIT
         if is_other:
             self._again.add(key)
-        left = _left_before(known, facts) if known is not None else ()
+        left = known.record.unread if known is not None and self._goes_on(known, facts) else ()
         taken = SourceFile(
             source=source.name,
             path=facts.path,
@@ -251,51 +252,52 @@ class FileFilter:
             codec=Codec.NONE if left else codec_for(facts.path, source.compression),
             by_content=source.compression is Compression.AUTO and not left,
             partition_values=values,
+            form=source.form,
             modified=facts.modified,
-            skip=_read_before(known, facts) if known is not None else 0,
+            skip=self._read_before(known, facts),
             unread=left,
         )
         self._bytes += taken.to_read
         self._take[key] = taken
         return Decision.TAKE
 
+    def _failed(
+        self, facts: ObjectFacts, error: LakeError, known: UnfinishedFile | None
+    ) -> SourceRecord:
+        """Enter a file whose path is wrong; what earlier batches have read of it stays known."""
+        before = SourceRecord(
+            source=self.source.name,
+            path=facts.path,
+            size=facts.size,
+            etag=facts.etag,
+            skipped=self._read_before(known, facts),
+            unread=known.record.unread if known is not None and self._goes_on(known, facts) else (),
+            redo=known is not None and known.record.redo,
+            reingested=known is not None and known.record.reingested,
+            form=self.source.form.counted_as,
+        )
+        failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
+        return failed(before, failure)
 
-def _failed(
-    source: str, facts: ObjectFacts, error: LakeError, known: UnfinishedFile | None
-) -> SourceRecord:
-    """Enter a file whose path is wrong; what earlier batches have read of it stays known."""
-    before = SourceRecord(
-        source=source,
-        path=facts.path,
-        size=facts.size,
-        etag=facts.etag,
-        skipped=_read_before(known, facts) if known is not None else 0,
-        unread=_left_before(known, facts) if known is not None else (),
-        redo=known is not None and known.record.redo,
-        reingested=known is not None and known.record.reingested,
-    )
-    failure = Failure(stage=Stage.DISCOVER, code=error.code, message=error.message)
-    return failed(before, failure)
+    def _goes_on(self, known: UnfinishedFile, facts: ObjectFacts) -> bool:
+        """Whether what is known of a file is of this very object, counted as it is now."""
+        record = known.record
+        return same_object(record, facts) and record.form == self.source.form.counted_as
+
+    def _is_cut(self, known: UnfinishedFile, facts: ObjectFacts) -> bool:
+        """Whether a part of a file is in the table, and its rest cannot be told from it now."""
+        return is_part_way(known.record) and not self._goes_on(known, facts)
+
+    def _read_before(self, known: UnfinishedFile | None, facts: ObjectFacts) -> int:
+        """Count the lines of this very object that are in the table already."""
+        if known is None or not self._goes_on(known, facts):
+            return 0
+        return known.record.records_read
 
 
 def same_object(record: SourceRecord, facts: ObjectFacts) -> bool:
     """Whether a listed object is the one that was read: size and e-tag."""
     return (record.size, record.etag) == (facts.size, facts.etag)
-
-
-def _is_cut(record: SourceRecord, facts: ObjectFacts) -> bool:
-    """Whether a part of a file is in the table, and a listed object is not the one it is of."""
-    return is_part_way(record) and not same_object(record, facts)
-
-
-def _read_before(known: UnfinishedFile, facts: ObjectFacts) -> int:
-    """Count the lines of this very object that are in the table already."""
-    return known.record.records_read if same_object(known.record, facts) else 0
-
-
-def _left_before(known: UnfinishedFile, facts: ObjectFacts) -> tuple[Unread, ...]:
-    """Return the bytes of this very object that are left, where they are known."""
-    return known.record.unread if same_object(known.record, facts) else ()
 
 
 def is_same(name: IngestedFile, facts: ObjectFacts) -> bool:

@@ -34,8 +34,7 @@ def why_not_ours(path: str, source: SourceSettings) -> Reason | None:
         return Reason.NOT_MATCHED
     if is_hidden(path):
         return Reason.HIDDEN
-    # Whoever writes `*.log` means files that end so.
-    if path.endswith(SUFFIXES) or (source.pattern is not None and source.pattern.names_suffix):
+    if path.endswith(SUFFIXES) or (source.pattern is not None and source.pattern.names_file(path)):
         return None
     return Reason.TEMPORARY if path.endswith(TEMPORARY) else Reason.NOT_NDJSON
 

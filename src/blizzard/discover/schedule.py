@@ -112,7 +112,7 @@ class Schedule:
         self.journal_lock = threading.Lock()
 
     def findings(self, journal: JournalView, tried: frozenset[str]) -> dict[str, Finding]:
-        """Look at the sources that are due; give what is known of all of them.
+        """Look at the sources that are due; return what is known of all of them.
 
         All looks must succeed before any of them counts: a listing that breaks off fails them all.
         """

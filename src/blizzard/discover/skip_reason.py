@@ -53,7 +53,8 @@ IN_WORDS = {
     Reason.NOT_MATCHED: "not meant by the pattern in source.path",
     Reason.NOT_NDJSON: (
         "not named like NDJSON (.ndjson, .jsonl, .json, then .gz, .zst or .bz2); to take other "
-        "names, let source.path end as they do, such as *.log"
+        "names, let source.path end as they do, such as *.log, or begin as they do where they have "
+        "no suffix, such as part-*"
     ),
     Reason.FOLDER_MARKER: "marks a folder, and has no content",
     Reason.LINK: "a link to a folder, or to a file that is here by its own name; not followed",

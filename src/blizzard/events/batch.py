@@ -107,6 +107,7 @@ class BatchJournaled(Event):
     files_complete: int = 0
     """Of the files, those that were read to their end."""
     blank: int = 0
+    filtered: int = 0
     source_bytes: int = 0
     failed_bytes: int = 0
     multipart_uploads: int = 0

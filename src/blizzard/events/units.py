@@ -46,6 +46,7 @@ class _Work:
     pipeline: str
     rows: int = 0
     blank: int = 0
+    filtered: int = 0
     source_files: int = 0
     source_bytes: int = 0
     parquet_files: int = 0
@@ -80,6 +81,8 @@ class WorkDone(Event, _Work):
         yield Count("blizzard_source_bytes_total", self.source_bytes, ingested)
         yield Count("blizzard_records_total", self.rows, ingested)
         yield Count("blizzard_records_total", self.blank, {**labels, "outcome": "blank"})
+        filtered = {**labels, "outcome": "filtered"}
+        yield Count("blizzard_records_total", self.filtered, filtered)
         yield Count("blizzard_bytes_written_total", self.bytes_written, labels)
         yield Count("blizzard_parquet_files_written_total", self.parquet_files, labels)
         yield Count("blizzard_multipart_uploads_total", self.multipart_uploads, labels)
@@ -89,7 +92,7 @@ class WorkDone(Event, _Work):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkDiscarded(Event, _Work):
-    """Work that was counted as done did not come into the journal."""
+    """Work that was counted as done did not reach the journal."""
 
     level: ClassVar[Level] = Level.DEBUG
 
@@ -109,6 +112,8 @@ class WorkDiscarded(Event, _Work):
         yield Count("blizzard_source_bytes_discarded_total", self.source_bytes, labels)
         yield Count("blizzard_records_discarded_total", self.rows, ingested)
         yield Count("blizzard_records_discarded_total", self.blank, {**labels, "outcome": "blank"})
+        filtered = {**labels, "outcome": "filtered"}
+        yield Count("blizzard_records_discarded_total", self.filtered, filtered)
         yield Count("blizzard_bytes_discarded_total", self.bytes_written, labels)
         yield Count("blizzard_parquet_files_discarded_total", self.parquet_files, labels)
         yield Count("blizzard_multipart_uploads_discarded_total", self.multipart_uploads, labels)

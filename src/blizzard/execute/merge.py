@@ -96,6 +96,7 @@ def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> Sour
         untouched(files[0]),
         lines=sum(record.lines for record in read),
         blank=sum(record.blank for record in read),
+        filtered=sum(record.filtered for record in read),
         rows=sum(record.rows for record in read),
         complete=not left,
         unread=left,

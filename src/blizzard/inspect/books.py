@@ -20,6 +20,7 @@ class Totals:
     """Source files that were read to their end."""
     lines: int = 0
     blank: int = 0
+    filtered: int = 0
     quarantined: int = 0
     rows: int = 0
     source_bytes: int = 0
@@ -37,6 +38,7 @@ class Totals:
             files=self.files + sum(record.complete for record in records),
             lines=self.lines + sum(record.lines for record in records),
             blank=self.blank + sum(record.blank for record in records),
+            filtered=self.filtered + sum(record.filtered for record in records),
             quarantined=self.quarantined + sum(record.quarantined for record in records),
             rows=self.rows + sum(record.rows for record in records),
             source_bytes=self.source_bytes + sum(each.size for each in records if each.complete),
@@ -49,6 +51,7 @@ class Totals:
             files=self.files - sum(record.complete for record in given_up),
             lines=self.lines - sum(record.lines for record in given_up),
             blank=self.blank - sum(record.blank for record in given_up),
+            filtered=self.filtered - sum(record.filtered for record in given_up),
             quarantined=self.quarantined - sum(record.quarantined for record in given_up),
             rows=self.rows - sum(record.rows for record in given_up),
             source_bytes=self.source_bytes - sum(each.size for each in given_up if each.complete),

@@ -12,7 +12,8 @@ from blizzard.inspect.string_guess import Guess, Values, of_numbers, of_strings
 from blizzard.model.columns import MOST_COLUMNS
 from blizzard.model.json_path import ANY
 from blizzard.model.seen import NOTHING, Seen, column_of, is_column_name
-from blizzard.worker.ndjson.look import MOST_PATHS, look
+from blizzard.worker.ndjson.look import look
+from blizzard.worker.ndjson.looks import MOST_PATHS
 from lakebed.schema import ELEMENT, VALUE, Field
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
@@ -97,13 +98,13 @@ class _Guesser:
 
     def column(self, name: str, seen: Seen, path: Path) -> GuessedColumn:
         self.columns += 1
-        if seen.families > 1:
-            return GuessedColumn(Field(name=name, type=FieldType.JSON), name, (_mixture(seen),))
+        made = column_of(name, seen)
+        if made is not None and made.type is FieldType.JSON:
+            return GuessedColumn(made, name, (_mixture(seen),))
         if seen.arrays:
             return self._list(name, seen, path)
         if seen.objects is not None:
             return self._object(name, seen, path)
-        made = column_of(name, seen)
         if made is None:
             return GuessedColumn(None, name, ("only null was seen",))
         guess = self._guess(made, path)
@@ -182,6 +183,8 @@ def _mixture(seen: Seen) -> str:
         )
         if found
     ]
+    if len(kinds) == 1:
+        return "no other type holds all of its values"
     remark = f"{', '.join(kinds[:-1])}, also {kinds[-1]}"
     if set(kinds) <= {"numbers", "strings", "booleans"}:
         remark += "; type: string, coerce: true keeps them as text"
@@ -189,8 +192,4 @@ def _mixture(seen: Seen) -> str:
 
 
 def _of_type(made: Field) -> tuple[str, ...]:
-    if made.type is FieldType.JSON:
-        return ("no other type holds all of its values",)
-    if made.type is FieldType.DECIMAL:
-        return ("integers of more than 64 bits",)
-    return ()
+    return ("integers of more than 64 bits",) if made.type is FieldType.DECIMAL else ()

@@ -152,10 +152,8 @@ def _place(
     """Return a place as `source.path` would name it, its folder, and what is meant below it."""
     parent, slash, name = uri.rpartition("/")
     parent = parent if slash else "."
-    if not WILD.search(uri) or local_path(uri) is not None:
+    if not WILD.search(uri):
         local = local_path(uri)
-        if local is not None and local.is_file():
-            return _one_file(parent or "/", name)
         bucket = parent.endswith(":/") or not name
         if local is None and not bucket and open_reader(parent, options).head(name) is not None:
             return _one_file(parent, name)
@@ -164,10 +162,8 @@ def _place(
 
 
 def _one_file(folder: str, name: str) -> tuple[str, str, Pattern]:
-    """Name one file by a pattern that matches no other, whatever characters are in its name."""
-    only = WILD.sub(lambda wild: f"[{wild[0]}]", name)
-    if only == name:
-        only = f"[{name[0]}]{name[1:]}"
+    """Name an object by a pattern that matches no other: the path of an object means a folder."""
+    only = f"[{name[0]}]{name[1:]}"
     return f"{folder.rstrip('/')}/{only}", folder, Pattern(only)
 
 

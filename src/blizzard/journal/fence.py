@@ -34,7 +34,7 @@ def append_what_is_found(
         if entry is None or append_beside(store, entry):
             return found, entry
     raise JournalConflict(
-        "batches are journaled faster than this can be written down; nothing was done, try again",
+        "batches are being journaled faster than this can be recorded; nothing was done, try again",
         path=store.describe(layout.journal_folder(pipeline)),
     )
 

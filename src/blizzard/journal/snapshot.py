@@ -12,14 +12,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from blizzard.journal.ingested import SegmentRef
 from lakebed import layout
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.entry import FORMATS, SourceRecord
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 
 FORMAT = 1
 FORMAT_2 = 2
 """Of a snapshot that remembers a file which was read in places, or whose segments
-mark names that gave no row. A program that knows format 1 only would misread either."""
+mark names that gave no row. A program that knows format 1 only would misread either. Whatever
+needs a higher format in an entry needs it here, too."""
 CHECK = b'"check":"'
 
 
@@ -85,7 +86,7 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
         found = _SNAPSHOT.validate_json(body)
     except ValidationError as invalid:
         raise SnapshotBroken("this document cannot be read", path=path) from invalid
-    fits = found.format in (FORMAT, FORMAT_2) and found.sequence == latest.sequence
+    fits = found.format in FORMATS and found.sequence == latest.sequence
     if not fits or _check(body) != found.check:
         raise SnapshotBroken("this snapshot is damaged", path=path)
     return found
@@ -93,8 +94,8 @@ def read_latest(store: Reader, pipeline: str) -> Snapshot | None:
 
 def write(store: Store, pipeline: str, found: Snapshot) -> None:
     """Put a snapshot in place, and then the note that it is the newest."""
-    holes = any(each.record.has_holes for each in found.unfinished)
-    whole = replace(found, format=FORMAT_2 if holes else found.format, check="")
+    needed = max((each.record.needs_format for each in found.unfinished), default=FORMAT)
+    whole = replace(found, format=max(found.format, needed), check="")
     whole = replace(whole, check=_check(_SNAPSHOT.dump_json(whole)))
     store.replace(layout.snapshot(pipeline, found.sequence), _SNAPSHOT.dump_json(whole) + b"\n")
     latest = Latest(sequence=found.sequence)

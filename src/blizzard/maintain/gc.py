@@ -138,7 +138,7 @@ class Collected:
 def collect(
     store: Store, pipeline: str, log_names: LogNames, *, clock: Clock, older_than: timedelta
 ) -> Collected:
-    """Write down what is garbage, then delete it; after a crash, the next one finishes that."""
+    """Record what is garbage, then delete it; after a crash, the next run finishes the deletion."""
 
     def look_again() -> tuple[Found, Entry | None]:
         found = look(store, pipeline, log_names, now=clock.now(), older_than=older_than)

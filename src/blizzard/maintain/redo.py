@@ -113,7 +113,7 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
 def redo(
     store: Store, pipeline: str, fates: Fates, *, clock: Clock, wanted: Wanted | None = None
 ) -> tuple[Found, int | None]:
-    """Append the entry that lets the sources be read again; give what it says, and its number."""
+    """Append the entry that has the sources read again; return what it says, and its number."""
 
     def look_again() -> tuple[Found, Entry | None]:
         found = look(store, pipeline, fates, wanted)

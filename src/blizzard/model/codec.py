@@ -18,11 +18,12 @@ def codec_of(path: str) -> Codec:
 def codec_in(first: bytes, named: Codec) -> Codec:
     """Return the compression that the first bytes of a file tell, and its name where they do not.
 
-    No line of NDJSON begins like a compressed stream. What begins with an object is plain, whatever
-    its name says; anything else is what its name says, and may be corrupt.
+    No JSON begins like a compressed stream. What begins with an object, an array or a record
+    separator is plain, whatever its name says; anything else is what its name says, and may be
+    corrupt.
     """
     for codec in COMPRESSED:
         if re.match(codec.first_bytes, first):
             return codec
-    is_object = first.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n").startswith(b"{")
-    return Codec.NONE if is_object else named
+    begin = first.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")[:1]
+    return Codec.NONE if begin in (b"{", b"[", b"\x1e") else named

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from blizzard.model.json_path import ANY, steps
 from blizzard.model.seen import Seen, column_of, is_column_name
+from lakebed.field_ids import same_ids
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
@@ -25,15 +26,16 @@ def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
     """Return a schema with a column, or a field of a struct, for each path that values were at.
 
     A path gets none if no type can be told of its values yet, if no column of Delta can have its
-    name, or if there is one already that Delta does not tell from it.
+    name, or if there is one already that Delta does not tell from it, or that has its id.
     """
     fields = schema.fields
     room = MOST_COLUMNS - _count(fields)
     for path, look in seen.items():
         if room > 0:
             wider = _with_path(fields, steps(path), look)
-            room -= wider != fields
-            fields = wider
+            if wider != fields and not any(same_ids(wider)):
+                room -= 1
+                fields = wider
     return Schema(fields)
 
 

@@ -6,20 +6,21 @@ source path.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.data_file import FinishedFile
+from lakebed.field_path import FieldPath, parse_path
 from lakebed.partition import PartitionValues, Template, TemplatePart
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
 ANY = "%s"
-TIME_TYPES = (FieldType.TIMESTAMP, FieldType.DATE)
+TIME_TYPES = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE)
 DAY, HOUR, MINUTE, SECOND = 86_400, 3_600, 60, 1
-DIGITS = {FieldType.INT32: 9, FieldType.INT64: 18}
+DIGITS = {FieldType.INT8: 2, FieldType.INT16: 4, FieldType.INT32: 9, FieldType.INT64: 18}
 """So many digits fit into the type, whichever they are."""
 
 
@@ -70,6 +71,8 @@ class RowPartitions:
     keys: tuple[str, ...]
     """All partition columns, in the order of the folders."""
     timestamp: Field
+    timestamp_path: FieldPath
+    """Where it stands: the column, and the fields down to it where that is a struct."""
     parts: tuple[RowPart, ...]
     """Those of them that rows give, in the same order."""
 
@@ -87,7 +90,7 @@ class RowPartitions:
     def read(self) -> tuple[Field, ...]:
         """Return the fields that are read from the rows but are in no data file."""
         read = {part.column.name: part.column for part in self.columns}
-        if self.timestamp.name in self.keys:
+        if len(self.timestamp_path) == 1 and self.timestamp.name in self.keys:
             read[self.timestamp.name] = self.timestamp
         return tuple(read.values())
 
@@ -109,9 +112,14 @@ def row_partitions(
     if template is None or timestamp_field is None:
         return None
     fields = {field.name: field for field in declared.fields}
+    found = find_timestamp(declared.fields, timestamp_field)
+    if found is None:
+        raise ValueError(f"{timestamp_field} is not a declared field")
+    path, timestamp = found
     return RowPartitions(
         keys=template.keys,
-        timestamp=fields[timestamp_field],
+        timestamp=timestamp,
+        timestamp_path=path,
         parts=tuple(
             RowPart(
                 column=fields.get(part.key, part.field),
@@ -121,6 +129,24 @@ def row_partitions(
             if not _is_from_path(part, fields)
         ),
     )
+
+
+def find_timestamp(declared: Sequence[Field], name: str) -> tuple[FieldPath, Field] | None:
+    """Return where a `timestamp_field` stands: a column of this name, or a field of structs."""
+    columns = {field.name: field for field in declared}
+    if name in columns:
+        return (name,), columns[name]
+    try:
+        path = parse_path(name)
+    except ValueError:
+        return None
+    found: Field | None = None
+    for part in path:
+        inside = declared if found is None else found.fields
+        found = next((field for field in inside if field.name == part), None)
+        if found is None:
+            return None
+    return None if found is None else (path, found)
 
 
 def from_path(
@@ -178,7 +204,7 @@ def _holds(kind: FieldType, pattern: str, codes: list[str]) -> bool:
     match kind:
         case FieldType.DATE:
             return pattern == "%Y-%m-%d"
-        case FieldType.INT32 | FieldType.INT64:
+        case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
             literal = _CODE.sub("", pattern)
             digits = len(literal) + sum(CODES[code].digits for code in codes)
             plain = not literal or (literal.isascii() and literal.isdigit())

@@ -12,6 +12,7 @@ from uuid import UUID
 from blizzard.model.bounds import Bounds
 from blizzard.model.byte_range import ByteRange
 from blizzard.model.event_time import RowPartitions
+from blizzard.model.form import Form
 from blizzard.model.progress import Address, Done
 from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
@@ -45,10 +46,17 @@ class SourceFile:
     unread: tuple[Unread, ...] = ()
     """The bytes of a plain file that earlier batches have left; nothing where that is all of it,
     or where the first lines are to be skipped."""
+    form: Form = field(default_factory=Form)
+    """What it is made of; of documents each record counts as a line."""
 
     @property
     def from_start(self) -> bool:
-        """Whether it is read from its first byte on, not from a later line."""
+        """Whether its lines are read from its first byte on, not from a later line.
+
+        The lines of documents are not bytes of the file: what cuts them has seen its start.
+        """
+        if self.form.is_documents:
+            return False
         return not self.skip if self.part is None else self.part.start == 0
 
     @property

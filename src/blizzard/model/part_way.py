@@ -61,6 +61,20 @@ def changed_part_way(record: SourceRecord) -> SourceRecord:
     )
 
 
+def read_otherwise(record: SourceRecord) -> SourceRecord:
+    """Enter a file of which something else is counted by now; the books keep what was begun."""
+    return _failed(
+        record,
+        ChangedPartWay(
+            "source.format or source.records was changed before all of it was read: "
+            f"{in_the_table(record)}, and as it is read now they cannot be told from the others. "
+            "If the configuration is put back as it was, its rest is read. source.on_change: "
+            "reingest reads it whole as it is now, and the rows that are in the table stay there, "
+            "too"
+        ),
+    )
+
+
 def gone_part_way(record: SourceRecord) -> SourceRecord:
     """Return the record of a file that no longer exists; it keeps the object that was begun."""
     return _failed(
@@ -101,6 +115,7 @@ def settled(record: SourceRecord) -> SourceRecord:
         lines=0,
         blank=0,
         quarantined=0,
+        filtered=0,
         rows=0,
         skipped=record.records_read,
         dropped={},

@@ -4,7 +4,8 @@ Two looks at different values are joined into one. The join is commutative, asso
 idempotent, so it does not matter how the values are spread over files, tasks and batches.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -21,6 +22,8 @@ FEWEST_KEYS = 50
 """An object with fewer different members than this is a struct."""
 KEYS_PER_OBJECT = 4
 """Names are data if there are so many times more of them than any one object has."""
+_IDENTIFIER = re.compile(r"[@$]?[^\W\d][\w$@-]*")
+"""What a program would call a field. `app.kubernetes.io/name`, `80/tcp` and `2024` are data."""
 
 
 class Text(StrEnum):
@@ -142,16 +145,16 @@ def column_of(name: str, seen: Seen) -> Field | None:
     """Return the narrowest column that takes every value; None where no type can be told yet.
 
     Of nulls, and of arrays and objects that were always empty, no type can be told. A place with
-    values of several types is a column of JSON text.
+    values of several types is a column of JSON text, and so are arrays nested to several depths.
     """
-    if seen.families > 1:
+    if _is_json(seen):
         return Field(name=name, type=FieldType.JSON)
     if seen.arrays:
         items = column_of(ELEMENT, seen.elements or NOTHING)
         return items and Field(name=name, type=FieldType.LIST, items=items)
     if seen.objects is not None:
         return _object(name, seen.objects)
-    if seen.integers is not None or seen.fractions or seen.unbounded:
+    if seen.integers is not None or seen.fractions:
         return _number(name, seen)
     kind: FieldType | None = None
     if seen.booleans:
@@ -161,7 +164,7 @@ def column_of(name: str, seen: Seen) -> Field | None:
     elif seen.texts == {Text.DATE}:
         kind = FieldType.DATE
     elif seen.texts:
-        kind = FieldType.JSON if Text.BROKEN in seen.texts else FieldType.STRING
+        kind = FieldType.STRING
     return None if kind is None else Field(name=name, type=kind)
 
 
@@ -185,36 +188,97 @@ def is_column_name(name: str) -> bool:
     return name not in ("", RESCUED) and name.isprintable() and not set(name) & FORBIDDEN_IN_NAMES
 
 
+def _is_json(seen: Seen) -> bool:
+    """Whether no one type takes every value, of arrays and objects as far as they go themselves."""
+    if seen.families > 1 or seen.unbounded or Text.BROKEN in seen.texts:
+        return True
+    if seen.arrays:
+        return _differs_in_depth(seen.elements or NOTHING)
+    if seen.integers is None:
+        return False
+    limit = EXACT_IN_FLOAT64 if seen.fractions else 10**DECIMAL_DIGITS - 1
+    return seen.integers.least < -limit or seen.integers.greatest > limit
+
+
+def _differs_in_depth(elements: Seen) -> bool:
+    """Whether arrays stand beside other values in arrays, as in the coordinates of GeoJSON."""
+    if not elements.arrays:
+        return False
+    return elements.families > 1 or _differs_in_depth(elements.elements or NOTHING)
+
+
 def _number(name: str, seen: Seen) -> Field:
     integers = seen.integers
-    if seen.unbounded:
-        return Field(name=name, type=FieldType.JSON)
-    if integers is None:
+    if integers is None or seen.fractions:
         return Field(name=name, type=FieldType.FLOAT64)
-    if seen.fractions:
-        exact = integers.least >= -EXACT_IN_FLOAT64 and integers.greatest <= EXACT_IN_FLOAT64
-        return Field(name=name, type=FieldType.FLOAT64 if exact else FieldType.JSON)
     if integers.least >= -INT64_LIMIT and integers.greatest < INT64_LIMIT:
         return Field(name=name, type=FieldType.INT64)
-    limit = 10**DECIMAL_DIGITS
-    if -limit < integers.least and integers.greatest < limit:
-        return Field(name=name, type=FieldType.DECIMAL, precision=DECIMAL_DIGITS)
-    return Field(name=name, type=FieldType.JSON)
+    return Field(name=name, type=FieldType.DECIMAL, precision=DECIMAL_DIGITS)
 
 
 def _object(name: str, objects: Objects) -> Field | None:
-    """Return a struct of the members, or a map where their names are data."""
-    if objects.values is not None or _names_are_data(objects):
-        value = column_of(VALUE, objects.values or _all(objects.members))
+    """Return a struct of the members, or a map where their names are data.
+
+    Where there is nothing but names, and they are data, they are kept as JSON text.
+    """
+    together = objects.values or _all(objects.members)
+    if not _has_values(together):
+        is_data = _are_many(objects) or _are_keys(objects.members)
+        return Field(name=name, type=FieldType.JSON) if is_data and together != NOTHING else None
+    if objects.values is not None or _names_are_data(objects, together):
+        value = column_of(VALUE, together)
         return value and Field(name=name, type=FieldType.MAP, items=value)
     fields = columns_of(objects.members)
     return Field(name=name, type=FieldType.STRUCT, fields=fields) if fields else None
 
 
-def _names_are_data(objects: Objects) -> bool:
-    """Whether there are many names, most of them in few objects, and values of one type."""
-    count = len(objects.members)
-    if count < FEWEST_KEYS or count < KEYS_PER_OBJECT * objects.most:
+def _names_are_data(objects: Objects, together: Seen) -> bool:
+    """Whether all values are of one type, and the names are many or cannot be those of fields."""
+    if _is_json(together):
         return False
-    value = column_of(VALUE, _all(objects.members))
-    return value is not None and value.type is not FieldType.JSON
+    return _are_many(objects) or (_is_flat(together) and _are_keys(objects.members))
+
+
+def _are_many(objects: Objects) -> bool:
+    """Whether there are many names, most of them in few objects."""
+    count = len(objects.members)
+    return count >= FEWEST_KEYS and count >= KEYS_PER_OBJECT * objects.most
+
+
+def _are_keys(members: Mapping[str, Seen]) -> bool:
+    """Whether not all names can be those of a struct's fields, or half of them are no identifiers.
+
+    A member that is always null needs no field. Names that were too many to keep are keys, too.
+    """
+    names = [name for name, seen in members.items() if seen != NOTHING]
+    return not _are_field_names(names) or 2 * sum(map(_is_identifier, names)) <= len(names)
+
+
+def _are_field_names(names: Collection[str]) -> bool:
+    different = {name.casefold() for name in names}
+    return len(different) == len(names) and all(map(is_column_name, names))
+
+
+def _is_identifier(name: str) -> bool:
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
+def _is_flat(seen: Seen) -> bool:
+    """Whether there are no objects among the values, nor in arrays of them.
+
+    Objects that stand under different names are joined in a map; each may have a form of its own.
+    """
+    return seen.objects is None and (seen.elements is None or _is_flat(seen.elements))
+
+
+def _has_values(seen: Seen) -> bool:
+    """Whether there is something else than nulls and empty arrays and objects at any depth."""
+    number = seen.integers is not None or seen.fractions or seen.unbounded
+    if seen.booleans or number or seen.texts:
+        return True
+    if seen.elements is not None and _has_values(seen.elements):
+        return True
+    if seen.objects is None:
+        return False
+    inside = (*seen.objects.members.values(), seen.objects.values or NOTHING)
+    return any(map(_has_values, inside))

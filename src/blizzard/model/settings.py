@@ -6,6 +6,7 @@ They are built from YAML by `blizzard.config.load`; the stages know only this mo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from blizzard.model.form import Form
 from blizzard.model.source_glob import Pattern
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template
@@ -25,12 +26,13 @@ from lakebed.units import mebibytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """One place where NDJSON files land, and how much of it is taken at once."""
+    """One place where files land, what they are, and how much of it is taken at once."""
 
     name: str = "default"
     uri: str
     storage_options: StorageOptions = field(default_factory=StorageOptions)
     compression: Compression = Compression.AUTO
+    form: Form = field(default_factory=Form)
     max_concurrent_files: int = 16
     batch_size: int = 8192
     """The most rows in one Arrow batch."""

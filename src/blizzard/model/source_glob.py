@@ -11,6 +11,7 @@ from lakebed.listing import glob
 from lakebed.listing.sort import LAST
 
 WILD = re.compile(r"[*?\[]")
+SOME_LETTER = re.compile(r"\?|\[!?\]?[^\]]*\]")
 LOST_AND_FOUND = "lost+found"
 """What a file system keeps for itself; only its administrator may read it."""
 
@@ -47,7 +48,21 @@ class Pattern:
     @property
     def names_suffix(self) -> bool:
         """Whether it says how the names end, as `*.log` does."""
-        return "." in WILD.split(self.text.rpartition("/")[2].replace("]", "*"))[-1]
+        return "." in self._between_stars[-1]
+
+    @property
+    def _between_stars(self) -> list[str]:
+        """Return the pieces of the last part, in which a letter stands for any one character."""
+        return SOME_LETTER.sub("x", self.text.rpartition("/")[2]).split("*")
+
+    def names_file(self, path: str) -> bool:
+        """Whether whoever wrote it means a file of this name, which matches, whatever its suffix.
+
+        `*.log` means all that ends so, and `part-*` also what has no suffix at all; but a bare `*`
+        says nothing of the kind.
+        """
+        has_suffix = "." in path.rpartition("/")[2]
+        return self.names_suffix or (any(self._between_stars) and not has_suffix)
 
     def may_hold(self, folder: str) -> bool:
         """Whether matching names may be below a folder; only where it is certain, none are."""
@@ -60,6 +75,11 @@ class Pattern:
             if glob.compiled(wanted[depth]).fullmatch(part) is None:
                 return False
         return True
+
+
+def literally(name: str) -> Pattern:
+    """Return the pattern that only this name matches."""
+    return Pattern(WILD.sub(lambda wild: f"[{wild.group()}]", name))
 
 
 def split(path: str) -> tuple[str, Pattern | None]:

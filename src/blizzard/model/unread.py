@@ -77,6 +77,8 @@ def in_the_table(record: SourceRecord) -> str | None:
     count = record.records_read
     if not count:
         return None
+    if record.form:
+        return f"its records 1 to {count} are in the table"
     if not record.has_holes:
         return f"its lines 1 to {count} are in the table"
     return f"{count} of its lines are in the table, all but those of {bytes_in_words(record)}"
@@ -99,6 +101,7 @@ def failed(record: SourceRecord, failure: Failure) -> SourceRecord:
         record,
         lines=0,
         blank=0,
+        filtered=0,
         rows=0,
         complete=True,
         dropped={},
@@ -121,4 +124,5 @@ def untouched(file: SourceFile) -> SourceRecord:
         etag=file.etag,
         skipped=file.skip,
         unread=file.unread,
+        form=file.form.counted_as,
     )

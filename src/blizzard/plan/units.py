@@ -3,7 +3,7 @@
 A unit holds files whose paths give one partition, or say nothing of it. Small files are packed
 together, so that they share output files and a task is worth its start; all packs are about alike,
 so that all cores get work. A large plain file is cut into byte ranges, a unit each. A compressed
-one cannot be cut: there is no way to start in its middle.
+one cannot be cut, nor one of documents: there is no way to start in its middle.
 """
 
 import math
@@ -79,9 +79,9 @@ def units_per_core(share: float, file_size: int) -> int:
 
 
 def can_be_cut(file: SourceFile) -> bool:
-    """Whether tasks can share a file: it is plain, and known at which bytes there is work left."""
+    """Whether tasks can share a file: it is plain lines, and known where there is work left."""
     is_plain = file.codec is Codec.NONE and not file.by_content
-    return is_plain and (not file.skip or bool(file.unread))
+    return is_plain and not file.form.is_documents and (not file.skip or bool(file.unread))
 
 
 def weight(file: SourceFile) -> int:

@@ -16,9 +16,11 @@ import pyarrow.parquet as pq
 
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
+from blizzard.worker.leaves import fields_in, leaves
 from blizzard.worker.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
 from lakebed.documents.parquet_footer import statistics
+from lakebed.field_ids import with_field_ids
 from lakebed.partition import PartitionValues
 from lakebed.types import RESCUED, ParquetCodec
 
@@ -45,7 +47,7 @@ Repeating = Callable[[pa.Table], Any]
 
 def batch_cost(schema: pa.Schema) -> int:
     """Return what a batch costs besides its values."""
-    return COLUMN_COST * len(schema)
+    return COLUMN_COST * sum(fields_in(field.type) for field in schema)
 
 
 class RollingWriter:
@@ -133,7 +135,7 @@ class RollingWriter:
             self._is_compact = True
 
     def flush(self) -> Iterator[ClosedFile]:
-        """Close the row group; give the file that it filled, if it did."""
+        """Close the row group; return the file that it filled, if it did."""
         yield from self._make_room()
         self._close_row_group()
         if file_is_full(self._state(), self._policy):
@@ -195,7 +197,7 @@ class RollingWriter:
             file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
             writer = pq.ParquetWriter(
                 file,
-                schema,
+                with_field_ids(schema),
                 compression=PARQUET_CODEC[self._policy.codec],
                 store_schema=False,
                 use_dictionary=self._repeating(table),
@@ -235,16 +237,14 @@ class RollingWriter:
 
 
 def repeating_columns(table: pa.Table) -> Any:  # noqa: ANN401 - a list of names, for which pyarrow's stubs want a bool
-    """Name the columns whose values repeat: only there does a dictionary save time and space.
+    """Name the leaves whose values repeat: only there does a dictionary save time and space.
 
     A look at the first rows of a file decides for the whole file. Parquet falls back by itself
     where a dictionary grows too large, but only after the cost of building it.
     """
-    sample = table.slice(0, SAMPLE_ROWS)
     return [
-        name
-        for name in sample.column_names
-        if not pa.types.is_boolean(sample.schema.field(name).type)
-        and not pa.types.is_nested(sample.schema.field(name).type)
-        and pc.count_distinct(sample[name], mode="all").as_py() <= sample.num_rows * MOST_DISTINCT
+        path
+        for path, values in leaves(table.slice(0, SAMPLE_ROWS))
+        if not pa.types.is_boolean(values.type)
+        and pc.count_distinct(values, mode="all").as_py() <= len(values) * MOST_DISTINCT
     ]

@@ -79,7 +79,7 @@ def require_partitions(batch: pa.RecordBatch, by: RowPartitions, lines_before: i
     for part in by.parts:
         name = part.column.name
         is_text = part.pattern is None and part.column.type is FieldType.STRING
-        column = batch[name if part.pattern is None else by.timestamp.name]
+        column = batch[name] if part.pattern is None else _timestamps(batch, by)
         faults: list[tuple[str, str, Column]] = []
         if not part.column.nullable:
             why = "found no value, expected one: the partition column is required"
@@ -117,12 +117,18 @@ def _numbered(rows: pa.Table, by: RowPartitions) -> Numbered:
     found: Numbered = (np.zeros(rows.num_rows, np.int64), [()] if rows.num_rows else [])
     names = [part.column.name for part in (*by.times, *by.columns)]
     if by.times:
-        found = _together(found, _times(rows[by.timestamp.name], by))
+        found = _together(found, _times(_timestamps(rows, by), by))
     for part in by.columns:
         found = _together(found, _column(rows[part.column.name], part.column))
     places = [names.index(part.column.name) for part in by.parts]
     numbers, values = found
     return numbers, [tuple(value[place] for place in places) for value in values]
+
+
+def _timestamps(rows: pa.Table | pa.RecordBatch, by: RowPartitions) -> Column:
+    """Return the times of the rows; one inside a null struct is null."""
+    column, *inside = by.timestamp_path
+    return pc.struct_field(rows[column], inside) if inside else rows[column]
 
 
 def _times(column: Column, by: RowPartitions) -> Numbered:

@@ -1,11 +1,15 @@
 """Where in a source file the reading is, and what is left of the file from there."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from blizzard.model.files import SourceFile
-from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
+from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, Place
 from lakebed.documents.entry import Unread
+
+if TYPE_CHECKING:
+    from blizzard.worker.ndjson.framer import Framer
 
 
 @dataclass(slots=True)
@@ -22,6 +26,8 @@ class ReadPosition:
     """When the reading began."""
     reached: float | None = None
     """When it came to the first line that no batch has read before."""
+    framer: "Framer | None" = None
+    """What cuts its documents into records; None where it is lines."""
 
     def is_worth_it(self, now: float) -> bool:
         """Whether the reading has taken as long as it took to come to its first line.
@@ -31,6 +37,26 @@ class ReadPosition:
         """
         reached = now if self.reached is None else self.reached
         return now - reached >= reached - self.opened
+
+    def framed(self, pieces: Iterator[bytes], file: SourceFile) -> Iterator[bytes]:
+        """Pass the records of a file of documents on, a line each."""
+        # It brings a compiler along, which costs a second. Only who reads rows pays for it.
+        from blizzard.worker.ndjson.framer import Framer  # noqa: PLC0415
+
+        self.is_plain = False
+        self.framer = Framer(file.form.records, skip=file.skip)
+        return self.framer.lines(pieces)
+
+    @property
+    def place_of(self) -> Callable[[int], Place | None] | None:
+        """Return the way to ask where a record of a document begins; None where it is lines."""
+        return None if self.framer is None else self.framer.place_of
+
+    def took(self, size: int, lines: int) -> None:
+        """Note that lines were read: of how many bytes, and how many of the file by now."""
+        self.taken += size
+        if self.framer is not None:
+            self.framer.forget(lines + 1)
 
     def begin(self, first: int) -> None:
         """Note where the first line of a part starts."""

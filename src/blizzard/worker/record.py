@@ -1,6 +1,7 @@
 """What a unit records of one source file: what it read of it, or why it failed."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.unread import failed, untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
+from blizzard.worker.ndjson.lines import BrokenDocument, Place
 from blizzard.worker.partitioner import NoPartition
 from lakebed.documents.entry import Failure, SourceRecord, Stage, Unread
 from lakebed.errors import LakeError, machine_trouble
@@ -20,6 +22,7 @@ class Tally:
 
     lines: int = 0
     blank: int = 0
+    filtered: int = 0
     rows: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     rescued: Counter[str] = field(default_factory=Counter)
@@ -28,6 +31,7 @@ class Tally:
         """Count the lines of a batch."""
         self.lines += decoded.lines
         self.blank += decoded.blank
+        self.filtered += decoded.filtered
         self.rows += decoded.batch.num_rows
         self.dropped.update(decoded.dropped)
         self.rescued.update(decoded.rescued)
@@ -51,6 +55,7 @@ def record_of(
         untouched(file),
         lines=tally.lines,
         blank=tally.blank,
+        filtered=tally.filtered,
         rows=tally.rows,
         complete=unread == (),
         unread=unread or (),
@@ -65,18 +70,35 @@ def failure_of(
     stage: Stage = Stage.DOWNLOAD,
     file: SourceFile | None = None,
     *,
+    place_of: Callable[[int], Place | None] | None = None,
     show_values: bool = False,
 ) -> Failure:
     """Return in the journal's words what went wrong, where, and whether trying again can help.
 
-    What is in the lines is left out unless it is asked for: it may be a secret.
+    What is in the lines is left out unless it is asked for: it may be a secret. `place_of`
+    returns where a record of a file of documents begins; None where the file is lines.
     """
     failure = _failure(error, stage)
     if show_values and (seen := _seen(error)):
         failure = replace(failure, message=f"{failure.message}; it reads {seen}")
     if file is None or file.part is not None or failure.line is None:
         return failure  # The lines before a part are counted when all parts are there.
-    return replace(failure, line=failure.line + file.skip)
+    failure = replace(failure, line=failure.line + file.skip)
+    return failure if place_of is None else _in_document(failure, error, place_of)
+
+
+def _in_document(
+    failure: Failure, error: Exception, place_of: Callable[[int], Place | None]
+) -> Failure:
+    """Return a failure whose line is one of the file, and which names the record."""
+    record = failure.line or 0
+    if isinstance(error, BrokenDocument):
+        where, line = f", at byte {error.place.offset:,}", error.place.line
+    elif (place := place_of(record)) is not None:
+        where, line = f", which begins at byte {place.offset:,}", place.line
+    else:
+        where, line = "", None
+    return replace(failure, line=line, message=f"{failure.message}; record {record}{where}")
 
 
 def _seen(error: Exception) -> str | None:

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,8 +23,6 @@ from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
-from blizzard.worker.ndjson.lines import blocks
-from blizzard.worker.ndjson.look import Looks
 from blizzard.worker.parquet import Repeating, RollingWriter
 from blizzard.worker.partitioner import require_partitions
 from blizzard.worker.position import ReadPosition
@@ -37,6 +36,9 @@ from lakebed.errors import LakeError, ObjectChanged, machine_trouble
 from lakebed.partition import PartitionValues
 from lakebed.schema import Schema
 from lakebed.types import RESCUED, Codec, UnknownFields
+
+if TYPE_CHECKING:
+    from blizzard.worker.ndjson.looks import Looks
 
 DECODED_BUDGET = 64 * 1024 * 1024
 """Arrow bytes of one source file that are kept until its last line has parsed."""
@@ -150,11 +152,15 @@ class _Unit:
         self.began = work.clock.seconds()
         self.handed_in = False
         self.may_fail = True
-        self.looks = Looks()
+        self._looks: Looks | None = None
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
-        opened = self.decoder.decode_all(self._opened(), from_start=lambda one: one[0].from_start)
+        opened = self.decoder.decode_all(
+            self._opened(),
+            from_start=lambda one: one[0].from_start,
+            skip=lambda one: one[0].form.skip,
+        )
         with closing(opened):
             for (file, position), decoded in opened:
                 self.most_rows = self.batch_sizes[file.key]
@@ -171,7 +177,7 @@ class _Unit:
             sources=tuple(sorted(records + self.failed, key=lambda record: order[record.key])),
             files=tuple(files),
             handed_in=self.handed_in,
-            seen=self.looks.seen,
+            seen={} if self._looks is None else self._looks.seen,
             effort=Effort(
                 write_seconds=self.write_seconds,
                 download_retries=self.downloads.retries,
@@ -191,13 +197,22 @@ class _Unit:
             before = self.channel.progress.bytes_read
             position = ReadPosition(opened=self.work.clock.seconds())
             with suppress(LakeError), closing(self._pieces(file, position)) as pieces:
-                for block in blocks(pieces, from_start=file.from_start):
-                    self.looks.at_lines(block.data)
+                for block in self.decoder.blocks(pieces, file.from_start, file.form.skip):
+                    self.looks.at_lines(block)
                     if self.channel.progress.bytes_read - before >= enough:
                         break
             if self.channel.stop_soon:
                 break
         return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.looks.seen)
+
+    @property
+    def looks(self) -> "Looks":
+        """Return what values look like that have no column, as far as they were looked at."""
+        if self._looks is None:
+            from blizzard.worker.ndjson.looks import Looks  # noqa: PLC0415 - as for the decoder
+
+            self._looks = Looks()
+        return self._looks
 
     def _count_finished(self, file: SourceFile, shared: _Group) -> None:
         """Count a source file that was read; one that has failed is in no group."""
@@ -206,6 +221,7 @@ class _Unit:
                 record = group.records[-1]
                 whole = record.complete and file.part is None
                 self.channel.done.blank += record.blank
+                self.channel.done.filtered += record.filtered
                 self.channel.done.source_files += whole
                 self.channel.done.source_bytes += record.size if whole else 0
                 return
@@ -217,7 +233,7 @@ class _Unit:
 
     def _new_writer(self) -> RollingWriter | PartitionedWriter:
         work = self.work
-        schema = work.written.arrow()
+        schema = work.written.stored().arrow()
 
         def for_partition(
             values: PartitionValues, repeating: Repeating | None = None
@@ -296,12 +312,12 @@ class _Unit:
                     position.reached = self.work.clock.seconds()
                 self.channel.progress.records += decoded.batch.num_rows
                 if self.work.row_partitions is not None:
-                    lines_before = None if decoded.blank else tally.lines
+                    lines_before = None if decoded.blank or decoded.filtered else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
                 if self.work.unknown_fields is UnknownFields.ADD and decoded.rescued:
                     self.looks.at_rescued(decoded.batch[RESCUED].to_pylist())
-                position.taken += decoded.taken
+                position.took(decoded.taken, file.skip + tally.lines)
                 kept += self._slices(decoded)
                 decoded_bytes += decoded.size
                 if own is None and decoded_bytes > self.decoded_budget:
@@ -316,7 +332,9 @@ class _Unit:
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self._forget(own)
-            failure = failure_of(error, file=file, show_values=self.work.show_values)
+            failure = failure_of(
+                error, file=file, place_of=position.place_of, show_values=self.work.show_values
+            )
             self._fail(record_of(file, tally, failure=failure))
             return
         group = own or shared
@@ -338,6 +356,8 @@ class _Unit:
                 pieces, codec = recognised(pieces, codec)
             position.is_plain = codec is Codec.NONE
             pieces = decompress(pieces, codec)
+            if file.form.is_documents:
+                pieces = position.framed(pieces, file)
             if file.part is None and file.skip:
                 pieces = without_first_lines(pieces, file.skip)
             elif position.is_plain and (file.part is None or not file.part.start):

@@ -70,7 +70,7 @@ def _check_pipeline(path: KeyPath, pipeline: Pipeline) -> Iterator[Fault]:
         near = ((*path, "sink", "path"), (*path, "sink", "table_uri"))
         yield Fault((*path, "sink", "path"), "is required", near=near)
     elif sink.path and sink.table_uri and same_place(sink.path) != same_place(sink.table_uri):
-        yield Fault((*path, "sink", "path"), "means the same as table_uri, and they differ")
+        yield Fault((*path, "sink", "path"), "means the same as table_uri, but the two differ")
     if schema is not None:
         yield from check_fields((*path, "schema", "fields"), schema.fields_)
         yield from check_fields((*path, "schema", "hints"), schema.hints)

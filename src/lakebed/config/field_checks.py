@@ -32,14 +32,19 @@ def _check_inside(path: KeyPath, one: DeclaredType, shown: str) -> Iterator[Faul
 
 def _check_name(path: KeyPath, one: DeclaredField, above: str) -> Iterator[Fault]:
     if set(one.name) & FORBIDDEN_IN_NAMES:
-        plain = "".join("_" if letter in FORBIDDEN_IN_NAMES else letter for letter in one.name)
         yield Fault(
             path,
             "Delta column names cannot have spaces, control characters or any of ,;{}()= in them; "
-            f"name the column {plain}, say, and add from: [{one.name!r}] to read the field",
+            f"name the column {allowed_name(one.name)}, say, and add from: [{one.name!r}] to read "
+            "the field",
         )
     if not above and one.name.casefold() == RESCUED:
         yield Fault(path, f"{RESCUED} is the column that keeps what no other column takes")
+
+
+def allowed_name(name: str) -> str:
+    """Return a name with an underscore for each character that Delta forbids in column names."""
+    return "".join("_" if letter in FORBIDDEN_IN_NAMES else letter for letter in name)
 
 
 def _given_twice(given: list[str]) -> str:
@@ -47,7 +52,7 @@ def _given_twice(given: list[str]) -> str:
     if len(set(given)) == 1:
         return f"the name {given[0]} is given twice"
     return (
-        f"{' and '.join(dict.fromkeys(given))} differ only in case, and Delta takes them for one "
-        "column; declare the one to keep (values of the other are left out and counted), and "
-        "rename one in the data to keep both"
+        f"{' and '.join(dict.fromkeys(given))} differ only in case, and Delta column names "
+        "are case-insensitive; declare the one to keep (values of the other are left out and "
+        "counted), and rename one in the data to keep both"
     )

@@ -31,6 +31,7 @@ from lakebed.types import (
     OnBadRecord,
     OnChange,
     ParquetCodec,
+    SourceFormat,
 )
 from lakebed.units import mebibytes
 
@@ -189,12 +190,23 @@ class Discovering(Section):
     sweep_horizon: Count | None = None
 
 
+class SkipRecords(Section):
+    """Which records are no rows: those of which one of these holds."""
+
+    only_key: list[Text] = []
+    with_key: list[Text] = []
+    without_key: list[Text] = []
+
+
 class Source(Discovering):
-    """One place where NDJSON files land."""
+    """One place where files of records land."""
 
     path: SourceLocation
     storage_options: dict[str, SecretStr] = {}
     compression: Compression = Compression.AUTO
+    format: SourceFormat = SourceFormat.NDJSON
+    records: Text | None = None
+    skip_records: SkipRecords | None = None
     max_concurrent_files: Count = 16
     batch_size: Count = 8192
     poll_interval_secs: Seconds = 10

@@ -13,7 +13,8 @@ class ColumnStatistics:
     """What is known of one column of one file.
 
     `minimum` and `maximum` are as the Delta protocol writes them and never exclude a row: a long
-    string is cut so that the bound still holds, a timestamp is rounded outwards to milliseconds.
+    string is cut so that the bound still holds, a timestamp is rounded outwards to milliseconds, a
+    decimal is a text of all its digits.
     Both are None where no sound bound is known (floats, booleans, binary, all-null columns).
     """
 
@@ -37,5 +38,6 @@ class FinishedFile:
     unit: str
     """The work unit; its outputs stand or fall together."""
     statistics: Mapping[str, ColumnStatistics] = field(default_factory=dict)
+    """By column or, inside structs, by path: `user.id`. A name with a dot in it is in backticks."""
     modification_time: int
     """Milliseconds since the epoch, as Delta writes it."""

@@ -22,6 +22,10 @@ FORMAT = 1
 FORMAT_WITH_HOLES = 2
 """Of an entry that names a file which was read in places. A program that knows format 1 only would
 take those lines for the first ones of the file, so it must not read such an entry at all."""
+FORMAT_WITH_FORMS = 3
+"""Of an entry that counts filtered records, or the records of a document that was read in part. A
+program of before would find books that do not balance, or take the records for lines."""
+FORMATS = (FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS)
 
 
 class Stage(StrEnum):
@@ -62,7 +66,9 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """The record of one source file: lines = blank + quarantined + rows, or a failure and no row.
+    """The record of one source file: its lines, or a failure and no row.
+
+    lines = blank + filtered + quarantined + rows.
 
     A very large file may be read over several batches, if one ends in the middle of it: each batch
     then counts its own lines, and `skipped` says how many came before. Of a plain file `unread`
@@ -77,6 +83,8 @@ class SourceRecord:
     etag: str | None
     lines: int = 0
     blank: int = 0
+    filtered: int = 0
+    """Records that `source.skip_records` passes over."""
     quarantined: int = 0
     rows: int = 0
     skipped: int = 0
@@ -100,6 +108,8 @@ class SourceRecord:
     """Whether an operator asks for it to be read again at once, though it failed."""
     gone: bool = False
     """Whether a look at the whole source has not found it any more: nothing waits for it."""
+    form: str = ""
+    """What is counted in it, if not lines: the records of its documents, and where those are."""
 
     @property
     def key(self) -> str:
@@ -121,6 +131,13 @@ class SourceRecord:
     def has_holes(self) -> bool:
         """Whether the lines that were read are others than the first ones of the file."""
         return len(self.unread) > 1 or any(one.end < self.size for one in self.unread)
+
+    @property
+    def needs_format(self) -> int:
+        """Return the lowest format whose readers understand it."""
+        if self.filtered or (self.form and (self.skipped or not self.complete)):
+            return FORMAT_WITH_FORMS
+        return FORMAT_WITH_HOLES if self.has_holes else FORMAT
 
 
 Kind = Literal["open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved"]
@@ -293,7 +310,7 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
 
 def _format_of(entry: Entry) -> int:
     """Return the lowest format whose readers understand an entry."""
-    return FORMAT_WITH_HOLES if any(each.has_holes for each in entry.sources) else FORMAT
+    return max((each.needs_format for each in entry.sources), default=FORMAT)
 
 
 def decode_entry(body: bytes, path: str) -> Entry:
@@ -342,7 +359,7 @@ def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
             f"this document cannot be read: {where}: {first['msg']}; restore it from a backup",
             path=path,
         ) from invalid
-    known = (FORMAT, FORMAT_WITH_HOLES) if isinstance(document, Entry) else (FORMAT,)
+    known = FORMATS if isinstance(document, Entry) else (FORMAT,)
     if isinstance(document, Entry | Protocol) and document.format not in known:
         raise DocumentUnreadable(
             f"this document has format {document.format}, but this program reads formats up to "

@@ -2,29 +2,61 @@
 
 The rules are in docs/adr/0006: a bound is given only where every row group has one; a long string
 is cut so that the bound still holds; a timestamp is rounded outwards to milliseconds, which is
-what Delta keeps; floats have none, since a NaN leaves no trace in a footer.
+what Delta keeps; a decimal is written out, digit by digit; floats have none, since a NaN leaves no
+trace in a footer.
 """
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.documents.data_file import Bound, ColumnStatistics
+from lakebed.field_path import FieldPath, format_path
 
 LONGEST_STRING = 32
 HIGHEST = "\U0010ffff"
 
 
 def statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:
-    """Return what is known of each top-level column of a file."""
+    """Return what is known of each column of a file, and of each field of its structs, by path.
+
+    A list or a map has no bounds, and neither has what is inside it.
+    """
     found = {}
-    for index in range(metadata.num_columns):
-        column = metadata.schema.column(index)
-        # A nested leaf has a path longer than its name; a dot may also be part of a name.
-        if column.path == column.name and (facts := _column(metadata, index)) is not None:
-            found[column.name] = facts
+    for index, path in _leaves(metadata):
+        if (facts := _column(metadata, index)) is not None:
+            found[format_path(path)] = facts
     return found
+
+
+def _leaves(metadata: pq.FileMetaData) -> Iterator[tuple[int, FieldPath]]:
+    """Yield the columns of a footer that hold one value a row, with the path of each.
+
+    A footer names columns by their names with dots between, and a name may have dots as well: so
+    the paths are those of the schema, whose leaves come in the footer's order.
+    """
+    schema = metadata.schema
+    places = [place for field in schema.to_arrow_schema() for place in _places(field, ())]
+    if len(places) != metadata.num_columns:
+        return  # of a type that Arrow shows as less than it is in the file
+    for index, path in enumerate(places):
+        column = schema.column(index)
+        # What counts as a null inside a list is not one value a row.
+        if not column.max_repetition_level and column.path == ".".join(path):
+            yield index, path
+
+
+def _places(field: "pa.Field[Any]", above: FieldPath) -> Iterator[FieldPath]:
+    path, kind = (*above, field.name), field.type
+    if not pa.types.is_nested(kind):
+        yield path
+        return
+    for place in range(kind.num_fields):
+        yield from _places(kind.field(place), path)
 
 
 def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:
@@ -63,10 +95,10 @@ def _column(metadata: pq.FileMetaData, index: int) -> ColumnStatistics | None:
 def lower_bound(value: object) -> Bound:
     """Return the least value, written so that no row lies below it, or None."""
     match value:
-        case bool() | float():
-            return None
-        case int():
+        case int() if not isinstance(value, bool):
             return value
+        case Decimal():
+            return format(value, "f")
         case str():
             return value[:LONGEST_STRING]
         case datetime():

@@ -82,7 +82,7 @@ def _check(written: Document, *, refused_properties: Refuse) -> Iterator[Fault]:
 
 
 def _window_faults(place: tuple[str, ...], table: Table) -> Iterator[Fault]:
-    """See that a template says a time wherever a lookback is counted by it."""
+    """Yield a fault where a lookback is counted by a template without a time."""
     if (fault := filter_fault(place, table)) is not None:
         yield fault
         return

@@ -36,7 +36,7 @@ class CachedVersion:
     def after(
         self, body: bytes, last: ObjectFacts, *, most_answers: int = MOST_ANSWERS
     ) -> "CachedVersion | None":
-        """Go on by one version; None where the table is another one then, or who knows. Pure."""
+        """Advance by one version; None where the table is, or may be, another one then. Pure."""
         transactions: dict[str, int] = {}
         try:
             for line in filter(bytes.strip, body.splitlines()):

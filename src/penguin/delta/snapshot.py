@@ -216,7 +216,7 @@ def _load(store: Reader, version: int | None = None) -> DeltaTable:
 def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
     """Read what a table is."""
     with translated(store, unreadable=True):
-        metadata = handle.metadata()
+        metadata, protocol = handle.metadata(), handle.protocol()
         return CachedVersion(
             version=handle.version(),
             id=str(metadata.id),
@@ -225,6 +225,9 @@ def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
                 schema=json.loads(handle.schema().to_json()),
                 partition_columns=tuple(metadata.partition_columns),
                 configuration=dict(metadata.configuration),
+                features=frozenset(
+                    {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+                ),
             ),
         )
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from importlib.metadata import version as version_of
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
@@ -23,7 +24,7 @@ from lakebed.storage.store import AlreadyThere, Created, Store
 from penguin.delta.library import location, options_for, translated
 from penguin.delta.log_cache import CachedVersion, LogCache
 from penguin.delta.snapshot import LogReader, Snapshot, has_log
-from penguin.delta.writer_features import OTHER_CHECKPOINTS, unsafe_properties
+from penguin.delta.writer_features import INVARIANTS, OTHER_CHECKPOINTS, unsafe_properties
 from penguin.model.commit import Add
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
@@ -220,24 +221,67 @@ class Log(LogReader):
                 f"a table with these properties is not created: {'; '.join(reasons)}",
                 table=self.store.uri,
             )
+        if table.features:
+            self._create_with_features(table, metadata)
+            return
         try:
             with translated(self.store):
-                create_table_with_add_actions(
-                    location(self.store.uri),
-                    Schema.from_json(json.dumps(table.schema)),
-                    [],
-                    mode="error",
-                    partition_by=list(table.partition_columns),
-                    configuration=dict(table.configuration),
-                    storage_options=options_for(self.store),
-                    # With retries, the second of two creators would replace the first's table.
-                    commit_properties=_properties((), metadata, retries=0),
-                    post_commithook_properties=_no_hooks(),
-                )
+                _create(location(self.store.uri), options_for(self.store), table, metadata)
         except CommitFailed as failed:
             if has_log(self.store):
                 raise TableExists("the table already exists", table=self.store.uri) from failed
             raise
+
+    def _create_with_features(self, table: TableFacts, metadata: object) -> None:
+        """Create a table whose types need table features, alone.
+
+        The library leaves out the feature that required columns need then, and Spark refuses to
+        read such a table. So the library makes the first version in a folder of our own, and it is
+        written here, create-only, with that feature: required columns may come later.
+        """
+        with TemporaryDirectory(prefix="penguin-") as folder, translated(self.store):
+            _create(folder, None, table, metadata)
+            body = (Path(folder) / log_version(0)).read_text()
+        if has_log(self.store):
+            raise TableExists("the table is there already", table=self.store.uri)
+        actions = (json.loads(line) for line in body.splitlines())
+        first = _version(_with_invariants(action) for action in actions)
+        match self.store.create(log_version(0), first):
+            case Created():
+                pass
+            case AlreadyThere():
+                raise TableExists("the table is there already", table=self.store.uri)
+
+
+def _create(
+    place: str, options: dict[str, str] | None, table: TableFacts, metadata: object
+) -> None:
+    create_table_with_add_actions(
+        place,
+        Schema.from_json(json.dumps(table.schema)),
+        [],
+        mode="error",
+        partition_by=list(table.partition_columns),
+        configuration=dict(table.configuration),
+        storage_options=options,
+        # With retries, the second of two creators would replace the first's table.
+        commit_properties=_properties((), metadata, retries=0),
+        post_commithook_properties=_no_hooks(),
+    )
+
+
+def _with_invariants(action: Action) -> Action:
+    """Return an action of a first version, its protocol with the feature for required columns.
+
+    What the library says of how it made the version is left out: it names the folder.
+    """
+    match action:
+        case {"protocol": protocol}:
+            features = {*protocol["writerFeatures"], INVARIANTS}
+            return {"protocol": {**protocol, "writerFeatures": sorted(features)}}
+        case {"commitInfo": told}:
+            return {"commitInfo": {**told, "operationParameters": {}}}
+    return action
 
 
 def refused_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ FORGETS_TRANSACTIONS = "delta.setTransactionRetentionDuration"
 LAST_KNOWN_READER = 3
 LAST_KNOWN_WRITER = 7
 VERSION_WITH_IDENTITY_COLUMNS = 6
+INVARIANTS = "invariants"
 DELETION_VECTORS = "deletionVectors"
 OTHER_CHECKPOINTS = "v2Checkpoint"
 SAFE_FEATURES = frozenset(
@@ -19,7 +20,7 @@ SAFE_FEATURES = frozenset(
         "columnMapping",  # while its mode is none, see below
         DELETION_VECTORS,  # adds carry none, and a checkpoint keeps those of others
         "generatedColumns",  # while no column is one, see below
-        "invariants",  # while no column has one, see below
+        INVARIANTS,  # while no column has one, see below
         "timestampNtz",
         OTHER_CHECKPOINTS,  # a checkpoint of the classic kind stays allowed
     }

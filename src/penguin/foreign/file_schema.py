@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.documents.data_file import ColumnStatistics
+from lakebed.field_path import format_path
 from lakebed.listing.sort import readable
 from penguin.model.table import DeltaField, DeltaSchema
 
@@ -97,7 +98,7 @@ def as_the_table_sees_it(
 
 
 def _nulls_proved(one: DeltaField, statistics: Mapping[str, ColumnStatistics]) -> DeltaField:
-    facts = statistics.get(one["name"])
+    facts = statistics.get(format_path((one["name"],)))
     proved = facts is not None and facts.null_count == 0
     return {**one, "nullable": one["nullable"] and not proved}
 

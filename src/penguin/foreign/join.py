@@ -27,7 +27,7 @@ class JoinRules:
 
     decide: Callable[[TableFacts, DeltaSchema], Decision]
     new_table: Callable[[DeltaSchema, tuple[str, ...]], TableFacts]
-    statistics: Callable[[FinishedFile, frozenset[str], TableFacts], str]
+    statistics: Callable[[FinishedFile, DeltaSchema, TableFacts], str]
     template: Template | None
     max_files: int
     replacement: Callable[[TableFacts, DeltaSchema, tuple[str, ...]], Evolves | None] = (
@@ -136,11 +136,10 @@ class _Draft:
             raise _Unfit(str(reason)) from None
         _check_values(values, after)
         file = one.finished(values)
-        inside = frozenset(field["name"] for field in seen["fields"])
         self.table, self.after = table, after
         before = Changes() if start is None else start.changes
         self.changes = self.changes.then(before).then(changes)
-        self.adds[file.filename] = _add(file, self.terms.statistics(file, inside, after))
+        self.adds[file.filename] = _add(file, self.terms.statistics(file, seen, after))
         self.taken.append(one)
         self.names[one.found.transaction] = one.found.path
 

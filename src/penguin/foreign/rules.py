@@ -226,9 +226,7 @@ def is_settled(path: str, known: LogContents) -> bool:
 
 def name_taken(one: Candidate, by: str) -> LeftOut:
     """Leave out a file whose UUID is that of another file: a UUID is committed once."""
-    return _taken(
-        one, f"its UUID is that of {by}, and a UUID is committed once; give it another name"
-    )
+    return _taken(one, f"its UUID is that of {by}, and a UUID is committed only once; rename it")
 
 
 def too_old(one: Candidate, known: LogContents) -> LeftOut:
@@ -265,7 +263,7 @@ def _reach(known: LogContents) -> str:
 
 def same_file(one: Candidate, name: str) -> LeftOut:
     """Leave out a file that has another name in the table, by a link."""
-    return _taken(one, f"it is {name} under another name, by a link, and a file is committed once")
+    return _taken(one, f"a link makes it the same file as {name}, and a file is committed once")
 
 
 def _taken(one: Candidate, reason: str) -> LeftOut:

@@ -266,7 +266,7 @@ class Search:
     def _judge(
         self, store: Reader, new: tuple[Candidate, ...], shape: object
     ) -> list[ForeignFile | LeftOut]:
-        """Say of each new file what it is, reading footers up to a commit's worth."""
+        """Return what each new file is, reading footers up to a commit's worth."""
         limit = self.settings.max_files_per_commit
         refused = [
             told

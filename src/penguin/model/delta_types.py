@@ -28,6 +28,8 @@ ADDABLE = frozenset(
     }
 )
 """Plain types that a change of the schema alone can bring into a table."""
+NEEDS_FEATURE = {"timestamp_ntz": "timestampNtz"}
+"""Plain types that a table must be made for, with the table feature that says that it is."""
 
 
 def kind_of(kind: DeltaType) -> str:
@@ -111,18 +113,41 @@ def type_name(kind: DeltaType) -> str:
     return f"map<{type_name(kind['keyType'])}, {type_name(kind['valueType'])}>"
 
 
-def reasons_against_adding(new: DeltaField, shown: str) -> Iterator[str]:
-    """Yield why a field cannot be added to a table that has rows; nothing where it can."""
+def features_needed(schema: DeltaSchema) -> frozenset[str]:
+    """Return the table features that the types of a schema need."""
+    return frozenset(_features_of(schema))
+
+
+def _features_of(kind: DeltaType) -> Iterator[str]:
+    match kind_of(kind):
+        case "struct":
+            for one in kind["fields"]:
+                yield from _features_of(one["type"])
+        case "array":
+            yield from _features_of(kind["elementType"])
+        case "map":
+            yield from _features_of(kind["keyType"])
+            yield from _features_of(kind["valueType"])
+        case _ if kind in NEEDS_FEATURE:
+            yield NEEDS_FEATURE[kind]
+
+
+def reasons_against_adding(
+    new: DeltaField, shown: str, features: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """Yield why a field cannot be added to a table with these features; nothing where it can."""
     kind = type_name(new["type"])
     if not new["nullable"]:
         yield (
             f"{shown}: the table does not have it, the files have type {kind} and require it; "
             "a new column must be nullable: the rows already there have no value for it"
         )
-    yield from reasons_against_type(new["type"], shown)
+    yield from reasons_against_type(new["type"], shown, features)
 
 
-def reasons_against_type(kind: DeltaType, shown: str) -> Iterator[str]:
+def reasons_against_type(
+    kind: DeltaType, shown: str, features: frozenset[str] = frozenset()
+) -> Iterator[str]:
     """Yield why a type cannot be brought into a table by a change of its schema alone."""
     match kind_of(kind):
         case "struct":
@@ -131,12 +156,20 @@ def reasons_against_type(kind: DeltaType, shown: str) -> Iterator[str]:
                 inner = f"{shown}.{one['name']}"
                 if twins.setdefault(one["name"].casefold(), one["name"]) != one["name"]:
                     yield f"{inner}: differs from another field only in case"
-                yield from reasons_against_adding(one, inner)
+                yield from reasons_against_adding(one, inner, features)
         case "array":
-            yield from reasons_against_type(kind["elementType"], f"{shown}[]")
+            yield from reasons_against_type(kind["elementType"], f"{shown}[]", features)
         case "map":
-            yield from reasons_against_type(kind["keyType"], f"{shown}[key]")
-            yield from reasons_against_type(kind["valueType"], f"{shown}[]")
+            yield from reasons_against_type(kind["keyType"], f"{shown}[key]", features)
+            yield from reasons_against_type(kind["valueType"], f"{shown}[]", features)
+        case _ if kind in NEEDS_FEATURE:
+            feature = NEEDS_FEATURE[kind]
+            if feature not in features:
+                yield (
+                    f"{shown}: type {kind} needs the table feature {feature}, which the table does "
+                    f"not have; declare another type, or have Spark run ALTER TABLE ... SET "
+                    f"TBLPROPERTIES ('delta.feature.{feature}' = 'supported')"
+                )
         case _ if kind not in ADDABLE and DECIMAL.fullmatch(kind) is None:
             yield f"{shown}: a column of type {kind} cannot be added to a table"
 

@@ -19,6 +19,8 @@ class TableFacts:
     schema: DeltaSchema
     partition_columns: tuple[str, ...]
     configuration: Mapping[str, str]
+    features: frozenset[str] = frozenset()
+    """The table features that readers and writers must support, by name."""
 
     def shape(self) -> tuple[object, ...]:
         """Return what a plan depends on, so that a plan for another shape is noticed."""

@@ -56,7 +56,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldFileOperations(TableOperation):
-    """Carries out orders on one table."""
+    """Carries out an operator's commands on one table."""
 
     def held(self) -> frozenset[str]:
         """Name the files that are held now."""
@@ -158,7 +158,7 @@ class HeldFileOperations(TableOperation):
         plan_of: Callable[[Table, tuple[HeldFile, ...]], CommitPlan | None],
         before: Callable[[CommitPlan, tuple[HeldFile, ...]], None] = lambda _plan, _held: None,
     ) -> tuple[CommitPlan | None, int | None, tuple[HeldFile, ...]]:
-        """Plan and commit; give the plan, the version that has it, and what was held before."""
+        """Plan and commit; return the plan, the version that has it, and what was held before."""
         committer = self.committer()
         for _ in range(LOOKS):
             metas = read_held(self.store)

@@ -258,12 +258,13 @@ def _check_configured_partitions(configured: tuple[str, ...] | None, ready: Read
 def _check_books(ready: ReadyEntry) -> None:
     """Refuse an entry whose files do not hold as many rows as its source files gave."""
     for source in ready.entry.sources:
-        told = source.blank + source.quarantined + source.rows
+        told = source.blank + source.filtered + source.quarantined + source.rows
         if (source.rows if source.failure else source.lines - told) != 0:
             raise EntryInvalid(
                 f"the row counts of entry {ready.entry.sequence} do not add up: {source.key} has "
-                f"{source.lines} lines, of which {source.blank} blank, {source.quarantined} "
-                f"quarantined and {source.rows} rows" + (", and failed" if source.failure else ""),
+                f"{source.lines} lines, of which {source.blank} blank, {source.filtered} "
+                f"filtered, {source.quarantined} quarantined and {source.rows} rows"
+                + (", and failed" if source.failure else ""),
                 path=ready.path,
             )
     given = sum(source.rows for source in ready.entry.sources)

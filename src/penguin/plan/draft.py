@@ -17,6 +17,7 @@ from penguin.foreign.join import Joined, JoinRules, join
 from penguin.foreign.search import ForeignFiles, still_there
 from penguin.model.backlog import Backlog, Transactions, Waiting
 from penguin.model.commit import CommitPlan, Planned, Releasable
+from penguin.model.delta_types import features_needed
 from penguin.model.settings import TableSettings
 from penguin.model.table import Decision, DeltaSchema, Evolves, Fits, Refused, TableFacts
 from penguin.plan import evolution, stats
@@ -130,6 +131,7 @@ def created_as(
             stats.SKIPPING_PROPERTY: stats.format_columns(bounded),
             **settings.properties,
         },
+        features=features_needed(schema),
     )
 
 
@@ -166,22 +168,15 @@ def decide_on(
     found = evolution.decide(settings.evolution, table, schema, partition_columns)
     if not isinstance(found, Evolves):
         return found
-    shown = stats.only_shown(found.table.configuration, found.table.schema)
-    return replace(found, table=replace(found.table, configuration=shown))
+    listed = stats.relisted(table, found.table)
+    return replace(found, table=replace(found.table, configuration=listed))
 
 
 def file_statistics(file: FinishedFile, entry: Entry, table: TableFacts) -> str:
-    """Write a file's statistics for the columns that its table lists."""
-    columns = frozenset(one["name"] for one in entry.table_schema["fields"])
-    return statistics_for(file, columns, table)
+    """Write a file's statistics for the fields that its table lists."""
+    return statistics_for(file, entry.table_schema, table)
 
 
-def statistics_for(file: FinishedFile, columns: frozenset[str], table: TableFacts) -> str:
-    """Write a file's statistics, if it has these columns, for those that its table lists."""
-    listed = stats.parse_columns(table.configuration.get(stats.SKIPPING_PROPERTY))
-    names = {one["name"] for one in table.schema["fields"]}
-    return stats.delta_statistics(
-        file,
-        columns=columns,
-        listed=None if listed is None else tuple(name for name in listed if name in names),
-    )
+def statistics_for(file: FinishedFile, written: DeltaSchema, table: TableFacts) -> str:
+    """Write a file's statistics, if it has this schema, for the fields that its table lists."""
+    return stats.delta_statistics(file, written=written, table=table)

@@ -47,7 +47,7 @@ def decide(
     hidden = _dropped(table)
     if hidden is None:
         return Refused((f"the table property {DROPPED_PROPERTY} cannot be read",))
-    walk = _Walk(mode, frozenset(table.partition_columns))
+    walk = _Walk(mode, frozenset(table.partition_columns), table.features)
     schema, hidden = walk.struct(table.schema, hidden, entry, inside="")
     reasons = (*_partition_reasons(table.partition_columns, entry_partitions), *walk.reasons)
     if reasons:
@@ -65,7 +65,9 @@ def replaced(
 
     None where a change of the schema alone does not make it such a table: some types need more.
     """
-    against = (reasons_against_type(one["type"], one["name"]) for one in schema["fields"])
+    against = (
+        reasons_against_type(one["type"], one["name"], table.features) for one in schema["fields"]
+    )
     if why_no_table(schema) is not None or any(True for reasons in against for _ in reasons):
         return None
     before, now = by_name(table.schema), by_name(schema)
@@ -98,6 +100,7 @@ class _Walk:
 
     mode: Evolution
     partitions: frozenset[str]
+    features: frozenset[str] = frozenset()
     reasons: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -223,7 +226,7 @@ class _Walk:
                 "and strict accepts no difference"
             )
         else:
-            self.reasons += reasons_against_adding(theirs, shown)
+            self.reasons += reasons_against_adding(theirs, shown, self.features)
         if ghost is not None:
             again = _Walk(Evolution.OVERWRITE, frozenset())
             kind, hidden = again.kind(ghost["type"], None, kind, shown, fixed=False)

@@ -1,104 +1,234 @@
-"""A file's facts as Delta statistics, for the columns a table keeps them for. Pure.
+"""A file's facts as Delta statistics, for the fields a table keeps them for. Pure.
 
 A reader may trust a bound so far that it skips the rows' own test, and one reader takes a missing
 bound for "no row matches". So bounds are given for a file only if every column that the table
-lists for them has one, or is null in every row; otherwise the file carries counts alone.
+lists for them has one, or is null in every row; otherwise the file carries counts alone. That
+reader does not look into structs, so a field of a struct may lack its bounds.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
 
 from lakebed.documents.data_file import Bound, FinishedFile
-from penguin.model.table import DeltaSchema
+from lakebed.field_path import FieldPath, format_path
+from penguin.model.delta_types import DECIMAL, DeltaType, by_name, kind_of
+from penguin.model.table import DeltaSchema, TableFacts
 
 SKIPPING_PROPERTY = "delta.dataSkippingStatsColumns"
-BOUNDED_TYPES = frozenset({"string", "integer", "long", "timestamp", "date"})
+BOUNDED_TYPES = frozenset(
+    {"string", "byte", "short", "integer", "long", "timestamp", "timestamp_ntz", "date"}
+)
+"""The plain types of which blizzard's files always carry bounds; decimals do, too."""
+NEVER_BOUNDED = frozenset({"binary"})
+"""The plain types of which no file of any writer carries bounds."""
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-LISTED_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]+?))\s*(?:,|$)")
+LISTED_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,.]+?))\s*(,|\.|$)")
+
+Node = dict[str, Any]
 
 
-def delta_statistics(
-    file: FinishedFile, *, columns: frozenset[str], listed: tuple[str, ...] | None
-) -> str:
+def delta_statistics(file: FinishedFile, *, written: DeltaSchema, table: TableFacts) -> str:
     """Write the statistics of one file: counts always, bounds where all of them are sound.
 
-    `columns` are those the file was written with; any other column of the table is null in all
-    of its rows. `listed` are the columns the table keeps bounds for, None where it does not say.
+    `written` is the schema that the file was written with; any other field of the table is null
+    in all of its rows.
     """
-    nulls: dict[str, int] = {}
-    lows: dict[str, Bound] = {}
-    highs: dict[str, Bound] = {}
+    inside, kinds = plain_fields(written), plain_fields(table.schema)
+    listed = _listed_fields(table, kinds)
+    nulls: Node = {}
+    lows: Node = {}
+    highs: Node = {}
     complete = listed is not None
-    for name in sorted(columns) if listed is None else listed:
-        if name in file.partition_values:
+    for path in sorted(inside) if listed is None else listed:
+        if path[0] in file.partition_values:
             continue
-        known = file.statistics.get(name)
-        if known is None and name in columns:
-            complete = False
+        in_struct = len(path) > 1
+        known = file.statistics.get(format_path(path))
+        if known is None and path in inside:
+            complete = complete and in_struct
             continue
-        nulls[name] = file.record_count if known is None else known.null_count
-        if nulls[name] == file.record_count:
+        count = file.record_count if known is None else known.null_count
+        _put(nulls, path, count)
+        if count == file.record_count:
             continue
         if known is None or known.minimum is None or known.maximum is None:
-            complete = False
+            complete = complete and in_struct
             continue
-        lows[name], highs[name] = known.minimum, known.maximum
-    document: dict[str, object] = {"numRecords": file.record_count}
+        _put(lows, path, _bound(known.minimum, kinds.get(path)))
+        _put(highs, path, _bound(known.maximum, kinds.get(path)))
+    document: Node = {"numRecords": file.record_count}
     if complete and lows:
         document |= {"minValues": lows, "maxValues": highs}
     if nulls:
         document["nullCount"] = nulls
-    # An escaped character above U+FFFF is read back as another one, and rows are lost by it.
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _json(document)
 
 
-def columns_with_bounds(schema: DeltaSchema, partition_columns: Iterable[str]) -> tuple[str, ...]:
-    """List the columns for which blizzard's files always carry bounds.
+def plain_fields(schema: DeltaSchema, above: FieldPath = ()) -> dict[FieldPath, str]:
+    """Return the types of the columns that are plain, and of the plain fields of structs."""
+    found: dict[FieldPath, str] = {}
+    for field in schema["fields"]:
+        path, kind = (*above, field["name"]), field["type"]
+        if kind_of(kind) == "struct":
+            found |= plain_fields(kind, path)
+        elif kind_of(kind) == "plain":
+            found[path] = kind
+    return found
 
-    A name with a dot is left out: a footer cannot tell it from a field inside a struct.
+
+def columns_with_bounds(
+    schema: DeltaSchema, partition_columns: Iterable[str]
+) -> tuple[FieldPath, ...]:
+    """List the fields that a new table keeps bounds for.
+
+    Of the columns, those of which blizzard's files always carry them. Of a struct all fields or
+    none: polars fails on a struct of whose fields some have statistics and others cannot.
     """
     apart = frozenset(partition_columns)
     return tuple(
-        field["name"]
+        path
         for field in schema["fields"]
-        if isinstance(field["type"], str)  # a nested type is an object
-        and field["type"] in BOUNDED_TYPES
-        and field["name"] not in apart
-        and "." not in field["name"]
-        and field["name"].isprintable()
+        if field["name"] not in apart
+        for path in _bounded(field["name"], field["type"])
     )
 
 
-def only_shown(configuration: Mapping[str, str], schema: DeltaSchema) -> dict[str, str]:
-    """Take the columns that a schema does not have out of the table's list of bounded ones."""
-    listed = parse_columns(configuration.get(SKIPPING_PROPERTY))
+def relisted(before: TableFacts, after: TableFacts) -> dict[str, str]:
+    """Keep the table's list of bounded fields right while its schema changes.
+
+    What the schema no longer has goes from the list. Where all fields of a struct are on it, so
+    are the new ones; where one of them cannot be, none of that struct stays. Other new columns are
+    not listed: files of before have no bounds for them.
+    """
+    listed = parse_columns(after.configuration.get(SKIPPING_PROPERTY))
     if listed is None:
-        return dict(configuration)
-    shown = {field["name"] for field in schema["fields"]}
-    left = tuple(name for name in listed if name in shown)
-    return {**configuration, SKIPPING_PROPERTY: format_columns(left)}
+        return dict(after.configuration)
+    whole = set(_whole_structs(before, listed))
+    now = by_name(after.schema)
+    left: dict[FieldPath, None] = {}
+    for path in listed:
+        if path[0] in whole and path[0] in now:
+            left |= dict.fromkeys(_bounded(path[0], now[path[0]]["type"]))
+        elif _has(after.schema, path):
+            left[path] = None
+    return {**after.configuration, SKIPPING_PROPERTY: format_columns(left)}
 
 
-def format_columns(names: Iterable[str]) -> str:
+def format_columns(paths: Iterable[FieldPath]) -> str:
     """Write the value of the table property; names that are not plain are quoted."""
     return ",".join(
-        name if PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in names
+        ".".join(
+            name if PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in path
+        )
+        for path in paths
     )
 
 
-def parse_columns(text: str | None) -> tuple[str, ...] | None:
+def parse_columns(text: str | None) -> tuple[FieldPath, ...] | None:
     """Read the value of the table property; None where it is not set or not understood."""
     if text is None:
         return None
-    names, end = [], 0
+    paths: list[FieldPath] = []
+    path: FieldPath = ()
+    end = 0
     while end < len(text):
         found = LISTED_NAME.match(text, end)
         if found is None or found.end() == end:
             return None
-        quoted, plain = found.groups()
-        if quoted is None and "." in plain:
-            return None  # a field inside a struct, of which entries carry no statistics
-        names.append(quoted.replace("``", "`") if quoted is not None else plain)
+        quoted, plain, follows = found.groups()
+        path += (quoted.replace("``", "`") if quoted is not None else plain,)
         end = found.end()
-    return tuple(names)
+        if follows != ".":
+            paths.append(path)
+            path = ()
+    return None if path else tuple(paths)
+
+
+def _listed_fields(
+    table: TableFacts, kinds: Mapping[FieldPath, str]
+) -> tuple[FieldPath, ...] | None:
+    """Return the fields that the table keeps bounds for; a struct on its list means all in it."""
+    listed = parse_columns(table.configuration.get(SKIPPING_PROPERTY))
+    if listed is None:
+        return None
+    found = (field for path in listed for field in kinds if field[: len(path)] == path)
+    return tuple(dict.fromkeys(found))
+
+
+def _bounded(name: str, kind: DeltaType) -> tuple[FieldPath, ...]:
+    """Return the fields of one column to keep bounds for: the column itself, if it is plain."""
+    if kind_of(kind) == "plain":
+        return ((name,),) if _always_bounded(kind) and _is_sayable(name) else ()
+    if kind_of(kind) != "struct" or not all(_can_be_listed(one) for one in _fields_in(name, kind)):
+        return ()
+    fields = {(name, *path): one for path, one in plain_fields(kind).items()}
+    return tuple(fields) if any(map(_always_bounded, fields.values())) else ()
+
+
+def _fields_in(name: str, kind: DeltaType) -> Iterator[tuple[str, DeltaType]]:
+    yield name, kind
+    if kind_of(kind) == "struct":
+        for field in kind["fields"]:
+            yield from _fields_in(field["name"], field["type"])
+
+
+def _can_be_listed(field: tuple[str, DeltaType]) -> bool:
+    name, kind = field
+    of = kind_of(kind)
+    return _is_sayable(name) and (of == "struct" or (of == "plain" and kind not in NEVER_BOUNDED))
+
+
+def _always_bounded(kind: str) -> bool:
+    return kind in BOUNDED_TYPES or DECIMAL.fullmatch(kind) is not None
+
+
+def _is_sayable(name: str) -> bool:
+    """Whether every reader reads a name in the list as it is meant; some split it at its dots."""
+    return "." not in name and name.isprintable()
+
+
+def _whole_structs(table: TableFacts, listed: Iterable[FieldPath]) -> Iterator[str]:
+    """Yield the columns that are structs with all of their fields on the table's list."""
+    kinds = plain_fields(table.schema)
+    on_it = {field for path in listed for field in kinds if field[: len(path)] == path}
+    for field in table.schema["fields"]:
+        name, kind = field["name"], field["type"]
+        if kind_of(kind) == "struct" and (fields := _bounded(name, kind)) and on_it >= set(fields):
+            yield name
+
+
+def _has(schema: DeltaType, path: FieldPath) -> bool:
+    """Whether a schema has a field, at whatever depth of structs."""
+    for name in path:
+        found = by_name(schema).get(name) if kind_of(schema) == "struct" else None
+        if found is None:
+            return False
+        schema = found["type"]
+    return True
+
+
+def _put(node: Node, path: FieldPath, value: object) -> None:
+    for name in path[:-1]:
+        node = node.setdefault(name, {})
+    node[path[-1]] = value
+
+
+def _bound(value: Bound, kind: str | None) -> object:
+    """Return a bound as Delta writes it: a decimal is a number there."""
+    is_decimal = kind is not None and DECIMAL.fullmatch(kind) is not None
+    return Decimal(value) if is_decimal and isinstance(value, str) else value
+
+
+def _json(value: object) -> str:
+    """Write JSON on one line, decimals with all of their digits."""
+    match value:
+        case dict():
+            return "{" + ",".join(f"{_json(key)}:{_json(one)}" for key, one in value.items()) + "}"
+        case Decimal():
+            return format(value, "f")
+        case _:
+            # An escaped character above U+FFFF is read back as another one, and rows are lost.
+            return json.dumps(value, ensure_ascii=False, allow_nan=False)

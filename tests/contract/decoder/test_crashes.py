@@ -34,28 +34,71 @@ print(good, fast)
 
 AT_THE_EDGE = """
 from random import Random
-from blizzard.worker.ndjson import columns, fast
+from blizzard.worker.ndjson import columns, convert, fast, leftovers, names, peel
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block, blocks
 from tests.support.damage import LIMIT, SCHEMA, cut_short, outcome
 from tests.support.edge import EdgeNumpy
 
-fast.MAX_PLACES = 3  # so that lines have more members, and what was learned is forgotten
-fast.MAX_REMEMBERED = 60
+names.MAX_PLACES = 3  # so that lines have more members, and what was learned is forgotten
+names.MAX_REMEMBERED = 60
 random = Random(20240103)
 exact = ExactPath(SCHEMA, max_line_bytes=LIMIT)
-columns.np = fast.np = EdgeNumpy(at_end=True)
+
+
+def to_the_edge(at_end):
+    for module in (columns, convert, fast, leftovers, names, peel):
+        module.np = EdgeNumpy(at_end=at_end)
+
+
+to_the_edge(at_end=True)
 path = fast.FastPath(SCHEMA, max_line_bytes=LIMIT)
 assert path.read(Block(data=b'{"int64":1}\\n' * 99, first_line=1, lines=1)) is None
 read = good = 0
 for number in range(2000):
-    columns.np = fast.np = EdgeNumpy(at_end=number % 3 > 0)
+    to_the_edge(at_end=number % 3 > 0)
     for block in blocks([cut_short(random)], max_line_bytes=LIMIT):
         truth = outcome(exact.read(block) for _ in range(1))
         answer = path.read(block)
         assert answer is None or outcome([answer]) == truth, (block, outcome([answer]), truth)
         good += isinstance(truth, str)
         read += answer is not None
+print(good, read)
+"""
+
+NESTED_AT_THE_EDGE = """
+from random import Random
+from blizzard.worker.ndjson import columns, convert, fast, leftovers, names, peel
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.lines import blocks
+from lakebed.schema import Schema
+from lakebed.types import OnMismatch, UnknownFields
+from tests.support.damage import LIMIT, damaged_lines, outcome
+from tests.support.edge import EdgeNumpy
+from tests.support.nested import Lines, some_fields
+
+names.MAX_PLACES = 2
+random = Random(20240104)
+read = good = 0
+for number in range(150):
+    schema = Schema(some_fields(random, random.randrange(1, 4), clashing=number % 5 == 0))
+    how = {
+        "unknown": random.choice(list(UnknownFields)),
+        "on_mismatch": random.choice(list(OnMismatch)),
+    }
+    exact = ExactPath(schema, max_line_bytes=LIMIT, **how)
+    for module in (columns, convert, fast, leftovers, names, peel):
+        module.np = EdgeNumpy(at_end=number % 3 > 0)
+    path = fast.FastPath(schema, max_line_bytes=LIMIT, **how)
+    lines = Lines(random, unknown=0.3)
+    for _ in range(12):
+        drawn = [lines.line(schema.fields).encode() for _ in range(random.randrange(1, 3))]
+        for block in blocks([damaged_lines(random, drawn)], max_line_bytes=LIMIT):
+            truth = outcome(exact.read(block) for _ in range(1))
+            answer = path.read(block)
+            assert answer is None or outcome([answer]) == truth, (block, outcome([answer]), truth)
+            good += isinstance(truth, str)
+            read += answer is not None
 print(good, read)
 """
 
@@ -83,5 +126,11 @@ def test_damaged_blocks_never_kill_the_process_and_never_mean_two_things():
 def test_nothing_is_read_or_written_outside_of_any_array():
     """Each array ends or begins where memory does, and one path reads all blocks, names and all."""
     good, fast = run(AT_THE_EDGE)
+    assert good > 400
+    assert fast > good * 0.6
+
+
+def test_nested_values_are_read_within_the_bounds_of_every_array():
+    good, fast = run(NESTED_AT_THE_EDGE)
     assert good > 400
     assert fast > good * 0.6

@@ -1,9 +1,11 @@
-"""`blizzard handoff set`, as a user runs it. It needs no Spark."""
+"""`blizzard handoff set`, in this process but for a start that is refused. It needs no Spark."""
 
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from blizzard.cli.app import app
 from lakebed.types import Handoff
 from tests.support.processes import Ended, run
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -29,8 +31,9 @@ def config(table: TableDirectory, handoff: str = "journal") -> Path:
     return file
 
 
-def handoff_set(mode: str, file: Path) -> Ended:
-    return run("blizzard", "handoff", "set", mode, "-c", file)
+def handoff_set(*arguments: object) -> Ended:
+    ended = CliRunner().invoke(app, ["handoff", "set", *map(str, arguments)])
+    return Ended(code=ended.exit_code, out=ended.stdout, err=ended.stderr)
 
 
 def protocols(table: TableDirectory) -> list[str]:
@@ -45,20 +48,20 @@ def test_it_is_refused_with_names_until_penguin_has_committed_then_done_once(
     table.journal("elsewhere").batch(rows_of(3))
     file = config(table)
 
-    early = handoff_set("staging", file)
+    early = handoff_set("staging", "-c", file)
     assert early.code == 1, early.err
     assert "pipeline events: entries 1 to 2" in early.out
     assert "pipeline elsewhere: entry 1" in early.out
     assert protocols(table) == ["1.json"]
 
     Penguin(table).drain()
-    done = handoff_set("staging", file)
+    done = handoff_set("staging", "-c", file)
     assert done.code == 0, done.err
     assert "handed off by staging from now on" in done.out
     assert "now set sink.handoff: staging" in done.out
     assert protocols(table) == ["1.json", "2.json"]
 
-    again = handoff_set("staging", config(table, "staging"))
+    again = handoff_set("staging", "-c", config(table, "staging"))
     assert again.code == 0, again.err
     assert "by staging already" in again.out
     assert "now set" not in again.out
@@ -80,13 +83,13 @@ def test_of_several_tables_none_is_changed_while_one_is_refused(tmp_path: Path) 
     )
     file.write_text(f"pipelines:{pipelines}\n")
 
-    refused = handoff_set("staging", file)
+    refused = handoff_set("staging", "-c", file)
     assert refused.code == 1, refused.err
     assert "pipeline late: entry 1" in refused.out
     assert "no table was changed" in refused.out
     assert protocols(ready) == protocols(behind) == ["1.json"]
 
-    chosen = run("blizzard", "handoff", "set", "staging", "-p", "early", "-c", file)
+    chosen = handoff_set("staging", "-p", "early", "-c", file)
     assert chosen.code == 0, chosen.err
     assert protocols(ready) == ["1.json", "2.json"]
     assert protocols(behind) == ["1.json"]
@@ -104,6 +107,6 @@ def test_a_configuration_that_contradicts_the_table_is_exit_2(tmp_path: Path) ->
 
 @pytest.mark.parametrize("arguments", [("carrier-pigeon",), ()])
 def test_an_unknown_mode_is_exit_2(table: TableDirectory, arguments: tuple[str, ...]) -> None:
-    ended = run("blizzard", "handoff", "set", *arguments, "-c", config(table))
+    ended = handoff_set(*arguments, "-c", config(table))
     assert ended.code == 2
     assert protocols(table) == ["1.json"]

@@ -17,7 +17,7 @@ from penguin import inline
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
 from tests.support.desk import Desk
-from tests.support.dying import Died, Fate
+from tests.support.dying import Died, lives
 from tests.support.pipelines import pipeline_of
 from tests.support.readers import ids
 from tests.support.runner import InProcessRunner
@@ -166,17 +166,13 @@ def test_a_file_that_fails_again_is_not_forgotten(desk):
 
 def test_death_at_any_call_of_penguin_around_a_redo_leaves_every_row_once(tmp_path):
     """W21, D11."""
-    for number in range(1, 60):
-        desk = Desk(tmp_path / f"{number}")
-        desk.loses_a_file()
-        desk.penguin()
-        desk.redo()
-        desk.blizzard(later=60)
-        fate = Fate(number, after=bool(number % 2))
+    desk = Desk(tmp_path / "desk")
+    desk.loses_a_file()
+    desk.penguin()
+    desk.redo()
+    desk.blizzard(later=60)
+    for fate in lives(desk.folder, 60):
         with contextlib.suppress(Died):
             desk.penguin(fate)
         desk.penguin()
-        assert ids(desk.table) == desk.landing.ids, f"died at call {number}"
-        if not fate.died:
-            return
-    pytest.fail("a life makes more than 60 calls")
+        assert ids(desk.table) == desk.landing.ids, f"died at call {fate.call}"

@@ -14,12 +14,11 @@ from lakebed.errors import DocumentUnreadable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import Store
 from penguin.backlog.redo_conflicts import FileRewritten, given_up
-from penguin.config import load
 from penguin.delta.table import Table
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.desk import Desk
-from tests.support.dying import Died, Fate, dying
+from tests.support.dying import Died, dying, lives
 from tests.support.readers import ids
 from tests.support.tables import log_of
 
@@ -64,8 +63,7 @@ class Case(Desk):
         return run.stopped
 
     def of_penguin(self, **options):
-        (table,) = load.load([self.file], [], {}).tables
-        return replace(table, **options)
+        return replace(self.table_settings, **options)
 
     def operator(self, store=None):
         return HeldFileOperations(
@@ -304,24 +302,20 @@ def test_only_what_is_contested_can_be_taken_out(case):
 # ------------------------------------------------------------------------------ deaths
 
 
-def lives(tmp_path, begin, order):
-    """Let an order die at each of its calls, before or after it, and give what is left."""
-    for number in range(1, 80):
-        case = Case(tmp_path / f"{number}")
-        begin(case)
-        fate = Fate(number, after=bool(number % 2))
+def deaths(tmp_path, begin, order):
+    """Let an order die at each of its calls, before or after it, and yield what is left."""
+    case = Case(tmp_path / "desk")
+    begin(case)
+    for fate in lives(case.folder, 80):
         with contextlib.suppress(Died):
             order(case, dying(Store(str(case.table), case.sink.storage_options), fate))
-        yield number, case
-        if not fate.died:
-            return
-    pytest.fail("a life makes more than 80 calls")
+        yield fate.call, case
 
 
 def test_death_at_any_call_of_a_release_and_then_a_redo(tmp_path):
     """HOLES D18, D11: it went in, or it did not, and the redo sees which."""
     fates = set()
-    for number, case in lives(
+    for number, case in deaths(
         tmp_path, Case.put_back, lambda case, store: case.operator(store).release(None)
     ):
         fates.add(case.fate)
@@ -335,7 +329,7 @@ def test_death_at_any_call_of_a_release_and_then_a_redo(tmp_path):
 def test_death_at_any_call_of_a_redo_and_then_a_release(tmp_path):
     """HOLES D18, D11: its entry is there, or it is not, and the release sees which."""
     outcomes = set()
-    for _number, case in lives(
+    for _number, case in deaths(
         tmp_path,
         Case.put_back,
         lambda case, store: redo(store, case.settings.name, case.fates, clock=case.clock),
@@ -349,7 +343,7 @@ def test_death_at_any_call_of_a_redo_and_then_a_release(tmp_path):
 def test_death_at_any_call_of_the_discard_of_a_contested_file(tmp_path):
     """HOLES D18, D11: to say it again finishes it, or there is nothing left to do."""
     fates = set()
-    for _number, case in lives(
+    for _number, case in deaths(
         tmp_path,
         Case.both_at_once,
         lambda case, store: case.operator(store).discard(frozenset({case.name})),

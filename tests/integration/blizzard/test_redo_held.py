@@ -10,7 +10,7 @@ from lakebed.storage.store import Store
 from tests.support.builders import entries
 from tests.support.commands import told
 from tests.support.desk import Desk
-from tests.support.dying import Died, Fate, dying
+from tests.support.dying import Died, dying, lives
 from tests.support.readers import ids
 
 
@@ -197,11 +197,10 @@ def test_a_batch_between_the_looks_of_a_redo_leaves_the_journal_whole(desk):
 def test_death_at_any_call_of_a_redo_of_a_held_file(tmp_path, discarded):
     """HOLES W24, D11: it is written down or it is not; to say it again finishes it."""
     written = set()
-    for number in range(1, 40):
-        desk = Held(tmp_path / f"{number}")
-        if discarded:
-            desk.order("discard", desk.name, "--yes")
-        fate = Fate(number, after=bool(number % 2))
+    desk = Held(tmp_path / "desk")
+    if discarded:
+        desk.order("discard", desk.name, "--yes")
+    for fate in lives(desk.folder, 40):
         store = dying(Store(str(desk.table), desk.sink.storage_options), fate)
         with contextlib.suppress(Died):
             desk.redo(desk.wanted, store)
@@ -209,34 +208,26 @@ def test_death_at_any_call_of_a_redo_of_a_held_file(tmp_path, discarded):
         written.add(entry is None)
         desk.goes_on()
         desk.is_well()
-        if not fate.died:
-            assert written == {True, False}
-            return
-    pytest.fail("a life makes more than 40 calls")
+    assert written == {True, False}
 
 
 def test_death_at_any_call_of_penguin_around_a_redo_of_a_held_file(tmp_path):
     """HOLES W24, D11."""
-    for number in range(1, 60):
-        desk = Held(tmp_path / f"{number}")
-        desk.redo(desk.wanted)
-        desk.blizzard(later=60)
-        fate = Fate(number, after=bool(number % 2))
+    desk = Held(tmp_path / "desk")
+    desk.redo(desk.wanted)
+    desk.blizzard(later=60)
+    for fate in lives(desk.folder, 60):
         with contextlib.suppress(Died):
             desk.penguin(fate)
         desk.penguin()
-        assert ids(desk.table) == desk.landing.ids, f"died at call {number}"
-        if not fate.died:
-            return
-    pytest.fail("a life makes more than 60 calls")
+        assert ids(desk.table) == desk.landing.ids, f"died at call {fate.call}"
 
 
 def test_death_at_any_call_of_a_discard_and_then_a_redo(tmp_path):
     """HOLES W24, D11: discarded or still held, its sources are read again once."""
     fates = set()
-    for number in range(1, 60):
-        desk = Held(tmp_path / f"{number}")
-        fate = Fate(number, after=bool(number % 2))
+    desk = Held(tmp_path / "desk")
+    for fate in lives(desk.folder, 60):
         store = dying(Store(str(desk.table), desk.sink.storage_options), fate)
         with contextlib.suppress(Died):
             desk.operator(store).discard(frozenset({desk.name}))
@@ -246,7 +237,4 @@ def test_death_at_any_call_of_a_discard_and_then_a_redo(tmp_path):
         assert desk.redo(desk.wanted)[1] == 3
         desk.goes_on()
         desk.is_well()
-        if not fate.died:
-            assert fates == {0, 2}
-            return
-    pytest.fail("a life makes more than 60 calls")
+    assert fates == {0, 2}

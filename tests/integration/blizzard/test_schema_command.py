@@ -175,7 +175,9 @@ def test_the_files_that_wait_say_their_columns(tmp_path: Path) -> None:
     desk = Table(tmp_path, None)
     desk.land("a.ndjson", {"id": 1})
     desk.ingest()
-    desk.land("b.ndjson", {"ts": 1_700_000_000_000, "user": {"a b": 1}, "tags": [{"x": "y"}]})
+    desk.land(
+        "b.ndjson", {"ts": 1_700_000_000_000, "user": {"a b": 1, "c": "x"}, "tags": [{"x": "y"}]}
+    )
     done = desk.run("infer")
     assert done.exit_code == 0, done.output
     fields = yaml.safe_load(done.stdout)["fields"]
@@ -184,7 +186,8 @@ def test_the_files_that_wait_say_their_columns(tmp_path: Path) -> None:
     rows = told(desk.run("infer", "--output", "json"))
     assert {one["column"]: one["type"] for one in rows} == {
         "ts": "timestamp",
-        "user": "struct<a_b: int64>",
+        "user": "struct<a_b: int64, c: string>",
+        "user.c": "string",
         "user.a_b": "int64",
         "tags": "list<struct<x: string>>",
         "tags[]": "struct<x: string>",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
 
 from lakebed.types import RESCUED
 from tests.support.desk import Desk
@@ -41,7 +42,7 @@ class Table(Desk):
         return sorted(found, key=str)
 
     @property
-    def types(self) -> dict[str, str]:
+    def types(self) -> dict[str, Any]:
         schema = json.loads(DeltaTable(str(self.table)).schema().to_json())
         return {one["name"]: one["type"] for one in schema["fields"]}
 
@@ -156,7 +157,7 @@ def test_a_column_that_the_table_got_from_another_pipeline_is_taken_as_it_is(tmp
     desk.land("a.ndjson", {"id": 1})
     desk.ingest()
     table = DeltaTable(str(desk.table))
-    table.alter.add_columns([Field("n", "string")])
+    table.alter.add_columns([Field("n", PrimitiveType("string"))])
     desk.land("b.ndjson", {"id": 2, "n": 7}, {"id": 3, "n": "x"})
     desk.ingest()
     assert desk.rows()[1:] == [

@@ -40,7 +40,7 @@ def test_a_file_of_another_size_is_not_committed(table):
         file.write(b"x")
     penguin = Penguin(table).drain()
     assert penguin.held == {entry.files[0].filename: "file_missing"}
-    assert "bytes, and was written with" in penguin.why()
+    assert "bytes, but was written with" in penguin.why()
     assert table.ids() == []
 
 

@@ -129,7 +129,7 @@ def test_a_memory_that_is_wrong_in_a_way_nobody_knows_is_given_up(table, monkeyp
 
     monkeypatch.setattr(Committer, "_is_overtaken", lambda *_given: True)
     table.file(3)
-    with pytest.raises(CommitFailed, match="again and again"):
+    with pytest.raises(CommitFailed, match="keeps changing while it is being read"):
         drained(penguin)
 
 

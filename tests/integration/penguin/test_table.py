@@ -16,6 +16,7 @@ from penguin.delta import snapshot
 from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
 from penguin.model.commit import Add
+from penguin.model.delta_types import features_needed
 from penguin.model.errors import CommitFailed, TableExists, TableUnreadable, TableUnsupported
 from penguin.model.table import TableFacts
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of
@@ -155,6 +156,38 @@ def test_of_two_creators_one_is_told_that_the_table_exists(table):
     Log(table.store).create(facts(), {})
     with pytest.raises(TableExists):
         Log(table.store).create(facts(), {})
+
+
+def local_times():
+    at = {"name": "at", "type": "timestamp_ntz", "nullable": True, "metadata": {}}
+    required = {**ID, "nullable": False}
+    schema = {"type": "struct", "fields": [required, at]}
+    return replace(facts(), schema=schema, features=features_needed(schema))
+
+
+def test_a_table_with_features_is_created_once_and_says_nothing_of_where_it_was_made(table):
+    """W25: Spark reads no table of features with required columns without invariants."""
+    log = Log(table.store)
+    log.create(local_times(), {"by": "a test"})
+    before = table.commit_text(0)
+    with pytest.raises(TableExists):
+        log.create(local_times(), {})
+    assert table.commit_text(0) == before
+    assert '"operationParameters":{}' in before
+    assert table.delta().protocol().writer_features == ["invariants", "timestampNtz"]
+    made = opened(log)
+    assert made.facts.features == {"invariants", "timestampNtz"}
+    made.commit((add(),), (("p", 1),), {})
+    assert opened(log).version == 1
+
+
+def test_a_table_with_features_is_not_created_where_a_log_has_lost_its_beginning(table):
+    log = Log(table.store)
+    log.create(local_times(), {})
+    first = table.root / "_delta_log" / f"{0:020d}.json"
+    first.rename(first.with_name(f"{7:020d}.json"))
+    with pytest.raises(TableExists):
+        log.create(local_times(), {})
 
 
 def test_many_creators_at_once_make_one_table(table):

@@ -18,6 +18,8 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import blizzard.worker.ndjson.fast  # compiled here, if it has to be, for all workers
+import blizzard.worker.ndjson.framer
+import blizzard.worker.ndjson.skip
 import blizzard.worker.progress
 import blizzard.worker.unit  # noqa: F401
 

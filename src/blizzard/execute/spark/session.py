@@ -80,7 +80,7 @@ def own_archive() -> Archive | None:
 
 
 def launch_jvm(master: str, conf: Mapping[str, str], said: Said) -> None:
-    """Start the JVM, unless one runs, with its output in our hands; Spark itself would let it go.
+    """Start the JVM, unless one is running, and capture its output, which Spark would not.
 
     Where it ends before it answers, its own last words say why.
     """
@@ -106,11 +106,11 @@ class Jvm:
     """How Spark gets its Java."""
 
     archive: Callable[[], Archive | None] = own_archive
-    """Says where classes are kept for a faster start."""
+    """Returns where classes are kept for a faster start."""
     launch: Callable[[str, Mapping[str, str], Said], None] = launch_jvm
     """Starts the JVM for a master with a configuration."""
     session: Any = SparkSession
-    """Whose builder gives the session."""
+    """Its builder makes the session."""
 
 
 OWN_JVM = Jvm()
@@ -292,7 +292,7 @@ def make_archive_for_next_time(
     jvm: Jvm = OWN_JVM,
     make: Callable[[], None] = make_in_background,
 ) -> bool:
-    """See that the next start finds an archive; say whether one is being made for it now."""
+    """See that the next start finds an archive; return whether one is being made now."""
     archive = jvm.archive()
     if archive is None or not may_share(settings.conf.get(USERS_JAVA, "")):
         return False

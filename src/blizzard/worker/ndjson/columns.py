@@ -1,150 +1,185 @@
-"""Arrow columns of the tokens of a block, made to mean what the exact path means by them."""
+"""Arrow columns of the tokens of some rows, made to mean what the exact path means by them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from blizzard.worker.ndjson import scan
-from blizzard.worker.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, binary
+from blizzard.worker.ndjson import numbers, syntax
+from blizzard.worker.ndjson.convert import Doubtful, converted
+from blizzard.worker.ndjson.syntax import Array
+from blizzard.worker.ndjson.text import gather
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import ARROW, Field
+from lakebed.schema import Field
 from lakebed.types import FieldType
 
-_NAIVE = pa.timestamp("us")
-_FIRST_DAY, _LAST_DAY = FIRST_MICROS // DAY_MICROS, LAST_MICROS // DAY_MICROS
-_COLON = ord(":")
-
-_STRING = (scan.TEXT, scan.ESCAPED)
-_ANY_NUMBER = (scan.INTEGER, scan.NUMBER)
+_STRING = (syntax.TEXT, syntax.ESCAPED)
+_ANY_NUMBER = (syntax.INTEGER, syntax.NUMBER)
 TAKES: Mapping[FieldType, tuple[int, ...]] = {
     FieldType.STRING: _STRING,
-    FieldType.INT8: (scan.INTEGER,),
-    FieldType.INT16: (scan.INTEGER,),
-    FieldType.INT32: (scan.INTEGER,),
-    FieldType.INT64: (scan.INTEGER,),
+    FieldType.INT8: (syntax.INTEGER,),
+    FieldType.INT16: (syntax.INTEGER,),
+    FieldType.INT32: (syntax.INTEGER,),
+    FieldType.INT64: (syntax.INTEGER,),
     FieldType.FLOAT32: _ANY_NUMBER,
     FieldType.FLOAT64: _ANY_NUMBER,
-    FieldType.BOOLEAN: (scan.TRUE, scan.FALSE),
+    FieldType.DECIMAL: _ANY_NUMBER,
+    FieldType.BOOLEAN: (syntax.TRUE, syntax.FALSE),
     FieldType.TIMESTAMP: _STRING,
     FieldType.TIMESTAMP_NTZ: _STRING,
     FieldType.DATE: _STRING,
-    FieldType.JSON: tuple(range(scan.ABSENT + 1, scan.SIZE)),
+    FieldType.JSON: tuple(range(syntax.ABSENT + 1, syntax.SIZE)),
     FieldType.BINARY: _STRING,
+    FieldType.STRUCT: (syntax.OBJECT,),
+    FieldType.LIST: (syntax.ARRAY,),
+    FieldType.MAP: (syntax.OBJECT,),
 }
+"""The tokens that a field of a type takes; any other does not fit, as far as is known here."""
+
+Bytes = npt.NDArray[np.uint8]
 
 
-class Doubtful(Exception):
-    """The answer may not be the exact one."""
+class Tokens(NamedTuple):
+    """Where the values of one field stand, row by row; see `scan`."""
 
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Where the values of each declared field stand in a block, row by row; see `scan`."""
-
-    data: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int32]
     lengths: npt.NDArray[np.int32]
-    kinds: npt.NDArray[np.uint8]
-    counts: npt.NDArray[np.int64]
-    rows: int
+    kinds: Bytes
+    counts: list[int]
+    """By kind, and the size of all; of what is ABSENT, only some."""
+    objects: int
+    """How many of the rows have an object that the field could be in."""
 
 
-def column(tokens: Tokens, place: int, field: Field) -> "pa.Array[Any]":
-    """Return the column of a declared field.
+def valid(tokens: Tokens, field: Field) -> tuple[pa.Buffer | None, int]:
+    """Return which of the values are there, and how many are not.
 
-    `Doubtful` says that it may not be what the exact path would give.
+    `Doubtful` says that some value is not of the field's type, or that a required one is missing.
     """
-    *counts, size = tokens.counts[place].tolist()
-    present = sum(counts[kind] for kind in TAKES[field.type])
-    if present != sum(counts[scan.ABSENT + 1 :]) or (present < tokens.rows and not field.nullable):
-        raise Doubtful
-    kinds = tokens.kinds[place, : tokens.rows]
-    validity = _bits(kinds != scan.ABSENT) if present < tokens.rows else None
-    nulls = tokens.rows - present
-    if field.type is FieldType.BOOLEAN:
-        flags = [validity, _bits(kinds == scan.TRUE)]
-        return pa.Array.from_buffers(pa.bool_(), tokens.rows, flags, nulls)
-    out = np.empty(size + WIDTH, np.uint8)
-    offsets = np.empty(tokens.rows + 1, np.int32)
-    if not scan.gather(
-        tokens.data,
-        tokens.starts[place, : tokens.rows],
-        tokens.lengths[place, : tokens.rows],
-        kinds,
-        field.type is FieldType.JSON,
-        out,
-        offsets,
+    counts = tokens.counts
+    present = 0
+    for kind in TAKES[field.type]:
+        present += counts[kind]
+    if present != sum(counts[syntax.ABSENT + 1 : syntax.SIZE]) or (
+        present < tokens.objects and not field.nullable
     ):
         raise Doubtful
-    buffers = [validity, pa.py_buffer(offsets.data), pa.py_buffer(out.data)]
-    return _converted(pa.Array.from_buffers(pa.string(), tokens.rows, buffers, nulls), field.type)
+    nulls = len(tokens.kinds) - present
+    return _bits(tokens.kinds != syntax.ABSENT) if nulls else None, nulls
+
+
+class Leaf:
+    """Makes the columns of a field that holds no fields of its own."""
+
+    def __init__(self, field: Field) -> None:
+        self._field, self._type = field, field.arrow_type()
+        self._numbers = _NUMBERS.get(field.type)
+
+    def column(self, data: Bytes, tokens: Tokens) -> "pa.Array[Any]":
+        """Return the column of these tokens, or raise `Doubtful`."""
+        validity, nulls = valid(tokens, self._field)
+        values = None if self._numbers is None else self._numbers(data, tokens)
+        if values is None:
+            return required(self._converted(data, tokens, validity, nulls), self._field)
+        buffers = [validity, pa.py_buffer(values)]
+        array = pa.Array.from_buffers(self._type, len(tokens.kinds), buffers, nulls)
+        return required(array, self._field)
+
+    def _converted(
+        self, data: Bytes, tokens: Tokens, validity: pa.Buffer | None, nulls: int
+    ) -> "pa.Array[Any]":
+        offsets, texts = gathered(data, tokens, as_written=self._field.type is FieldType.JSON)
+        buffers = [validity, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
+        written = pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, nulls)
+        return converted(written, self._field)
+
+
+def _flags(_: Bytes, tokens: Tokens) -> Array:
+    return np.packbits(tokens.kinds == syntax.TRUE, bitorder="little")
+
+
+def _integers(bits: int) -> Callable[[Bytes, Tokens], Array | None]:
+    kind, limit = np.dtype(f"int{bits}"), 1 << (bits - 1)
+
+    def read(data: Bytes, tokens: Tokens) -> Array | None:
+        found = np.empty(len(tokens.kinds), np.int64)
+        span = tokens.starts, tokens.lengths, tokens.kinds
+        if not numbers.integers(data, *span, -limit, limit - 1, found):
+            return None
+        return found.astype(kind, copy=False)
+
+    return read
+
+
+def _doubles(data: Bytes, tokens: Tokens) -> Array | None:
+    found = np.empty(len(tokens.kinds), np.float64)
+    can = numbers.doubles(data, tokens.starts, tokens.lengths, tokens.kinds, found)
+    return found if can else None
+
+
+def _days(data: Bytes, tokens: Tokens) -> Array | None:
+    found = np.empty(len(tokens.kinds), np.int32)
+    can = numbers.days(data, tokens.starts, tokens.lengths, tokens.kinds, found)
+    return found if can else None
+
+
+def _moments(*, is_zoned: bool) -> Callable[[Bytes, Tokens], Array | None]:
+    def read(data: Bytes, tokens: Tokens) -> Array | None:
+        found = np.empty(len(tokens.kinds), np.int64)
+        span = tokens.starts, tokens.lengths, tokens.kinds
+        return found if numbers.moments(data, *span, is_zoned, found) else None
+
+    return read
+
+
+_NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Array | None]] = {
+    FieldType.BOOLEAN: _flags,
+    FieldType.INT8: _integers(8),
+    FieldType.INT16: _integers(16),
+    FieldType.INT32: _integers(32),
+    FieldType.INT64: _integers(64),
+    FieldType.FLOAT64: _doubles,
+    FieldType.TIMESTAMP: _moments(is_zoned=True),
+    FieldType.TIMESTAMP_NTZ: _moments(is_zoned=False),
+    FieldType.DATE: _days,
+}
+"""What reads values without making texts of them first, or returns nothing if it cannot."""
+
+
+def gathered(
+    data: Bytes, tokens: Tokens, *, as_written: bool
+) -> tuple[npt.NDArray[np.int32], Bytes]:
+    """Return the texts of tokens and where each begins and ends, or raise `Doubtful`."""
+    texts = np.empty(tokens.counts[syntax.SIZE] + WIDTH, np.uint8)
+    offsets = np.empty(len(tokens.kinds) + 1, np.int32)
+    if not gather(data, tokens.starts, tokens.lengths, tokens.kinds, as_written, texts, offsets):
+        raise Doubtful
+    return offsets, texts
+
+
+def tokens_of(tokens: Tokens, which: npt.NDArray[np.bool_]) -> Tokens:
+    """Return the tokens of some rows."""
+    kinds, lengths = tokens.kinds[which], tokens.lengths[which]
+    counts = [*np.bincount(kinds, minlength=syntax.SIZE).tolist(), int(lengths.sum())]
+    return Tokens(tokens.starts[which], lengths, kinds, counts, len(kinds))
+
+
+def required(array: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    """Return the array of a required field without nulls: it has them where its object is none."""
+    if field.nullable or not array.null_count:
+        return array
+    buffers: list[Any] = array.buffers()[: array.type.num_buffers]
+    inner: Any = None
+    if pa.types.is_struct(array.type):
+        inner = [array.field(place) for place in range(array.type.num_fields)]  # type: ignore[attr-defined]
+    elif pa.types.is_map(array.type) or pa.types.is_list(array.type):
+        inner = [array.values]  # type: ignore[attr-defined]
+    return pa.Array.from_buffers(
+        array.type, len(array), [None, *buffers[1:]], 0, array.offset, inner
+    )
 
 
 def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little").data)
-
-
-def _converted(texts: "pa.Array[Any]", kind: FieldType) -> "pa.Array[Any]":
-    match kind:
-        case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
-            return texts.cast(ARROW[kind])
-        case FieldType.FLOAT32 | FieldType.FLOAT64:
-            numbers = texts.cast(ARROW[kind])
-            if pc.all(pc.is_finite(numbers), min_count=0).as_py() is False:
-                raise Doubtful
-            return numbers
-        case FieldType.TIMESTAMP:
-            return _timestamps(texts)
-        case FieldType.TIMESTAMP_NTZ:
-            _require_minutes(texts)
-            moments = texts.cast(_NAIVE)
-            _require_between(moments.view(pa.int64()), FIRST_MICROS, LAST_MICROS)
-            return moments
-        case FieldType.DATE:
-            days = texts.cast(pa.date32())
-            _require_between(days.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
-            return days
-        case FieldType.BINARY:
-            written = texts.to_pylist()
-            return pa.array(
-                [None if text is None else binary(text) for text in written], pa.binary()
-            )
-    return texts
-
-
-def _timestamps(texts: "pa.Array[Any]") -> "pa.Array[Any]":
-    """Convert timestamps; all of them give a zone, or none does."""
-    _require_minutes(texts)
-    utc = ARROW[FieldType.TIMESTAMP]
-    try:
-        moments = texts.cast(utc)
-    except pa.ArrowInvalid:
-        moments = texts.cast(_NAIVE).view(utc)
-    # On the first day a moment may come from the year 0000 by way of its offset.
-    _require_between(moments.view(pa.int64()), FIRST_MICROS + DAY_MICROS, LAST_MICROS)
-    return moments
-
-
-def _require_minutes(texts: "pa.Array[Any]") -> None:
-    """Refuse a time of hours alone, which Arrow takes: after the hour there must be a colon."""
-    _, offsets_buffer, text_buffer = cast("list[Any]", texts.buffers())
-    offsets = np.frombuffer(offsets_buffer, np.int32, len(texts) + 1, texts.offset * 4)
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    timed = lengths > len("YYYY-MM-DD")
-    if (lengths[timed] < len("YYYY-MM-DDTHH:MM")).any():
-        raise Doubtful
-    if timed.any():
-        after_hour = starts[timed] + len("YYYY-MM-DDTHH")
-        if not (np.frombuffer(text_buffer, np.uint8)[after_hour] == _COLON).all():
-            raise Doubtful
-
-
-def _require_between(column: "pa.Array[Any]", lowest: int, highest: int) -> None:
-    found = cast("dict[str, Any]", pc.min_max(column).as_py())
-    if found["min"] is not None and not lowest <= found["min"] <= found["max"] <= highest:
-        raise Doubtful

@@ -1,4 +1,4 @@
-"""NDJSON bytes in, Arrow batches out: every line is a row, is blank, or stops the file.
+"""NDJSON bytes in, Arrow batches out: a line is a row, blank, passed over, or stops the file.
 
 One meaning, several paths. The exact path defines what a line means. A fast path reads a block at a
 time and gives an answer only where it is the exact one; any other block is read line by line.
@@ -8,13 +8,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from blizzard.model.form import SkipRule
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, Block, Decoded, blocks
 from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
+
+if TYPE_CHECKING:
+    from blizzard.worker.ndjson.skip import Skipper
 
 __all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
 
@@ -54,22 +58,27 @@ class Decoder:
         self._fast = FastPath(
             schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
         )
+        self._skippers: dict[SkipRule, Skipper] = {}
         self._max_line_bytes = max_line_bytes
         self._max_lines = max(1, MAX_CELLS // max(1, len(schema.fields)))
 
-    def decode(self, chunks: Iterable[bytes], *, from_start: bool = True) -> Iterator[Decoded]:
+    def decode(
+        self, chunks: Iterable[bytes], *, from_start: bool = True, skip: SkipRule | None = None
+    ) -> Iterator[Decoded]:
         """Return the rows of a file in order, about 1 MiB of lines at a time.
 
         The first bad line raises `BadLine`, after the batches of the blocks before it. Chunks that
-        begin with a later line of the file are not `from_start`: a mark there is no mark.
+        begin with a later line of the file are not `from_start`: a mark there is no mark. Lines for
+        which the rule `skip` holds are no rows, and are counted.
         """
-        return self._read(self._blocks(chunks, from_start))
+        return self._read(self.blocks(chunks, from_start, skip))
 
     def decode_all(
         self,
         files: Iterable[tuple[Key, Generator[bytes]]],
         *,
         from_start: Callable[[Key], bool] = lambda _key: True,
+        skip: Callable[[Key], SkipRule | None] = lambda _key: None,
     ) -> Generator[tuple[Key, Iterator[Decoded]]]:
         """Yield the rows of many files, each as `decode` would; short ones are read together.
 
@@ -79,7 +88,7 @@ class Decoder:
         short = _Short[Key]()
         for key, chunks in files:
             with closing(chunks):
-                first, rest = _first(self._blocks(chunks, from_start(key)))
+                first, rest = _first(self.blocks(chunks, from_start(key), skip(key)))
                 if rest is None:
                     short.add(key, first)
                 if rest is not None or short.is_enough(self._max_lines):
@@ -89,19 +98,30 @@ class Decoder:
                     yield key, self._read(chain(first, rest))
         yield from self._together(short.files)
 
-    def _blocks(self, chunks: Iterable[bytes], from_start: bool) -> Iterator[Block]:
-        return blocks(
+    def blocks(
+        self, chunks: Iterable[bytes], from_start: bool, skip: SkipRule | None
+    ) -> Iterator[Block]:
+        """Cut a file into blocks of lines; those for which a rule holds are blank in them."""
+        found = blocks(
             chunks,
             max_line_bytes=self._max_line_bytes,
             max_lines=self._max_lines,
             from_start=from_start,
         )
+        return found if skip is None else map(self._skipper(skip).blanked, found)
+
+    def _skipper(self, rule: SkipRule) -> "Skipper":
+        if rule not in self._skippers:
+            from blizzard.worker.ndjson.skip import Skipper  # noqa: PLC0415 - compiled, seldom used
+
+            self._skippers[rule] = Skipper(rule)
+        return self._skippers[rule]
 
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()
         for block in of_file:
             decoded = _capped(self._fast.read(block) or self._exact.read(block), names)
-            yield replace(decoded, taken=len(block.data))
+            yield _counted(decoded, block)
 
     def _together(
         self, files: list[tuple[Key, list[Block]]]
@@ -123,7 +143,7 @@ class Decoder:
                 key,
                 iter(
                     [
-                        replace(_capped(each, names), taken=len(block.data))
+                        _counted(_capped(each, names), block)
                         for each, block in zip(islice(rest, len(found)), found, strict=True)
                     ]
                 ),
@@ -166,6 +186,16 @@ def _first(of_file: Iterator[Block]) -> tuple[list[Block], Iterator[Block] | Non
 
 def _raised(error: Exception) -> Block:
     raise error
+
+
+def _counted(decoded: Decoded, block: Block) -> Decoded:
+    """Count the lines of a block that are passed over apart from those that came blank."""
+    return replace(
+        decoded,
+        taken=len(block.data),
+        blank=decoded.blank - block.filtered,
+        filtered=block.filtered,
+    )
 
 
 def _capped(decoded: Decoded, names: set[str]) -> Decoded:

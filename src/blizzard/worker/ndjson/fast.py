@@ -4,28 +4,22 @@ It is as strict as the exact path and knows no error messages: wherever there is
 "not here", and the exact path decides.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from blizzard.worker.ndjson import scan
-from blizzard.worker.ndjson.columns import TAKES, Doubtful, Tokens, column
-from blizzard.worker.ndjson.level import member_path
+from blizzard.worker.ndjson import leftovers
+from blizzard.worker.ndjson.convert import Doubtful
+from blizzard.worker.ndjson.leftovers import Leftovers, Trail
 from blizzard.worker.ndjson.lines import Block, Decoded
+from blizzard.worker.ndjson.peel import Level, Page
 from blizzard.worker.ndjson.values import Refused
 from blizzard.worker.ndjson.vector import WIDTH
-from lakebed.schema import AS_WRITTEN, Schema
+from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
-
-MAX_LEARNED = 100
-"""New names in one block; with more of them it is the names that cost time, in any path."""
-MAX_REMEMBERED = 1000
-MAX_PLACES = 4096
-"""Members of a line whose names are guessed from the line before."""
 
 _PADDING = bytes(WIDTH)
 """What the scan may read past the end, in one step."""
@@ -48,12 +42,12 @@ class FastPath:
     ) -> None:
         if len({field.name for field in schema.fields}) < len(schema.fields):
             raise ValueError("two fields of one name would share one slot")
-        self._fields = schema.fields
-        rescues = unknown in KEEPING or on_mismatch is OnMismatch.RESCUE
+        self._level = Level(schema.fields)
+        self._keeps = unknown in KEEPING
+        rescues = self._keeps or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if rescues else schema).arrow()
         self._unknown = unknown
         self._max_line_bytes = max_line_bytes
-        self._names = _Names([field.name for field in schema.fields])
 
     def read(self, block: Block) -> Decoded | None:
         """Return the block's rows exactly as the exact path would, or nothing."""
@@ -65,130 +59,43 @@ class FastPath:
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
         """
-        lines = [_ended(block.data) for block in blocks]
-        data = b"".join([*lines, _PADDING])
-        if not all(lines) or not _is_text(data):
-            return None
-        if any(field.type not in TAKES or field.reading != AS_WRITTEN for field in self._fields):
-            return None
-        found = self._scan(data, np.cumsum([len(each) for each in lines], dtype=np.int64), blocks)
-        if found is None:
-            return None
-        tokens, counts_of, rows_of = found
-        left_out = list(self._names.dropped(counts_of))
-        if self._unknown is not UnknownFields.DROP and any(left_out):
+        page = page_of(blocks, self._unknown)
+        if page is None:
             return None
         try:
-            columns = [column(tokens, place, field) for place, field in enumerate(self._fields)]
+            lines_of = [block.lines for block in blocks]
+            found, rows_of = self._level.members.lines(page, lines_of, self._max_line_bytes)
+            left: list[Leftovers] = []
+            columns = self._level.columns(page, found, Trail(), left)
         except (Doubtful, Refused, pa.ArrowException):
             return None
         if len(columns) < len(self._schema):
-            columns.append(pa.nulls(tokens.rows, pa.string()))
+            columns.append(leftovers.column(page.data, sum(rows_of), left))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        size_of_row = batch.nbytes / max(1, batch.num_rows)
+        size_of_row = batch.get_total_buffer_size() / max(1, batch.num_rows)
         return [
             Decoded(
                 batch=batch.slice(end - rows, rows),
                 size=round(rows * size_of_row),
                 lines=block.lines,
                 blank=block.lines - rows,
-                dropped=dropped,
+                dropped={} if self._keeps else left_out,
+                rescued=left_out if self._keeps else {},
             )
-            for block, rows, end, dropped in zip(
-                blocks, rows_of, accumulate(rows_of), left_out, strict=True
+            for block, rows, end, left_out in zip(
+                blocks, rows_of, accumulate(rows_of), page.counted, strict=True
             )
         ]
 
-    def _scan(
-        self, padded: bytes, ends: npt.NDArray[np.int64], blocks: Sequence[Block]
-    ) -> tuple[Tokens, npt.NDArray[np.int64], list[int]] | None:
-        """Find the tokens, and count in each block; begin anew after each name not known."""
-        names = self._names
-        names.forget_some()
-        data = np.frombuffer(padded, np.uint8)
-        lines = [block.lines for block in blocks]
-        shape = (len(self._fields), sum(lines))
-        starts, lengths = np.empty(shape, np.int32), np.empty(shape, np.int32)
-        room = np.empty(scan.MAX_DEPTH, np.uint8)
-        for _ in range(MAX_LEARNED):
-            kinds = np.zeros(shape, np.uint8)
-            counts = np.zeros((len(blocks), names.slot_count, scan.SIZE + 1), np.int64)
-            seen = np.zeros(names.slot_count, np.int64)
-            found = np.zeros((len(blocks), 2), np.int64)
-            ended = scan.scan(
-                data, ends, self._max_line_bytes,
-                names.written, names.starts, names.slots, names.buckets, names.order, room,
-                starts, lengths, kinds, counts, seen, found,
-            )  # fmt: skip
-            if ended == scan.DONE and found[:, 0].tolist() == lines:
-                rows = found[:, 1].tolist()
-                tokens = Tokens(data, starts, lengths, kinds, counts.sum(axis=0), sum(rows))
-                return tokens, counts, rows
-            if ended != scan.NEW_NAME or not names.learn(padded[found[0, 0] : found[0, 1]]):
-                return None
+
+def page_of(blocks: Sequence[Block], unknown: UnknownFields) -> Page | None:
+    """Return blocks of lines, ready to be scanned; None where one is empty or no text."""
+    lines = [_ended(block.data) for block in blocks]
+    data = b"".join([*lines, _PADDING])
+    if not all(lines) or not _is_text(data):
         return None
-
-
-class _Names:
-    r"""The names of fields as they are written, in the arrays that the scan reads.
-
-    One field can be written in several ways, as `"id"` and `"\u0069d"`; each has the same slot.
-    The first slots are those of the declared fields.
-    """
-
-    def __init__(self, declared: list[str]) -> None:
-        self._declared = declared
-        self.order = np.full(MAX_PLACES, -1, np.int64)
-        self._begin()
-
-    @property
-    def slot_count(self) -> int:
-        """How many different fields are known."""
-        return len(self._slot_of)
-
-    def learn(self, written: bytes) -> bool:
-        """Take in a new way to write a name, in its quotes; say whether it is a name at all."""
-        name = json.loads(written)
-        try:
-            name.encode()
-        except UnicodeEncodeError:  # half a surrogate pair
-            return False
-        slot = self._slot_of.setdefault(name, len(self._slot_of))
-        self._add(written, slot)
-        self._arrange()
-        return True
-
-    def forget_some(self) -> None:
-        """Keep only the declared fields if other files had very many others."""
-        if len(self._written) > len(self._declared) + MAX_REMEMBERED:
-            self.order.fill(-1)
-            self._begin()
-
-    def dropped(self, counts_of: npt.NDArray[np.int64]) -> Iterator[Mapping[str, int]]:
-        """Give for each block how many values other than null each undeclared field has."""
-        names = [member_path("", name) for name in list(self._slot_of)[len(self._declared) :]]
-        values = counts_of[:, len(self._declared) :, scan.ABSENT + 1 : scan.SIZE].sum(axis=2)
-        for of_block in values.tolist():
-            yield {name: count for name, count in zip(names, of_block, strict=True) if count}
-
-    def _begin(self) -> None:
-        self._slot_of = {name: slot for slot, name in enumerate(self._declared)}
-        self._written: list[bytes] = []
-        self._slots: list[int] = []
-        for name, slot in self._slot_of.items():
-            self._add(json.dumps(name, ensure_ascii=False).encode(), slot)
-        self._arrange()
-
-    def _add(self, written: bytes, slot: int) -> None:
-        self._written.append(written)
-        self._slots.append(slot)
-
-    def _arrange(self) -> None:
-        self.written = np.frombuffer(b"".join([*self._written, _PADDING]), np.uint8)
-        self.starts = np.cumsum([0, *map(len, self._written)], dtype=np.int64)
-        self.slots = np.array(self._slots, np.int64)
-        self.buckets = np.empty(2 << len(self._written).bit_length(), np.int32)
-        scan.fill_buckets(self.written, self.starts, self.buckets)
+    ends = np.cumsum([len(each) for each in lines], dtype=np.int64)
+    return Page(np.frombuffer(data, np.uint8), ends, unknown, [Counter() for _ in blocks])
 
 
 def _ended(data: bytes) -> bytes:

@@ -4,6 +4,7 @@ A line is what stands between two newlines; the last one needs no newline at its
 count every physical line of the file from 1, blank ones too.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -17,11 +18,14 @@ BLOCK_BYTES = 1 << 20
 
 
 BLANK = b" \t\r"
+SEPARATOR = b"\x1e"
+"""What RFC 7464 puts before each JSON text."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SHOWN_CHARACTERS = 60
 FEW_BYTES = 64 * 1024
 
 _NEWLINE = ord("\n")
+_AT_LINE_START = re.compile(rb"^\x1e", re.MULTILINE)
 
 
 class BadLine(LakeError):
@@ -54,6 +58,22 @@ class BadLine(LakeError):
         self.value = value
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the decompressed text of a file something is; the first line is 1."""
+
+    offset: int
+    line: int
+
+
+class BrokenDocument(BadLine):
+    """A document whose records cannot be told apart, or that has none where they should be."""
+
+    def __init__(self, message: str, *, code: str, line: int, place: Place) -> None:
+        super().__init__(message, code=code, line=line)
+        self.place = place
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """Whole lines that follow each other in a file."""
@@ -61,11 +81,13 @@ class Block:
     data: bytes
     first_line: int
     lines: int
+    filtered: int = 0
+    """Lines that a rule passes over; they are blank in `data`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """The rows of some lines; there are always `lines - blank` of them.
+    """The rows of some lines; there are always `lines - blank - filtered` of them.
 
     `dropped` and `rescued` count the values, other than null, that no column takes, by their paths:
     those that are left out, and those that are in the column for them.
@@ -78,6 +100,8 @@ class Decoded:
     blank: int
     dropped: Mapping[str, int]
     rescued: Mapping[str, int] = field(default_factory=dict)
+    filtered: int = 0
+    """Lines that a rule passes over."""
     taken: int = 0
     """The bytes of the lines, a byte order mark before the first of them left out."""
 
@@ -93,9 +117,12 @@ def blocks(
 
     `max_lines` keeps a block of very short lines from becoming a batch of very many cells. A byte
     order mark is skipped at the start of the file and nowhere else: not where the chunks begin
-    further on, so that a line means the same however the file is cut.
+    further on, so that a line means the same however the file is cut. A record separator is white
+    space at the start of a line, and nowhere else.
     """
     parts: list[bytes | memoryview] = []
+    raised: list[BadLine] = []
+    chunks = _until_bad(chunks, raised)
     held = 0  # bytes in parts
     unfinished = 0  # those of them that belong to a line without an end so far
     next_line = 1
@@ -117,7 +144,10 @@ def blocks(
         if too_long:
             raise line_too_long(next_line, max_line_bytes)
         parts, held = [memoryview(piece)[newline + 1 :]], unfinished
-    yield from _split(b"".join(parts), next_line, max_lines)
+    rest = b"".join(parts)
+    yield from _split(rest[: held - unfinished] if raised else rest, next_line, max_lines)
+    for bad in raised:
+        raise bad
 
 
 def line_too_long(line: int, limit: int) -> BadLine:
@@ -144,6 +174,14 @@ def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
+def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes]:
+    """Pass chunks on up to a bad record in them, which is to be told of after those before it."""
+    try:
+        yield from chunks
+    except BadLine as bad:
+        raised.append(bad)
+
+
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         for start in range(0, len(chunk), BLOCK_BYTES):
@@ -151,6 +189,8 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _split(data: bytes, first_line: int, max_lines: int) -> Iterator[Block]:
+    if SEPARATOR in data:
+        data = _AT_LINE_START.sub(b" ", data)
     lines = _newlines(data) + (data != b"" and not data.endswith(b"\n"))
     start = 0
     while lines > max_lines:

@@ -10,8 +10,8 @@ from blizzard.worker.ndjson.values import TAKE, Cell, JsonValue, Number, Refused
 from lakebed.schema import Field
 from lakebed.types import FieldType
 
-_INTEGERS = frozenset({FieldType.INT8, FieldType.INT16, FieldType.INT32, FieldType.INT64})
-_NUMBERS = _INTEGERS | {FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL}
+INTEGERS = frozenset({FieldType.INT8, FieldType.INT16, FieldType.INT32, FieldType.INT64})
+_NUMBERS = INTEGERS | {FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL}
 _TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE})
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]{1,4}))?")
@@ -95,7 +95,7 @@ def _coerced(value: JsonValue, take: Take, field: Field) -> Cell:
         return known[value] if type(value) is str and value in known else take(value)
     if kind in _NUMBERS:
         value = _number(value)
-    return take(_integral(value) if kind in _INTEGERS and isinstance(value, Number) else value)
+    return take(_integral(value) if kind in INTEGERS and isinstance(value, Number) else value)
 
 
 def _number(value: JsonValue) -> JsonValue:

@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from lakebed.types import FieldType
@@ -225,7 +225,11 @@ def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
     shape = f"decimal({precision},{scale})"
     if not isinstance(value, Number):
         raise Refused("wrong_type", f"a number ({shape})")
-    exact = Decimal(value)
+    try:
+        exact = Decimal(value)
+    except InvalidOperation:
+        found = "a number with an exponent that no decimal has"
+        raise Refused("out_of_range", f"a number that fits {shape}", found) from None
     _, digits, exponent = exact.as_tuple()
     trailing = len(digits) - len("".join(map(str, digits)).rstrip("0"))
     if not any(digits):

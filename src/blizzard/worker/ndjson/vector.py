@@ -4,14 +4,18 @@ numba has no words for these, so they are written as LLVM's own instructions, wh
 instructions of whatever processor they are compiled on.
 
 numba keeps what it compiled by the time and size of the file of the compiled function, and does not
-look at this one: who works on it touches `scan.py`, too. An installation has new times in any case.
+look at the files of its parts. So what is kept is named after these, too.
 """
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
 from numba import config, int64, njit, types, void
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 # Somebody's NUMBA_DISABLE_JIT is meant for code of his own; this one is nothing without a compiler.
@@ -35,11 +39,37 @@ def compiled(signature: Numbas) -> Callable[[Function], Function]:
 
     def compile_it(function: Function) -> Function:
         try:
-            return cast("Function", njit(signature, nogil=True, cache=True)(function))
+            kept: Numbas = njit(nogil=True)(function)
+            kept._cache = _Cache(function)  # noqa: SLF001 - as numba does where it is told to cache
+            kept.compile(signature)
+            kept.disable_compile()
+            return cast("Function", kept)
         except Exception:  # noqa: BLE001 - no folder to keep it in, a full disk, a file cut short
             return cast("Function", njit(signature, nogil=True)(function))
 
     return compile_it
+
+
+class _Cache(FunctionCache):
+    """Keeps what was compiled as long as no file changes that it was made of."""
+
+    def __init__(self, function: Numbas) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        contents = b"".join(Path(file).read_bytes() for file in sorted(_files(function)))
+        self._made_of = hashlib.sha256(contents).hexdigest()
+
+    def _index_key(self, sig: Numbas, codegen: Numbas) -> Numbas:
+        return (*super()._index_key(sig, codegen), self._made_of)  # type: ignore[no-untyped-call]
+
+
+def _files(function: FunctionType) -> set[str]:
+    """Return the files in which a function and its parts are, and this one."""
+    found = {__file__, function.__code__.co_filename}
+    for name in function.__code__.co_names:
+        inner = getattr(function.__globals__.get(name), "py_func", None)
+        if inner is not None:
+            found |= _files(inner)
+    return found
 
 
 def part(function: Function) -> Function:
@@ -75,6 +105,24 @@ def ordinary(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
         special = builder.icmp_unsigned("<", found, _each(" "))
         for character in '"\\':
             same = builder.icmp_unsigned("==", found, _each(character))
+            special = builder.or_(special, same)
+        return _before_first(builder, special)
+
+    return int64(data, int64), generate
+
+
+@_instructions
+def flat(_: Numbas, data: Numbas, _at: Numbas) -> Numbas:
+    """Count the bytes before the next quote, bracket, brace or control character, or WIDTH."""
+
+    def generate(_: Numbas, builder: Numbas, __: Numbas, arguments: Numbas) -> Numbas:
+        found = _load(builder, *arguments)
+        special = builder.icmp_unsigned("<", found, _each(" "))
+        special = builder.or_(special, builder.icmp_unsigned("==", found, _each('"')))
+        # The codes of brackets and of braces differ in one bit.
+        folded = builder.or_(found, _each(" "))
+        for character in "{}":
+            same = builder.icmp_unsigned("==", folded, _each(character))
             special = builder.or_(special, same)
         return _before_first(builder, special)
 

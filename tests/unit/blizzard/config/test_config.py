@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from blizzard.config.load import NOT_AVAILABLE
+from blizzard.model.form import SkipRule
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -38,6 +39,7 @@ from lakebed.types import (
     OnChange,
     OnMismatch,
     ParquetCodec,
+    SourceFormat,
     UnknownFields,
 )
 from tests.support.blizzard_config import changed, faults_of, minimal, settings_of, sink, source
@@ -60,6 +62,12 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         {"AWS_ALLOW_HTTP": True},
         lambda s: source(s).storage_options.plain(),
         {"AWS_ALLOW_HTTP": "true"},
+    ),
+    "source.format": ("json", lambda s: source(s).form.format, SourceFormat.JSON),
+    "source.skip_records": (
+        {"only_key": ["a"]},
+        lambda s: source(s).form.skip,
+        SkipRule(only_key=("a",)),
     ),
     "source.compression": ("zstd", lambda s: source(s).compression, Compression.ZSTD),
     "source.max_concurrent_files": (3, lambda s: source(s).max_concurrent_files, 3),
@@ -141,6 +149,7 @@ READ: dict[str, tuple[Any, Any, Any]] = {
 }
 """Each key that is acted on: a value, where it arrives, and as what."""
 INSIDE = {
+    "source.records",
     "sink.partition_by.prefix_template",
     "schema.fields.name",
     "schema.fields.type",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lakebed import field_ids
 from lakebed.partition import Template
 from tests.support.blizzard_config import faults_of, minimal, settings_of, sink
 
@@ -20,11 +21,11 @@ def test_a_partition_column_has_a_type_that_delta_can_partition_by(
 
     assert fault == (
         f"sink.partition_by.prefix_template: d is declared as {kind}, which cannot be a partition "
-        "column; it must be string, date, int32, int64, boolean"
+        "column; it must be string, date, int8, int16, int32, int64, boolean"
     )
 
 
-@pytest.mark.parametrize("kind", ["string", "date", "int32", "int64", "boolean"])
+@pytest.mark.parametrize("kind", ["string", "date", "int8", "int16", "int32", "int64", "boolean"])
 def test_a_declared_partition_column_is_accepted(tmp_path: Path, kind: str) -> None:
     fields = [{"name": "id", "type": "string"}, {"name": "d", "type": kind}]
     document = minimal(sink__partition_by={"prefix_template": "d=%s"}, schema__fields=fields)
@@ -46,7 +47,7 @@ def test_a_partition_key_is_written_like_its_field(tmp_path: Path) -> None:
     assert fault.startswith("sink.partition_by.prefix_template: ID is declared as id")
 
 
-FIELDS = [
+FIELDS: list[dict[str, Any]] = [
     {"name": "id", "type": "string"},
     {"name": "event_time", "type": "timestamp"},
     {"name": "day", "type": "date"},
@@ -54,21 +55,44 @@ FIELDS = [
     {"name": "flag", "type": "boolean"},
     {"name": "region", "type": "string"},
 ]
+NESTED: list[dict[str, Any]] = [
+    *FIELDS,
+    {
+        "name": "meta",
+        "type": "struct",
+        "fields": [
+            {"name": "at", "type": "timestamp_ntz"},
+            {"name": "day", "type": "date"},
+            {"name": "who", "type": "string"},
+        ],
+    },
+    {
+        "name": "calls",
+        "type": "list",
+        "items": {"type": "struct", "fields": [{"name": "at", "type": "timestamp"}]},
+    },
+    {"name": "dotted.at", "type": "timestamp"},
+    {"name": "tiny", "type": "int8"},
+    {"name": "small", "type": "int16"},
+]
 
 
-def by_time(template: str, field: str = "event_time") -> dict[str, Any]:
+def by_time(
+    template: str, field: str = "event_time", fields: list[dict[str, Any]] = FIELDS
+) -> dict[str, Any]:
     by = {"prefix_template": template, "timestamp_field": field}
-    return minimal(sink__partition_by=by, schema__fields=FIELDS)
+    return minimal(sink__partition_by=by, schema__fields=fields)
 
 
 def test_a_timestamp_field_must_be_declared_and_the_nearest_name_is_told(tmp_path: Path) -> None:
     where = "sink.partition_by.timestamp_field: "
+    known = "id, event_time, day, hour, flag, region"
 
     assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "eventtime")) == [
         f"{where}eventtime is not a declared field; did you mean event_time?"
     ]
     assert faults_of(tmp_path, by_time("date=%Y-%m-%d", "xyz")) == [
-        f"{where}xyz is not a declared field; declared are id, event_time, day, hour, flag, region"
+        f"{where}xyz is not a declared field; the declared fields are {known}"
     ]
 
 
@@ -80,18 +104,18 @@ def test_a_timestamp_field_tells_time(tmp_path: Path, field: str, kind: str) -> 
 
     assert fault == (
         f"sink.partition_by.timestamp_field: {field} is declared as {kind}; "
-        "it must be timestamp or date"
+        "it must be timestamp, timestamp_ntz or date"
     )
 
 
 @pytest.mark.parametrize(
     ("template", "field", "fault"),
     [
-        ("d=%Y-%b", "event_time", "d has %b, which timestamp_field cannot give; known are %s"),
+        ("d=%Y-%b", "event_time", "d has %b, which cannot be filled from timestamp_field; use %s"),
         ("d=%", "event_time", "d has %, which"),
         ("r=%s-%Y", "event_time", "r has %s, which"),
         ("v=1", "event_time", "v has neither %s nor a time code, which"),
-        ("h=%H", "day", "h asks for a time of day, and day is a date"),
+        ("h=%H", "day", "h needs a time of day, but day is a date"),
         ("day=%Y-%m", "event_time", "day is declared as date, which cannot hold %Y-%m; declare"),
         ("flag=%H", "event_time", "flag is declared as boolean, which cannot hold %H; declare"),
         ("hour=%m-%d", "event_time", "hour is declared as int32, which cannot hold %m-%d"),
@@ -120,3 +144,50 @@ def test_a_template_that_rows_give_is_accepted(tmp_path: Path, template: str, fi
     settings = sink(settings_of(tmp_path, by_time(template, field)))
 
     assert (settings.template, settings.timestamp_field) == (Template.parse(template), field)
+
+
+@pytest.mark.parametrize("field", ["meta.at", "`meta`.day", "dotted.at", "`dotted.at`"])
+def test_a_timestamp_field_may_be_a_field_of_a_struct(tmp_path: Path, field: str) -> None:
+    document = by_time("date=%Y-%m-%d/tiny=%H/small=%Y", field, NESTED)
+    if field.endswith("day"):
+        document = by_time("date=%Y-%m-%d/tiny=%d/small=%Y", field, NESTED)
+
+    assert sink(settings_of(tmp_path, document)).timestamp_field == field
+
+
+@pytest.mark.parametrize(
+    ("field", "fault"),
+    [
+        ("meta.att", "meta.att is not a declared field; did you mean meta.at?"),
+        ("meta.who", "meta.who is declared as string; it must be timestamp, timestamp_ntz or date"),
+        ("meta", "meta is declared as struct; it must be timestamp, timestamp_ntz or date"),
+        ("calls.at", "calls.at is inside a list or a map, so a row may have many of it or none"),
+        ("meta.", "meta. is not a declared field; did you mean meta?"),
+    ],
+)
+def test_a_field_of_a_struct_that_tells_no_time_is_refused(
+    tmp_path: Path, field: str, fault: str
+) -> None:
+    assert faults_of(tmp_path, by_time("date=%Y-%m-%d", field, NESTED)) == [
+        f"sink.partition_by.timestamp_field: {fault}"
+    ]
+
+
+@pytest.mark.parametrize("key", ["tiny=%Y", "tiny=%j", "small=%Y%m"])
+def test_a_small_integer_holds_only_what_fits_whatever_the_time(tmp_path: Path, key: str) -> None:
+    (fault,) = faults_of(tmp_path, by_time(key, fields=NESTED))
+
+    assert "which cannot hold" in fault
+
+
+def test_two_fields_with_one_id_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(field_ids, "MOST_IDS", 1)
+    field_ids.field_id.cache_clear()
+    try:
+        (fault,) = faults_of(tmp_path, minimal(schema__fields=FIELDS[:2]))
+    finally:
+        field_ids.field_id.cache_clear()
+
+    assert fault.startswith("schema.fields: id and event_time happen to have the same Parquet")

@@ -108,7 +108,7 @@ def test_a_folder_that_is_there_is_a_folder_whatever_its_name(tmp_path: Path) ->
         (
             "source.partition_filter",
             {"prefix_template": "region=%s", "lookback": 1},
-            "source.partition_filter.prefix_template: 'region=%s' names no time",
+            "source.partition_filter.prefix_template: 'region=%s' contains no time",
         ),
         (
             "source.path",
@@ -146,4 +146,4 @@ def test_sources_with_patterns_below_one_folder_are_refused(tmp_path: Path) -> N
         }
     }
     (fault,) = faults_of(tmp_path, document)
-    assert fault.startswith("pipelines.p.sources.a.path: holds the files of source b")
+    assert fault.startswith("pipelines.p.sources.a.path: contains the files of source b")

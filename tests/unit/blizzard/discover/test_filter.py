@@ -150,10 +150,15 @@ def test_a_pattern_means_some_names_and_no_others(pattern, path, is_meant):
         ("*.log.bz2", "app.log.bz2"),
         ("*/events.log", "a/events.log"),
         ("app-[0-9].log", "app-1.log"),
+        ("*.lo[g]", "app.log"),
+        ("*.l?g", "app.log"),
         ("*.part", "app.part"),
+        ("part-*", "part-00000"),
+        ("*/firehose-**", "2024/firehose-1-2024-01-01"),
+        ("events", "events"),
     ],
 )
-def test_a_pattern_that_names_a_suffix_means_it(pattern, path):
+def test_a_pattern_that_names_a_suffix_or_files_without_one_means_them(pattern, path):
     """L36."""
     source = source_settings(pattern=Pattern(pattern))
     assert taken(look(facts(path), source=source)) == [path]
@@ -166,7 +171,9 @@ def test_a_pattern_that_names_a_suffix_means_it(pattern, path):
         ("app-*", "app-1.log", Reason.NOT_NDJSON),
         ("v1.5-*", "v1.5-1.log", Reason.NOT_NDJSON),
         ("a.b/*", "a.b/1.log", Reason.NOT_NDJSON),
-        ("*.lo[g]", "1.log", Reason.NOT_NDJSON),
+        ("*", "part-00000", Reason.NOT_NDJSON),
+        ("**", "a/part-00000", Reason.NOT_NDJSON),
+        ("part-*", "part-00000.crc", Reason.NOT_NDJSON),
         ("app-*", "app-1.ndjson.tmp", Reason.TEMPORARY),
         ("*.log", "_app.log", Reason.HIDDEN),
         (".*.log", ".app.log", Reason.HIDDEN),

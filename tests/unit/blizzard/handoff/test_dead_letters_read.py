@@ -136,7 +136,7 @@ def test_letters_are_read_as_they_were_written():
 
 @pytest.mark.parametrize("body", [b"{", b"[]\n", b'{"path": "a"}\n'])
 def test_an_object_that_is_no_queue_is_an_error_that_names_it(body):
-    with pytest.raises(LakeError, match=r"no dead letter queue.*dlq/x"):
+    with pytest.raises(LakeError, match=r"not an object of a dead letter queue.*dlq/x"):
         dead_letters.decode(body, "dlq/x")
 
 

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from blizzard.events import RowsWithoutTime
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
+from blizzard.model.form import Form, SkipRule
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
@@ -47,6 +48,7 @@ class Place:
 
     def run(self, **given: Any) -> UnitOutcome:
         stores = given.pop("stores", OpenedStores)
+        form = given.pop("form", Form())
         shared = builders.work(
             self.source,
             self.table,
@@ -54,7 +56,8 @@ class Place:
             row_partitions=row_partitions(TEMPLATE, self.declared, "ts"),
             **given,
         )
-        outcome = run_unit(unit(listed(self.source)), shared, stores(shared))
+        files = [replace(file, form=form) for file in listed(self.source)]
+        outcome = run_unit(unit(files), shared, stores(shared))
         for each in outcome.sources:
             assert each.lines == each.blank + each.quarantined + each.rows
         rows = sum(each.rows for each in outcome.sources)
@@ -167,6 +170,14 @@ def test_a_row_without_a_possible_partition_fails_its_file_by_line_and_the_other
     assert (failure.stage, failure.code, failure.field, failure.line) == (
         Stage.PARSE, code, field, 2,
     )  # fmt: skip
+
+
+def test_the_line_is_left_out_where_records_were_passed_over_before_it(place):
+    """Which line a row is cannot be told then, and a wrong number would mislead."""
+    put(place.source, "a.ndjson", ndjson([{"index": 1}, row(1), row(2, 1, "x" * 300)]))
+    failure = place.run(form=Form(skip=SkipRule(only_key=("index",)))).sources[0].failure
+    assert failure is not None
+    assert (failure.code, failure.line) == ("partition_value_too_long", None)
 
 
 def test_of_a_template_the_rows_give_what_they_can_and_the_path_the_rest(tmp_path):

@@ -66,6 +66,61 @@ def test_rows_go_to_the_day_that_they_have_in_utc():
     }
 
 
+NESTED = Schema(
+    (
+        *DECLARED.fields,
+        Field(
+            name="meta",
+            type=FieldType.STRUCT,
+            fields=(
+                Field(
+                    name="of",
+                    type=FieldType.STRUCT,
+                    fields=(Field(name="at", type=FieldType.TIMESTAMP_NTZ),),
+                ),
+            ),
+        ),
+        Field(name="tags", type=FieldType.LIST, items=Field(name="element", type=FieldType.STRING)),
+        Field(name="small", type=FieldType.INT16),
+    )
+)
+
+
+def at(*when: int) -> Row:
+    return {"of": {"at": datetime(*when)}}  # type: ignore[arg-type]  # noqa: DTZ001 - a local time
+
+
+def test_a_field_of_a_struct_gives_the_time_and_nested_columns_go_with_their_rows():
+    by = partitions("date=%Y-%m-%d/small=%s", "meta.of.at", NESTED)
+    rows: list[Row] = [
+        {"meta": at(2024, 1, 1, 23), "tags": ["a", "b"], "small": -3},
+        {"meta": None, "tags": []},
+        {"meta": at(1969, 12, 31, 23), "tags": ["c"]},
+        {"meta": {"of": None}, "tags": None},
+        {"meta": at(2024, 1, 1, 5), "tags": [None, "d"], "small": -3},
+    ]
+    whole = batch({"meta": at(1, 1, 1)}, *rows, declared=NESTED).slice(1)
+    found = {
+        values: [row for part in parts for row in part.to_pylist()]
+        for values, parts in grouped([whole], by, ["meta", "tags"])
+    }
+    taken = [{"meta": row["meta"], "tags": row["tags"]} for row in rows]
+    assert found == {
+        ("2024-01-01", "-3"): [taken[0], taken[4]],
+        (None, None): [taken[1], taken[3]],
+        ("1969-12-31", None): [taken[2]],
+    }
+
+
+def test_a_missing_struct_is_a_missing_time():
+    required = Field(name="date", type=FieldType.DATE, nullable=False)
+    by = partitions("date=%Y-%m-%d", "meta.of.at", Schema((*NESTED.fields, required)))
+    rows = batch({"meta": at(2024, 1, 1)}, {"meta": None}, declared=NESTED)
+    with pytest.raises(NoPartition) as raised:
+        require_partitions(rows, by, lines_before=7)
+    assert (raised.value.line, raised.value.field) == (9, "date")
+
+
 def test_a_date_gives_the_time_as_well():
     by = partitions("year=%Y/month=%m", "day")
     rows: list[Row] = [{"day": date(1969, 12, 31)}, {"day": None}, {"day": date(1969, 12, 1)}]

@@ -30,6 +30,7 @@ from lakebed.types import (
     OnBadRecord,
     OnChange,
     ParquetCodec,
+    SourceFormat,
     UnknownFields,
 )
 
@@ -46,7 +47,7 @@ def whole() -> dict[str, Any]:
     by = {"prefix_template": "date=%Y-%m-%d"}
     only = {"prefix_template": "date=%Y-%m-%d", "lookback": "7"}
     return {
-        "source": {"path": "/in", "partition_filter": dict(only)},
+        "source": {"path": "/in", "partition_filter": dict(only), "skip_records": {}},
         "sink": {"path": "/table", "partition_by": dict(by)},
         "schema": {"fields": [{"name": "id", "type": "string"}]},
         "error_handling": {},
@@ -302,6 +303,7 @@ def test_templates_are_read_as_the_partition_rules_read_them(text: str) -> None:
     ("key", "choices"),
     [
         ("source.compression", Compression),
+        ("source.format", SourceFormat),
         ("source.on_change", OnChange),
         ("sink.compression", ParquetCodec),
         ("sink.handoff", Handoff),

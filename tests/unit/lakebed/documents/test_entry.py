@@ -118,10 +118,31 @@ def test_a_torn_protocol_or_receipt_stops_the_run_and_names_the_object(body):
 
 def test_a_newer_format_is_refused_by_its_number():
     """D05: what a newer program wrote is not guessed at."""
-    with pytest.raises(DocumentUnreadable, match=r"format 3.*up to 2"):
-        decode_entry(encode(ENTRY).replace(b'"format":1', b'"format":3'), PATH)
+    with pytest.raises(DocumentUnreadable, match=r"format 4.*up to 3"):
+        decode_entry(encode(ENTRY).replace(b'"format":1', b'"format":4'), PATH)
     with pytest.raises(DocumentUnreadable, match="format 2"):
         decode_protocol(encode(Protocol(format=2, handoff=Handoff.JOURNAL)), "p")
+
+
+def test_a_program_that_knows_no_filtered_records_is_kept_from_books_with_them():
+    """An entry has the lowest format whose readers understand it."""
+    in_part = replace(record("a.json"), form="json", complete=False)
+    for sources, expected in [
+        ((replace(record("a.json"), form="json"),), 1),
+        ((record("a.json"), replace(record("b.json"), lines=2, filtered=1)), 3),
+        ((in_part,), 3),
+        ((replace(in_part, skipped=1, complete=True),), 3),
+    ]:
+        body = encode(replace(ENTRY, sources=sources))
+        assert json.loads(body)["format"] == expected
+        assert decode_entry(body, PATH).sources == sources
+
+
+def test_an_entry_from_before_there_were_filtered_records_has_none():
+    document = json.loads(encode(ENTRY))
+    for source in document["sources"]:
+        del source["filtered"], source["form"]
+    assert decode_entry(json.dumps(document).encode(), PATH) == ENTRY
 
 
 def test_a_file_is_named_by_its_source_and_its_path():

@@ -2,6 +2,7 @@
 
 import io
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,7 +54,57 @@ def test_a_bound_holds_for_every_row_group():
 
 def test_a_column_with_a_dot_in_its_name_is_no_nested_one():
     table = pa.table({"a.b": [1, 2], "a": pa.array([{"b": 7}, {"b": 8}])})
-    assert facts_of(table) == {"a.b": ColumnStatistics(null_count=0, minimum=1, maximum=2)}
+    assert facts_of(table) == {
+        "`a.b`": ColumnStatistics(null_count=0, minimum=1, maximum=2),
+        "a.b": ColumnStatistics(null_count=0, minimum=7, maximum=8),
+    }
+
+
+def test_a_field_of_a_struct_has_bounds_and_a_null_struct_counts_as_its_null():
+    kind = pa.struct([("id", pa.int16()), ("deep", pa.struct([("s", pa.string())]))])
+    users = [{"id": 5, "deep": {"s": "x"}}, None, {"id": None, "deep": None}]
+    assert facts_of(pa.table({"user": pa.array(users, kind)}), group=2) == {
+        "user.id": ColumnStatistics(null_count=2, minimum=5, maximum=5),
+        "user.deep.s": ColumnStatistics(null_count=2, minimum="x", maximum="x"),
+    }
+
+
+def test_what_is_inside_lists_and_maps_has_no_statistics():
+    table = pa.table(
+        {
+            "tags": pa.array([[1, 2]]),
+            "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+            "structs": pa.array([[{"x": 1}]]),
+            "in": pa.array([{"list": [1], "after": 4}]),
+            "last": [3],
+        }
+    )
+    assert facts_of(table) == {
+        "in.after": ColumnStatistics(null_count=0, minimum=4, maximum=4),
+        "last": ColumnStatistics(null_count=0, minimum=3, maximum=3),
+    }
+
+
+@pytest.mark.parametrize("precision", [4, 9, 18, 38])
+@pytest.mark.parametrize("as_integer", [True, False])
+def test_a_decimal_is_written_with_all_of_its_digits(precision, as_integer):
+    """W13: a float would round it."""
+    low, high = Decimal("-0.50"), Decimal("9" * (precision - 2) + ".99")
+    column = pa.array([high, low], pa.decimal128(precision, 2))
+    file = io.BytesIO()
+    pq.write_table(pa.table({"c": column}), file, store_decimal_as_integer=as_integer)
+    assert statistics(pq.read_metadata(file)) == {
+        "c": ColumnStatistics(null_count=0, minimum="-0.50", maximum=str(high))
+    }
+
+
+def test_a_time_without_a_zone_has_bounds_without_one():
+    at = datetime(1969, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001 - it has none
+    assert facts_of(pa.table({"c": pa.array([at], pa.timestamp("us"))})) == {
+        "c": ColumnStatistics(
+            null_count=0, minimum="1969-12-31T23:59:59.999", maximum="1970-01-01T00:00:00.000"
+        )
+    }
 
 
 def test_a_file_without_statistics_gives_none_rather_than_wrong_ones():

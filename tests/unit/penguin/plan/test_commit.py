@@ -194,6 +194,7 @@ def test_an_empty_partition_value_is_a_null():
         (source(lines=3, rows=3),),
         (source(lines=5, rows=2),),
         (source(lines=2, rows=2, blank=1),),
+        (source(lines=2, rows=2, filtered=1),),
         (
             source(
                 rows=2,
@@ -206,9 +207,9 @@ def test_books_that_do_not_balance_are_refused(sources):
     assert "do not add up" in refusal(ready(1, file(rows=2), sources=sources))
 
 
-def test_blank_and_quarantined_lines_and_failed_files_are_in_the_books():
+def test_blank_filtered_and_quarantined_lines_and_failed_files_are_in_the_books():
     sources = (
-        source(lines=5, rows=2, blank=1, quarantined=2),
+        source(lines=8, rows=2, blank=1, filtered=3, quarantined=2),
         source(lines=9, failure=Failure(stage=Stage.PARSE, code="bad_json", message="no")),
     )
     assert planned(backlog(ready(1, file(rows=2), sources=sources))).commit is not None

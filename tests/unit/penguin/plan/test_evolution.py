@@ -46,6 +46,18 @@ def test_the_same_schema_fits(mode):
     assert decide(mode, table_of(nested), deepcopy(nested), ()) == Fits()
 
 
+@pytest.mark.parametrize(
+    "kind", ["timestamp_ntz", array("timestamp_ntz"), struct(field("at", "timestamp_ntz"))]
+)
+def test_a_time_without_a_zone_is_added_only_where_the_table_has_the_feature(kind):
+    entry = struct(*SCHEMA["fields"], field("x", kind))
+    told = reason(entry)
+    assert "needs the table feature timestampNtz" in told
+    assert "'delta.feature.timestampNtz' = 'supported'" in told
+    made_for_it = replace(TABLE, features=frozenset({"timestampNtz"}))
+    assert evolved(entry, table=made_for_it).changes == Changes(added=("x",))
+
+
 @pytest.mark.parametrize("mode", Evolution)
 def test_the_order_of_columns_does_not_matter(mode):
     assert decision(struct(*reversed(SCHEMA["fields"])), mode) == Fits()

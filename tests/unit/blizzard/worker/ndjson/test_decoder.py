@@ -104,7 +104,7 @@ def test_naive_timestamps_and_zoned_ones_take_the_fast_path(slow_blocks: list[Bl
 def test_one_doubtful_block_does_not_slow_the_others_down(slow_blocks: list[Block]):
     schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
     good = ndjson(*[{"t": "2024-01-02T03:04:05Z", "pad": "x" * 100}] * 30_000)
-    data = good + b'{"t":"2024-01-02T03:04:05"}\n' + good
+    data = good + b'{"t":"2024-01-02T03:04:05.123456000Z"}\n' + good
     batches = decode(schema, data)
     assert sum(batch.batch.num_rows for batch in batches) == 60_001
     assert len(slow_blocks) == 1

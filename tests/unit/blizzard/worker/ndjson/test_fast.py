@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blizzard.worker.ndjson import columns, fast
+from blizzard.worker.ndjson import columns
+from blizzard.worker.ndjson import names as known
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.fast import FastPath
-from blizzard.worker.ndjson.lines import Block, Decoded
-from blizzard.worker.ndjson.scan import MAX_DEPTH
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
+from blizzard.worker.ndjson.syntax import MAX_DEPTH
 from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
@@ -153,11 +154,12 @@ def test_very_many_names_are_learned_over_some_blocks_and_forgotten_in_the_end()
         decoded = path.read(block(json.dumps(names).encode()))
         assert decoded is not None
         assert set(decoded.dropped) == set(names)
-    assert path._names.slot_count < fast.MAX_REMEMBERED + 100
+    assert path._level is not None
+    assert path._level.members.names.slot_count < known.MAX_REMEMBERED + 100
 
 
 def test_more_members_than_places_are_remembered_for_are_read():
-    names = [f"n{number}" for number in range(fast.MAX_PLACES + 10)]
+    names = [f"n{number}" for number in range(known.MAX_PLACES + 10)]
     schema = Schema(tuple(Field(name=name, type=FieldType.INT32) for name in names))
     line = json.dumps(dict.fromkeys(names, 7)).encode()
     assert rows(read(schema, line, line)) == [dict.fromkeys(names, 7)] * 2
@@ -271,6 +273,27 @@ def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path
         assert run() == "42\n"
 
 
+def test_what_was_compiled_is_compiled_anew_where_a_part_of_it_has_changed(tmp_path: Path):
+    """Numba itself looks at the file of the function alone."""
+    part = "from blizzard.worker.ndjson.vector import part\n\n@part\ndef some(number):\n"
+    (tmp_path / "doubled.py").write_text(
+        "from numba import int64\n"
+        "from blizzard.worker.ndjson.vector import compiled\n"
+        "from piece import some\n\n"
+        "@compiled(int64(int64))\n"
+        "def double(number):\n"
+        "    return some(number)\n"
+    )
+    command = [sys.executable, "-B", "-c", COMPILE, str(tmp_path)]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    for factor in (2, 3):
+        (tmp_path / "piece.py").write_text(f"{part}    return number * {factor}\n")
+        run = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=300
+        )
+        assert run.stdout == f"{21 * factor}\n"
+
+
 def test_the_command_line_does_not_bring_the_compiler_along():
     code = "import sys, blizzard.cli.app; print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -295,3 +318,13 @@ def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
         check=True,
     )
     assert run.stdout == "[{'v': 7}]\n"
+
+
+@pytest.mark.parametrize("number", ["1e99999999999999999999", "-1e-99999999999999999999"])
+def test_an_exponent_that_no_decimal_has_is_a_bad_value_of_its_line(number: str):
+    schema = Schema((Field(name="v", type=FieldType.DECIMAL, precision=9, scale=2),))
+    line = f'{{"v":{number}}}'.encode()
+    assert read(schema, line) is None
+    with pytest.raises(BadLine) as raised:
+        ExactPath(schema, max_line_bytes=LIMIT).read(block(line))
+    assert raised.value.code == "out_of_range"

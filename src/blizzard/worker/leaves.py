@@ -1,0 +1,44 @@
+"""The leaves of nested columns: what a Parquet file has a column of its own for. Pure."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.schema import ELEMENT, KEY, VALUE
+
+Values = Any
+"""A chunked array of whatever type it is; pyarrow's stubs know one at a time."""
+
+
+def leaves(rows: pa.Table) -> Iterator[tuple[str, Values]]:
+    """Yield the path of each leaf as Parquet writes it, and its values: of lists, the elements."""
+    for name in rows.column_names:
+        yield from _leaves(name, rows[name])
+
+
+def fields_in(kind: Any) -> int:  # noqa: ANN401 - as above
+    """Count a field and all fields inside it."""
+    inner = range(kind.num_fields) if pa.types.is_nested(kind) else ()
+    return 1 + sum(fields_in(kind.field(place).type) for place in inner)
+
+
+def _leaves(path: str, values: Values) -> Iterator[tuple[str, Values]]:
+    kind = values.type
+    if pa.types.is_map(kind):
+        pairs = pa.struct([pa.field(KEY, kind.key_type), pa.field(VALUE, kind.item_type)])
+        for name, inner in zip((KEY, VALUE), _elements(values.cast(pa.list_(pairs))), strict=True):
+            yield from _leaves(f"{path}.key_value.{name}", inner)
+    elif pa.types.is_struct(kind):
+        for place, inner in enumerate(values.flatten()):
+            yield from _leaves(f"{path}.{kind.field(place).name}", inner)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.{ELEMENT}", pc.list_flatten(values))
+    else:
+        yield path, values
+
+
+def _elements(pairs: Values) -> Any:  # noqa: ANN401 - as above
+    elements: Values = pc.list_flatten(pairs)
+    return elements.flatten()

@@ -1,0 +1,107 @@
+"""What the texts of a whole column mean, as the exact path would say of each of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blizzard.worker.ndjson.values import DAY_MICROS, FIRST_MICROS, LAST_MICROS, binary
+from lakebed.schema import ARROW, Field
+from lakebed.types import FieldType
+
+_NAIVE = pa.timestamp("us")
+_FIRST_DAY, _LAST_DAY = FIRST_MICROS // DAY_MICROS, LAST_MICROS // DAY_MICROS
+_COLON = ord(":")
+
+
+class Doubtful(Exception):
+    """The answer may not be the exact one."""
+
+
+def converted(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    """Return what the texts of a field's values mean, as the exact path would.
+
+    `Doubtful` and Arrow's own refusals say that it may be something else.
+    """
+    convert = _CONVERT.get(field.type)
+    return texts if convert is None else convert(texts, field)
+
+
+def _numbers(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    return texts.cast(field.arrow_type())
+
+
+def _finite(texts: "pa.Array[Any]", field: Field) -> "pa.Array[Any]":
+    numbers = texts.cast(field.arrow_type())
+    if pc.all(pc.is_finite(numbers), min_count=0).as_py() is False:
+        raise Doubtful
+    return numbers
+
+
+def _local_times(texts: "pa.Array[Any]", _: Field) -> "pa.Array[Any]":
+    _require_minutes(texts)
+    moments = texts.cast(_NAIVE)
+    _require_between(moments.view(pa.int64()), FIRST_MICROS, LAST_MICROS)
+    return moments
+
+
+def _days(texts: "pa.Array[Any]", _: Field) -> "pa.Array[Any]":
+    days = texts.cast(pa.date32())
+    _require_between(days.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
+    return days
+
+
+def _bytes(texts: "pa.Array[Any]", _: Field) -> "pa.Array[Any]":
+    written = texts.to_pylist()
+    return pa.array([None if text is None else binary(text) for text in written], pa.binary())
+
+
+def _timestamps(texts: "pa.Array[Any]", _: Field) -> "pa.Array[Any]":
+    """Convert timestamps; all of them give a zone, or none does."""
+    _require_minutes(texts)
+    utc = ARROW[FieldType.TIMESTAMP]
+    try:
+        moments = texts.cast(utc)
+    except pa.ArrowInvalid:
+        moments = texts.cast(_NAIVE).view(utc)
+    # On the first day a moment may come from the year 0000 by way of its offset.
+    _require_between(moments.view(pa.int64()), FIRST_MICROS + DAY_MICROS, LAST_MICROS)
+    return moments
+
+
+def _require_minutes(texts: "pa.Array[Any]") -> None:
+    """Refuse a time of hours alone, which Arrow takes: after the hour there must be a colon."""
+    _, offsets_buffer, text_buffer = cast("list[Any]", texts.buffers())
+    offsets = np.frombuffer(offsets_buffer, np.int32, len(texts) + 1, texts.offset * 4)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    timed = lengths > len("YYYY-MM-DD")
+    if (lengths[timed] < len("YYYY-MM-DDTHH:MM")).any():
+        raise Doubtful
+    if timed.any():
+        after_hour = starts[timed] + len("YYYY-MM-DDTHH")
+        if not (np.frombuffer(text_buffer, np.uint8)[after_hour] == _COLON).all():
+            raise Doubtful
+
+
+def _require_between(column: "pa.Array[Any]", lowest: int, highest: int) -> None:
+    found = cast("dict[str, Any]", pc.min_max(column).as_py())
+    if found["min"] is not None and not lowest <= found["min"] <= found["max"] <= highest:
+        raise Doubtful
+
+
+_CONVERT: Mapping[FieldType, Callable[["pa.Array[Any]", Field], "pa.Array[Any]"]] = {
+    FieldType.INT8: _numbers,
+    FieldType.INT16: _numbers,
+    FieldType.INT32: _numbers,
+    FieldType.INT64: _numbers,
+    FieldType.FLOAT32: _finite,
+    FieldType.FLOAT64: _finite,
+    FieldType.DECIMAL: _numbers,
+    FieldType.TIMESTAMP: _timestamps,
+    FieldType.TIMESTAMP_NTZ: _local_times,
+    FieldType.DATE: _days,
+    FieldType.BINARY: _bytes,
+}
+"""Of any other type the texts are the values."""

@@ -1,0 +1,265 @@
+"""A look at whole blocks of lines: the compiled scan says which kinds of values stand where.
+
+It gives the columns that a look at each value gives, but for strings with half a surrogate pair and
+numbers beyond float64: who reads the file in earnest rescues these. The ranges of integers may be
+wider than they were, and of strings it may say no more than that they are no times: neither makes
+another column.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.seen import MOST_MEMBERS, NOTHING, Integers, Objects, Seen, Text
+from blizzard.worker.ndjson import numbers, scan, syntax
+from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered, tokens_of
+from blizzard.worker.ndjson.convert import Doubtful
+from blizzard.worker.ndjson.fast import page_of
+from blizzard.worker.ndjson.gather import text_kind
+from blizzard.worker.ndjson.level import Place
+from blizzard.worker.ndjson.lines import Block
+from blizzard.worker.ndjson.peel import Found, Members, Page, Room
+from lakebed.types import UnknownFields
+
+CERTAIN_DIGITS = 15
+"""An integer of so many characters is exact in a float64."""
+LONGEST_NUMBER = 300
+"""Characters; no number without an exponent that is as short is beyond float64."""
+_Z = ord("Z")
+_LENGTH_OF_DAY = len('"YYYY-MM-DD"')
+
+
+class FastLook:
+    """Looks at blocks, and says so where it cannot tell for sure.
+
+    It remembers the names of members, level by level, so that one scan finds the values of all.
+    """
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max_line_bytes = max_line_bytes
+        self._root = _Object()
+
+    def look(self, block: Block) -> dict[str, Seen] | None:
+        """Return what the members of the block's records look like, or nothing."""
+        page = page_of([block], UnknownFields.DROP)
+        if page is None:
+            return None
+
+        def lines(members: Members) -> Found:
+            found, _rows = members.lines(page, [block.lines], self._max_line_bytes)
+            return found
+
+        try:
+            objects = self._root.look(page, lines)
+        except (Doubtful, pa.ArrowException):
+            return None
+        return dict(objects.members) if objects.values is None else None
+
+
+class _Object:
+    """The members of the objects at one place that are known so far."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._members = Members({})
+        self._values: dict[str, _Value] = {}
+
+    @property
+    def names_are_data(self) -> bool:
+        """Whether there are too many names to be told apart."""
+        return len(self._names) > MOST_MEMBERS
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no name is known."""
+        return not self._names
+
+    def learn(self, names: Iterable[str]) -> bool:
+        """Take in names; return whether there was a new one."""
+        known = set(self._names)
+        new = [name for name in names if name not in known]
+        self._names += new
+        if new and not self.names_are_data:
+            places = {name: Place(columns=[at]) for at, name in enumerate(self._names)}
+            self._members = Members(places)
+        return bool(new)
+
+    def look(self, page: Page, scanned: Callable[[Members], Found]) -> Objects:
+        """Look at the members that a scan finds, and scan again for those that were not known."""
+        found = self._scan(scanned)
+        members: dict[str, Seen] = {}
+        most = np.zeros(1, np.int64)
+        for name, tokens in zip(self._names, found.tokens, strict=True):
+            if any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
+                most = most + (tokens.kinds != syntax.ABSENT)
+                if name not in self._values:
+                    self._values[name] = _Value()
+                members[name] = self._values[name].look(page, tokens)
+        return Objects(members, int(most.max()))
+
+    def _scan(self, scanned: Callable[[Members], Found]) -> Found:
+        while not self.names_are_data:
+            try:
+                found = scanned(self._members)
+                if not self._members.names.undeclared:
+                    return found
+            finally:
+                # What was learned stays, whether or not it was enough for these rows.
+                self.learn(self._members.names.undeclared)
+        raise Doubtful
+
+
+class _Value:
+    """The values at one place: what is known of them, and of what is inside of them."""
+
+    def __init__(self) -> None:
+        self._object: _Object | None = None
+        self._inside: _Value | None = None
+        self._texts: frozenset[Text] = frozenset()
+
+    def look(self, page: Page, tokens: Tokens) -> Seen:
+        counts = tokens.counts
+        texts = counts[syntax.TEXT] + counts[syntax.ESCAPED]
+        arrays = counts[syntax.ARRAY] > 0
+        return Seen(
+            booleans=counts[syntax.TRUE] + counts[syntax.FALSE] > 0,
+            integers=_integers(page.data, tokens) if counts[syntax.INTEGER] else None,
+            fractions=counts[syntax.NUMBER] > 0,
+            texts=self._look_at_texts(page.data, tokens) if texts else frozenset(),
+            objects=self._look_at_objects(page, tokens) if counts[syntax.OBJECT] else None,
+            arrays=arrays,
+            elements=self._look_at_elements(page, tokens) if arrays else None,
+        )
+
+    def _look_at_texts(self, data: Bytes, tokens: Tokens) -> frozenset[Text]:
+        # That there are other texts than times is all there is to know.
+        if Text.OTHER not in self._texts:
+            self._texts |= {_text_kind(data, _of_kind(tokens, syntax.TEXT, syntax.ESCAPED))}
+        return self._texts
+
+    def _look_at_objects(self, page: Page, tokens: Tokens) -> Objects:
+        objects = _of_kind(tokens, syntax.OBJECT)
+        self._object = self._object or _Object()
+        if self._object.names_are_data:
+            return self._look_at_entries(page, objects)
+        count = objects.counts[syntax.OBJECT]
+
+        def scanned(members: Members) -> Found:
+            return members.objects(page, objects, count, is_keyed=False)
+
+        if self._object.is_new:
+            self._object.learn(_keys(page, objects))
+        try:
+            return self._object.look(page, scanned)
+        except Doubtful:
+            # Too many names were new, unless there is something else to doubt.
+            if not self._object.learn(_keys(page, objects)):
+                raise
+        return self._look_at_objects(page, tokens)
+
+    def _look_at_entries(self, page: Page, objects: Tokens) -> Objects:
+        """Look at members whose names are data: at all of their values together."""
+        _names, values, most = _entries(page, objects)
+        return Objects({}, most, self._inner(page, values) or NOTHING)
+
+    def _look_at_elements(self, page: Page, tokens: Tokens) -> Seen | None:
+        arrays = _of_kind(tokens, syntax.ARRAY)
+        room = Room(arrays.counts[syntax.SIZE] // len("1,"))
+        offsets = np.empty(len(arrays.kinds) + 1, np.int32)
+        count = scan.elements(
+            page.data, arrays.starts, arrays.kinds, page.room, *room.arrays, offsets
+        )
+        return self._inner(page, room.tokens(count))
+
+    def _inner(self, page: Page, tokens: Tokens) -> Seen | None:
+        """Look at the values inside of these: elements, or members whose names are data."""
+        if not any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
+            return None
+        self._inside = self._inside or _Value()
+        return self._inside.look(page, tokens)
+
+
+def _entries(page: Page, objects: Tokens) -> tuple[Tokens, Tokens, int]:
+    """Return the names and the values of all members, and the most members of one object."""
+    room = objects.counts[syntax.SIZE] // len('"":1')
+    names, values = Room(room), Room(room)
+    offsets = np.empty(len(objects.kinds) + 1, np.int32)
+    count = scan.entries(
+        page.data,
+        objects.starts,
+        objects.kinds,
+        page.room,
+        *names.arrays,
+        *values.arrays,
+        offsets,
+    )
+    return names.tokens(count), values.tokens(count), int(np.diff(offsets).max(initial=0))
+
+
+def _keys(page: Page, objects: Tokens) -> list[str]:
+    """Return the different names of members, in the order of their appearance."""
+    names, _values, _most = _entries(page, objects)
+    offsets, texts = gathered(page.data, names, as_written=False)
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
+    found: list[Any] = pc.unique(
+        pa.Array.from_buffers(pa.string(), len(names.kinds), buffers, 0)
+    ).to_pylist()
+    return found
+
+
+def _integers(data: Bytes, tokens: Tokens) -> Integers:
+    of_kind = tokens.kinds == syntax.INTEGER
+    longest = int(tokens.lengths[of_kind].max())
+    if longest <= CERTAIN_DIGITS:
+        return Integers(-(10**longest) + 1, 10**longest - 1)
+    long = of_kind & (tokens.lengths > CERTAIN_DIGITS)
+    offsets, texts = gathered(data, tokens_of(tokens, long), as_written=True)
+    if longest > LONGEST_NUMBER:
+        raise Doubtful
+    body = texts.tobytes()
+    found = [int(body[start:end]) for start, end in pairwise(offsets.tolist())]
+    certain = 10**CERTAIN_DIGITS - 1
+    return Integers(min(-certain, *found), max(certain, *found))
+
+
+def _of_kind(tokens: Tokens, *kinds: int) -> Tokens:
+    """Return the tokens of some kinds; those that are absent may stay if all others are."""
+    if sum(tokens.counts[kind] for kind in kinds) == sum(tokens.counts[1 : syntax.SIZE]):
+        return tokens
+    return tokens_of(tokens, np.isin(tokens.kinds, kinds))
+
+
+def _text_kind(data: Bytes, tokens: Tokens) -> Text:
+    """Return what strings look like, if all of them look alike; else nothing special."""
+    there = tokens.kinds != syntax.ABSENT
+    lengths = tokens.lengths[there]
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    if shortest < _LENGTH_OF_DAY or (shortest == _LENGTH_OF_DAY and longest > _LENGTH_OF_DAY):
+        return Text.OTHER
+    rows, span = len(tokens.kinds), (tokens.starts, tokens.lengths, tokens.kinds)
+    if longest == _LENGTH_OF_DAY:
+        if numbers.days(data, *span, np.empty(rows, np.int32)):
+            return Text.DATE
+    else:
+        ends = tokens.starts[there] + lengths
+        zoned = bool((data[ends - len('Z"')] == _Z).all())
+        if zoned and numbers.moments(data, *span, True, np.empty(rows, np.int64)):
+            return Text.TIMESTAMP
+    return _each(data, tokens_of(tokens, there))
+
+
+def _each(data: Bytes, tokens: Tokens) -> Text:
+    """Look at one string after the other, until it is clear that they are no times."""
+    offsets, texts = gathered(data, tokens, as_written=False)
+    body = texts.tobytes()
+    kinds: set[Text] = set()
+    for start, end in pairwise(offsets.tolist()):
+        kinds.add(text_kind(body[start:end].decode()))
+        if Text.OTHER in kinds or len(kinds) > 1:
+            return Text.OTHER
+    return kinds.pop()

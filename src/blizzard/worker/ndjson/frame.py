@@ -1,0 +1,369 @@
+"""Documents of JSON cut into records, a line each. Compiled to machine code.
+
+What is around the records is read by the letter of JSON's grammar, and anything else there is an
+error. A record itself is only measured: it ends where its brackets do. Whether it is JSON is for
+whoever reads the line, and that holds both ways: a line that is JSON is JSON in the document, too,
+as the only bytes that change are line ends with the white space behind them, outside of strings
+one space, and in strings, where JSON has none, another control character.
+
+All that is known between two bytes is in `state`, so a document may be cut anywhere.
+"""
+
+from typing import Any
+
+from numba import int64, types, uint8
+
+from blizzard.worker.ndjson.framing import (
+    AFTER_VALUE,
+    ASK,
+    AT,
+    BASE,
+    BROKEN,
+    COLON,
+    DEPTH,
+    FIRST_KEY,
+    FIRST_VALUE,
+    FULL,
+    IN_KEY,
+    IN_RECORDS,
+    IS_ESCAPED,
+    IS_MATCH,
+    KEY,
+    KEY_LENGTH,
+    LEFT,
+    LINE,
+    MATCHED,
+    MINUS,
+    MORE,
+    NO_COLON,
+    NO_COMMA_IN_ARRAY,
+    NO_COMMA_IN_OBJECT,
+    NO_ENVELOPE,
+    NO_KEY,
+    NO_MEMBER,
+    NO_OBJECT,
+    NO_RECORDS,
+    NO_TEXT,
+    NO_VALUE,
+    OFFSET,
+    PLACES,
+    RECORD,
+    RECORD_BARE,
+    RECORD_DEPTH,
+    RECORD_ESCAPE,
+    RECORD_GAP,
+    RECORD_TEXT,
+    RECORDS,
+    SEPARATED,
+    STATE,
+    TEXT,
+    TO,
+    TWICE,
+    VALUE,
+    WORD,
+    WORDS,
+    after_number,
+    begin_skipped,
+    in_text,
+    open_bracket,
+)
+from blizzard.worker.ndjson.vector import WIDTH, compiled, copy_step, flat, ordinary, part, pointer
+
+Pointer = Any
+Array = Any
+_BYTES = types.Array(uint8, 1, "C", readonly=True)
+
+
+_TAB, _NEWLINE, _RETURN, _SPACE = b"\t\n\r "
+_SEPARATOR = 0x1E
+_QUOTE, _COMMA, _COLON, _BACKSLASH = b'",:\\'
+_OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = b"{}[]"
+
+
+@part
+def _is_space(byte: int) -> bool:
+    return byte in (_SPACE, _NEWLINE, _RETURN, _TAB)
+
+
+@part
+def _end_value(state: Pointer) -> None:
+    state[STATE] = AFTER_VALUE if state[DEPTH] > 0 else VALUE
+
+
+@part
+def _record(  # noqa: C901, PLR0912, PLR0915 - one loop over all
+    data: Pointer, at: int, end: int, state: Pointer, out: Pointer, to: int
+) -> tuple[int, int, int]:
+    """Copy a record up to its end; return how far that came, and how it ended."""
+    inside, depth = state[STATE], state[RECORD_DEPTH]
+    ended = False
+    code = MORE
+    while at < end and not ended:
+        if inside == RECORD:
+            ahead = flat(data, at)
+            copy_step(data, at, out, to)
+            at, to = at + ahead, to + ahead
+            if ahead == WIDTH or at >= end:
+                continue
+            byte = data[at]
+            if byte == _QUOTE:
+                inside = RECORD_TEXT
+            elif byte in (_OPEN_BRACE, _OPEN_BRACKET):
+                depth += 1
+            elif byte in (_CLOSE_BRACE, _CLOSE_BRACKET):
+                depth -= 1
+                ended = depth == 0
+            elif byte in (_NEWLINE, _RETURN):
+                state[LINE] += byte == _NEWLINE
+                byte = _SPACE
+                inside = RECORD_GAP
+        elif inside == RECORD_TEXT:
+            ahead = ordinary(data, at)
+            copy_step(data, at, out, to)
+            at, to = at + ahead, to + ahead
+            if ahead == WIDTH or at >= end:
+                continue
+            byte = data[at]
+            if byte == _QUOTE:
+                inside = RECORD
+                ended = depth == 0
+            elif byte == _BACKSLASH:
+                inside = RECORD_ESCAPE
+            elif byte == _NEWLINE:
+                state[LINE] += 1
+                byte = _RETURN
+        elif inside == RECORD_ESCAPE:
+            byte = data[at]
+            inside = RECORD_TEXT
+            if byte == _NEWLINE:
+                state[LINE] += 1
+                byte = _RETURN
+        elif inside == RECORD_GAP:
+            byte = data[at]
+            if _is_space(byte):
+                state[LINE] += byte == _NEWLINE
+                at += 1
+            else:
+                inside = RECORD
+            continue
+        else:
+            byte = data[at]
+            if _is_space(byte) or byte in (
+                _COMMA, _QUOTE, _OPEN_BRACE, _OPEN_BRACKET, _CLOSE_BRACE, _CLOSE_BRACKET,
+                _SEPARATOR,
+            ):  # fmt: skip
+                ended = True
+                break
+        if byte == _SEPARATOR:
+            code = SEPARATED
+            break
+        out[to] = byte
+        at, to = at + 1, to + 1
+    if ended:
+        out[to] = _NEWLINE
+        to += 1
+        _end_value(state)
+    else:
+        state[STATE], state[RECORD_DEPTH] = inside, depth
+    return at, to, code
+
+
+@part
+def _begin_record(
+    byte: int, at: int, state: Pointer, offsets: Pointer, lines: Pointer, room: int
+) -> int:
+    """Note where a record begins; its first byte is read with the others of it."""
+    if state[PLACES] == room:
+        return FULL
+    offsets[state[PLACES]] = state[OFFSET] + at
+    lines[state[PLACES]] = state[LINE] + 1
+    state[PLACES] += 1
+    state[RECORDS] += 1
+    state[RECORD_DEPTH] = 0
+    is_bare = byte not in (_QUOTE, _OPEN_BRACE, _OPEN_BRACKET)
+    state[STATE] = RECORD_BARE if is_bare else RECORD
+    return MORE
+
+
+@part
+def _is_on_path(state: Pointer, keys: int) -> bool:
+    """Whether the innermost open bracket is that of an object on the way to the records."""
+    return keys > 0 and state[DEPTH] == state[BASE] + 1 + state[MATCHED]
+
+
+@part
+def _value(  # noqa: C901, PLR0911 - all that a value can be
+    byte: int, at: int, keys: int, state: Pointer, stack: Pointer, seen: Pointer,
+    offsets: Pointer, lines: Pointer, room: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Begin with a value; return how that ended, and whether its first byte is to be read again."""
+    depth = state[DEPTH]
+    if byte in (_COMMA, _COLON, _CLOSE_BRACE, _CLOSE_BRACKET):
+        return (NO_TEXT if depth == 0 else NO_VALUE), 0
+    if depth == 0:
+        state[BASE] = byte == _OPEN_BRACKET
+        state[MATCHED] = 0
+        if byte == _OPEN_BRACKET:
+            return open_bracket(byte, state, stack), 0
+    if keys == 0 or (state[IN_RECORDS] and depth == state[BASE] + 2 + state[MATCHED]):
+        return _begin_record(byte, at, state, offsets, lines, room), 1
+    if depth == state[BASE]:
+        seen[0] = 0
+        return (open_bracket(byte, state, stack) if byte == _OPEN_BRACE else NO_ENVELOPE), 0
+    if not (_is_on_path(state, keys) and state[IS_MATCH]):
+        return begin_skipped(byte, state, stack), 0
+    if state[MATCHED] + 1 < keys:
+        if byte != _OPEN_BRACE:
+            return NO_OBJECT, 0
+        state[MATCHED] += 1
+        seen[state[MATCHED]] = 0
+        return open_bracket(byte, state, stack), 0
+    if byte == _OPEN_BRACKET:
+        state[IN_RECORDS] = 1
+        return open_bracket(byte, state, stack), 0
+    if byte == _OPEN_BRACE:
+        return _begin_record(byte, at, state, offsets, lines, room), 1
+    return NO_RECORDS, 0
+
+
+@part
+def _close(keys: int, state: Pointer, seen: Pointer) -> int:
+    """Close the innermost bracket around records."""
+    if _is_on_path(state, keys):
+        if not seen[state[MATCHED]]:
+            return NO_MEMBER
+        if state[MATCHED] > 0:
+            state[MATCHED] -= 1
+    elif state[IN_RECORDS] and state[DEPTH] == state[BASE] + 2 + state[MATCHED]:
+        state[IN_RECORDS] = 0
+    state[DEPTH] -= 1
+    _end_value(state)
+    return MORE
+
+
+@part
+def _end_key(
+    path: Pointer, path_starts: Pointer, keys: int, state: Pointer, seen: Pointer, key: Pointer,
+    room: int,
+) -> int:  # fmt: skip
+    """Find out whether a key is the next one of the path; one that is escaped is asked for."""
+    state[STATE] = COLON
+    state[IS_MATCH] = 0
+    if not _is_on_path(state, keys) or state[KEY_LENGTH] > room:
+        return MORE
+    if state[IS_ESCAPED]:
+        return ASK
+    start = path_starts[state[MATCHED]]
+    if path_starts[state[MATCHED] + 1] - start != state[KEY_LENGTH]:
+        return MORE
+    for place in range(state[KEY_LENGTH]):
+        if path[start + place] != key[place]:
+            return MORE
+    if seen[state[MATCHED]]:
+        return TWICE
+    seen[state[MATCHED]] = 1
+    state[IS_MATCH] = 1
+    return MORE
+
+
+@compiled(
+    int64(
+        _BYTES, int64, _BYTES, int64[::1], int64[::1], uint8[::1], uint8[::1], uint8[::1],
+        uint8[::1], int64[::1], int64[::1],
+    )
+)  # fmt: skip
+def frame(  # noqa: C901, PLR0912, PLR0915 - one loop over all
+    chunk: Array,
+    end: int,
+    path: Array,
+    path_starts: Array,
+    states: Array,
+    stacks: Array,
+    seens: Array,
+    keys_written: Array,
+    outs: Array,
+    offsets: Array,
+    lines: Array,
+) -> int:
+    """Write the records of a chunk as lines, from where the last call ended; say how that ended.
+
+    A step of zeros must follow the chunk. `path` has the keys that lead to the records, as they
+    are, one after the other. There must be room for twice the chunk, and two steps, to write to.
+    """
+    data, out, state = pointer(chunk), pointer(outs), pointer(states)
+    stack, seen, key = pointer(stacks), pointer(seens), pointer(keys_written)
+    keys, room = len(path_starts) - 1, len(keys_written)
+    at, to = state[AT], state[TO]
+    code: int = MORE
+    while at < end and code == MORE:
+        inside = state[STATE]
+        if inside >= RECORD:
+            at, to, code = _record(data, at, end, state, out, to)
+            continue
+        if inside == TEXT:
+            at += ordinary(data, at)
+            if at >= end:
+                continue
+        byte = data[at]
+        if byte == _NEWLINE:
+            state[LINE] += 1
+        if byte == _SEPARATOR and not (inside == VALUE and state[DEPTH] == 0):
+            code = SEPARATED
+        elif inside >= MINUS:
+            ended = after_number(byte, state)
+            if ended == 1:
+                _end_value(state)
+                state[LINE] -= byte == _NEWLINE  # It is looked at once more.
+                continue
+            code = BROKEN if ended else MORE
+        elif inside == WORD:
+            code = MORE if byte == WORDS[state[LEFT]] else BROKEN
+            state[LEFT] -= 1
+            if WORDS[state[LEFT]] == 0:
+                _end_value(state)
+        elif inside >= IN_KEY:
+            is_key = inside < TEXT
+            ended = in_text(byte, state)
+            if ended == 2:
+                code = BROKEN
+            elif ended == 1 and is_key:
+                code = _end_key(pointer(path), pointer(path_starts), keys, state, seen, key, room)
+            elif ended == 1:
+                _end_value(state)
+            elif is_key:
+                if state[KEY_LENGTH] < room:
+                    key[state[KEY_LENGTH]] = byte
+                state[KEY_LENGTH] += 1
+        elif _is_space(byte) or byte == _SEPARATOR:
+            pass
+        elif inside == COLON:
+            code = MORE if byte == _COLON else NO_COLON
+            state[STATE] = VALUE
+        elif inside == AFTER_VALUE:
+            opened = stack[state[DEPTH] - 1]
+            if byte == _COMMA:
+                state[STATE] = KEY if opened == _OPEN_BRACE else VALUE
+            elif byte == opened + 2:  # The codes of both pairs of brackets are two apart.
+                code = _close(keys, state, seen)
+            else:
+                code = NO_COMMA_IN_OBJECT if opened == _OPEN_BRACE else NO_COMMA_IN_ARRAY
+        elif inside in (KEY, FIRST_KEY):
+            if byte == _QUOTE:
+                state[STATE] = IN_KEY
+                state[KEY_LENGTH] = state[IS_ESCAPED] = 0
+            elif inside == FIRST_KEY and byte == _CLOSE_BRACE:
+                code = _close(keys, state, seen)
+            else:
+                code = NO_KEY
+        elif inside == FIRST_VALUE and byte == _CLOSE_BRACKET:
+            code = _close(keys, state, seen)
+        else:
+            code, again = _value(
+                byte, at, keys, state, stack, seen, pointer(offsets), pointer(lines), len(offsets)
+            )
+            if again:
+                continue
+        if code <= ASK:
+            at += 1
+    state[AT], state[TO] = at, to
+    return code

@@ -1,0 +1,256 @@
+"""Documents of JSON into lines, one record each, so that what reads lines reads documents, too.
+
+A document is an object, an array of records, or an envelope with the records at a path in it; a
+file holds any number of them, printed in whatever way. Memory is that of a chunk and a record.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.worker.ndjson import framing
+from blizzard.worker.ndjson.frame import frame
+from blizzard.worker.ndjson.lines import BLOCK_BYTES, BYTE_ORDER_MARK, BrokenDocument, Place
+from blizzard.worker.ndjson.vector import WIDTH
+
+MAX_PLACES = 1 << 14
+"""Records of one step whose places are noted."""
+
+_PADDING = bytes(WIDTH)
+_NEWLINE = ord("\n")
+
+_EXPECTED = {
+    framing.NO_TEXT: "the next JSON text or the end of the file",
+    framing.NO_VALUE: "a JSON value",
+    framing.NO_COMMA_IN_ARRAY: "a comma or the end of the array",
+    framing.NO_COMMA_IN_OBJECT: "a comma or the end of the object",
+    framing.NO_KEY: "a field name in quotes",
+    framing.NO_COLON: "a colon",
+    framing.BROKEN: "a JSON value",
+}
+"""What JSON has in a place, by how the scan ended there."""
+
+
+class Framer:
+    """Cuts the documents of one file into records.
+
+    `records` are the keys that lead from a document to its records; none where the document is a
+    record, or an array of them. The first `skip` records are those of an earlier batch: they are
+    framed like all others, and errors are numbered without them.
+    """
+
+    def __init__(
+        self,
+        records: tuple[str, ...] = (),
+        *,
+        skip: int = 0,
+        max_record_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
+        keys = [key.encode() for key in records]
+        self._records = records
+        self._skip = skip
+        self._max_record_bytes = max_record_bytes
+        self._path = np.frombuffer(b"".join(keys), np.uint8)
+        self._path_starts = np.cumsum([0, *map(len, keys)], dtype=np.int64)
+        self._state = np.zeros(framing.SIZE, np.int64)
+        self._stack = np.zeros(framing.MAX_DEPTH, np.uint8)
+        self._seen = np.zeros(max(1, len(keys)), np.uint8)
+        # An escape takes up to six bytes for one: no key of the path is written longer.
+        self._key = np.zeros(max([1, *(6 * len(key) for key in keys)]), np.uint8)
+        self._out = np.empty(0, np.uint8)
+        self._offsets = np.empty(MAX_PLACES, np.int64)
+        self._lines = np.empty(MAX_PLACES, np.int64)
+        self._places: deque[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]] = deque()
+        """Where records begin: the first of some, and their offsets and lines."""
+        self._begun = Place(0, 1)
+        """Where the record that is being read begins."""
+
+    def lines(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the records of a file from its start, each with a newline at its end.
+
+        What is no document raises `BrokenDocument`, after all that comes before it.
+        """
+        pieces = (
+            chunk[start : start + BLOCK_BYTES]
+            for chunk in self._from_start(chunks)
+            for start in range(0, len(chunk), BLOCK_BYTES)
+        )
+        for piece in pieces:
+            yield from self._framed(piece)
+        yield from self._ended()
+
+    def place_of(self, record: int) -> Place | None:
+        """Return where a record begins, counted from 1; None where that is forgotten."""
+        for first, offsets, lines in self._places:
+            if first <= record < first + len(offsets):
+                return Place(int(offsets[record - first]), int(lines[record - first]))
+        return None
+
+    def forget(self, before: int) -> None:
+        """Forget where the records before this one begin."""
+        while self._places and self._places[0][0] + len(self._places[0][1]) <= before:
+            self._places.popleft()
+
+    def _from_start(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Pass the chunks on without a byte order mark, which counts where bytes are counted."""
+        rest = iter(chunks)
+        head = b""
+        while len(head) < len(BYTE_ORDER_MARK) and (chunk := next(rest, None)) is not None:
+            head += chunk
+        text = head.removeprefix(BYTE_ORDER_MARK)
+        self._state[framing.OFFSET] = len(head) - len(text)
+        yield text
+        yield from rest
+
+    def _framed(self, piece: bytes) -> Iterator[bytes]:
+        state = self._state
+        data = np.frombuffer(piece + _PADDING, np.uint8)
+        if len(self._out) < 2 * len(data):
+            self._out = np.empty(2 * len(data), np.uint8)
+        state[framing.AT] = 0
+        code = framing.FULL
+        while code in (framing.FULL, framing.ASK):
+            state[framing.TO] = state[framing.PLACES] = 0
+            code = frame(
+                data, len(piece), self._path, self._path_starts, state, self._stack, self._seen,
+                self._key, self._out, self._offsets, self._lines,
+            )  # fmt: skip
+            self._note_places()
+            if state[framing.TO]:
+                yield self._out[: state[framing.TO]].tobytes()
+            if code == framing.ASK:
+                code = self._answer()
+        at = int(state[framing.AT])
+        if code != framing.MORE:
+            raise self._broken(code, piece, at)
+        state[framing.OFFSET] += at
+        self._require_short()
+
+    def _note_places(self) -> None:
+        count = int(self._state[framing.PLACES])
+        if not count:
+            return
+        first = int(self._state[framing.RECORDS]) - count + 1
+        offsets, lines = self._offsets[:count].copy(), self._lines[:count].copy()
+        self._places.append((first, offsets, lines))
+        self._begun = Place(int(offsets[-1]), int(lines[-1]))
+        self.forget(self._skip + 1)
+
+    def _answer(self) -> int:
+        """Find out whether a key that is written with escapes is the next one of the path."""
+        state = self._state
+        written = self._key[: state[framing.KEY_LENGTH]].tobytes()
+        try:
+            key = json.loads(b'"' + written + b'"')
+        except ValueError:  # not UTF-8
+            return framing.FULL
+        level = int(state[framing.MATCHED])
+        if key != self._records[level]:
+            return framing.FULL
+        if self._seen[level]:
+            return framing.TWICE
+        self._seen[level] = state[framing.IS_MATCH] = 1
+        return framing.FULL
+
+    @property
+    def _is_in_record(self) -> bool:
+        return bool(self._state[framing.STATE] >= framing.RECORD)
+
+    def _require_short(self) -> None:
+        """Raise where a record is longer than any may be; it may be that it has no end."""
+        length = int(self._state[framing.OFFSET]) - self._begun.offset
+        if self._is_in_record and length > self._max_record_bytes:
+            raise self._error(
+                f"found a record longer than {self._max_record_bytes:,} bytes, the longest that is "
+                "read; a bracket or a quote may not be closed",
+                code="line_too_long",
+                place=self._begun,
+            )
+
+    def _ended(self) -> Iterator[bytes]:
+        """Come to the end of the file, where every document must have had its own."""
+        state = self._state
+        in_bare = state[framing.STATE] == framing.RECORD_BARE
+        if state[framing.DEPTH] == 0 and in_bare:
+            yield b"\n"
+        elif state[framing.DEPTH] or self._is_in_record:
+            here = Place(int(state[framing.OFFSET]), int(state[framing.LINE]) + 1)
+            raise self._error(
+                "found the end of the file in the middle of "
+                + (self._this_record() if self._is_in_record else "a document")
+                + ": it is cut short, or a bracket or a quote is not closed",
+                code="truncated",
+                place=here,
+            )
+
+    def _this_record(self) -> str:
+        begun = self._begun
+        return f"a record, the one that begins in line {begun.line} (byte {begun.offset:,})"
+
+    def _broken(self, code: int, piece: bytes, at: int) -> BrokenDocument:
+        state = self._state
+        byte = piece[at] if at < len(piece) else 0
+        line = int(state[framing.LINE]) + 1 - (byte == _NEWLINE)
+        place = Place(int(state[framing.OFFSET]) + at, line)
+        path = ".".join(self._records)
+        match code:
+            case framing.SEPARATED:
+                where = self._this_record() if self._is_in_record else "a document"
+                message = (
+                    f"found a record separator (0x1E) in the middle of {where}: it is cut short"
+                )
+                return self._error(message, code="truncated", place=place)
+            case framing.TOO_DEEP:
+                message = f"found values nested more than {framing.MAX_DEPTH} deep"
+                return self._error(message, code="too_deep", place=place)
+            case framing.TWICE:
+                message = f"found {path} twice in one document (source.records)"
+                return self._error(message, code="duplicate_field", place=place)
+            case framing.NO_ENVELOPE | framing.NO_OBJECT | framing.NO_RECORDS | framing.NO_MEMBER:
+                message = f"{self._no_records(code, byte)} (source.records)"
+                return self._error(message, code="records_missing", place=place)
+        message = f"found {_kind_of(byte)}, expected {_EXPECTED[code]}"
+        return self._error(message, code="not_json", place=place)
+
+    def _no_records(self, code: int, byte: int) -> str:
+        path = ".".join(self._records)
+        match code:
+            case framing.NO_ENVELOPE:
+                return f"found {_value_of(byte)}, expected an object with the records at {path}"
+            case framing.NO_OBJECT:
+                here = ".".join(self._records[: int(self._state[framing.MATCHED]) + 1])
+                return f"found {_value_of(byte)} at {here}, expected an object"
+            case framing.NO_RECORDS:
+                return f"found {_value_of(byte)} at {path}, expected an array of records"
+            case _:
+                return f"found a document without {path}, expected the records there"
+
+    def _error(self, message: str, *, code: str, place: Place) -> BrokenDocument:
+        record = int(self._state[framing.RECORDS]) + (not self._is_in_record)
+        return BrokenDocument(message, code=code, line=record - self._skip, place=place)
+
+
+def _kind_of(byte: int) -> str:
+    """Return what stands where a document is broken, which is all that a message may tell."""
+    named = {
+        ord(","): "a comma",
+        ord(":"): "a colon",
+        ord("]"): "a closing bracket",
+        ord("}"): "a closing brace",
+        ord("{"): "an object",
+        ord("["): "an array",
+        ord('"'): "a quote",
+        _NEWLINE: "the end of a line",
+    }
+    return named.get(byte, "other text")
+
+
+def _value_of(byte: int) -> str:
+    """Return which kind of value begins with a byte."""
+    named = {"{": "an object", "[": "an array", '"': "a string", "t": "true", "f": "false"}
+    named |= {"n": "null", **dict.fromkeys("-0123456789", "a number")}
+    return named.get(chr(byte), "other text")

@@ -1,0 +1,141 @@
+"""What values look like, gathered one after the other; cheaper than to join a look at each."""
+
+import re
+from typing import Any
+
+from blizzard.model import seen as seeing
+from blizzard.model.seen import Integers, Objects, Seen, Text
+from blizzard.worker.ndjson.values import Number, Refused, day, float64, string, timestamp
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ZONED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ].*(?:Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)")
+LONGEST_INTEGER = 4000
+"""Digits; Python refuses to read more, and no column holds as many."""
+
+
+class Gathered:
+    """The values of one place: `seen` is the join of a look at each of them."""
+
+    __slots__ = (
+        "_arrays",
+        "_booleans",
+        "_earlier",
+        "_elements",
+        "_fractions",
+        "_greatest",
+        "_least",
+        "_members",
+        "_most",
+        "_objects",
+        "_texts",
+        "_unbounded",
+    )
+
+    def __init__(self) -> None:
+        self._booleans = self._fractions = self._unbounded = False
+        self._least: int | None = None
+        self._greatest = 0
+        self._texts: list[Text] = []
+        self._objects = self._arrays = False
+        self._members: dict[str, Gathered] = {}
+        self._most = 0
+        self._earlier = Objects()
+        """What was seen of members before there were too many to go on with them one by one."""
+        self._elements: Gathered | None = None
+
+    def add(self, value: Any) -> None:  # noqa: ANN401 - any JSON value
+        """Look at one more value, which was parsed by `parse`."""
+        kind = type(value)
+        if kind is str:
+            text = text_kind(value)
+            if text not in self._texts:
+                self._texts.append(text)
+        elif kind is Number:
+            self._add_number(value)
+        elif kind is dict:
+            self._add_object(value)
+        elif kind is list:
+            self._add_array(value)
+        elif kind is bool:
+            self._booleans = True
+        elif value is not None:
+            raise TypeError(f"{kind.__name__} is no JSON value")
+
+    def seen(self) -> Seen:
+        """Return what all values so far look like."""
+        elements = self._elements
+        return Seen(
+            booleans=self._booleans,
+            integers=None if self._least is None else Integers(self._least, self._greatest),
+            fractions=self._fractions,
+            unbounded=self._unbounded,
+            texts=frozenset(self._texts),
+            objects=self._joined_objects() if self._objects else None,
+            arrays=self._arrays,
+            elements=None if elements is None else elements.seen(),
+        )
+
+    def _add_number(self, number: Number) -> None:
+        if number.lstrip("-").isdigit():
+            if len(number) > LONGEST_INTEGER:
+                self._unbounded = True
+                return
+            integer = int(number)
+            if self._least is None:
+                self._least = self._greatest = integer
+            elif integer < self._least:
+                self._least = integer
+            elif integer > self._greatest:
+                self._greatest = integer
+            return
+        try:
+            float64(number)
+        except Refused:
+            self._unbounded = True
+        else:
+            self._fractions = True
+
+    def _add_object(self, value: dict[str, Any]) -> None:
+        self._objects = True
+        self._most = max(self._most, len(value))
+        members = self._members
+        for name, inner in value.items():
+            member = members.get(name)
+            if member is None:
+                member = members[name] = Gathered()
+            member.add(inner)
+        if len(members) > seeing.MOST_MEMBERS:
+            self._earlier = self._joined_objects()
+            self._members = {}
+
+    def _add_array(self, value: list[Any]) -> None:
+        self._arrays = True
+        if not value:
+            return
+        if self._elements is None:
+            self._elements = Gathered()
+        for inner in value:
+            self._elements.add(inner)
+
+    def _joined_objects(self) -> Objects:
+        members = {name: member.seen() for name, member in self._members.items()}
+        return self._earlier.join(Objects(members, self._most))
+
+
+def text_kind(text: str) -> Text:
+    """Return what a string looks like."""
+    if text[4:5] == "-":
+        try:
+            if _DAY.fullmatch(text):
+                day(text)
+                return Text.DATE
+            if _ZONED.fullmatch(text):
+                timestamp(text)
+                return Text.TIMESTAMP
+        except Refused:
+            pass  # It is text all the same, if a file can hold it.
+    try:
+        string(text)
+    except Refused:
+        return Text.BROKEN
+    return Text.OTHER

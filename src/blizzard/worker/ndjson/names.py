@@ -1,0 +1,133 @@
+"""The names of an object's members: known by how they are written, learned where they are new."""
+
+import json
+
+import numpy as np
+from numba import int32, int64, void
+
+from blizzard.worker.ndjson.syntax import BYTES, Array, Pointer, string
+from blizzard.worker.ndjson.vector import WIDTH, agreeing, compiled, part, pointer
+
+MAX_REMEMBERED = 1000
+MAX_PLACES = 4096
+"""Members of a line whose names are guessed from the line before."""
+
+_PADDING = bytes(WIDTH)
+"""What the scan may read past the end, in one step."""
+
+
+@part
+def is_next(data: Pointer, at: int, names: Pointer, start: int, end: int) -> bool:
+    """Whether a name stands here."""
+    same = WIDTH
+    while start < end and same == WIDTH:
+        same = agreeing(data, at, names, start)
+        at, start = at + same, start + same
+    return start >= end
+
+
+@part
+def hash_of(text: Pointer, start: int, end: int) -> int:
+    """Return a number that texts have in common only by chance."""
+    found = 5381
+    for place in range(start, end):
+        found = ((found * 33) ^ text[place]) & 0xFFFFFFFF
+    return found
+
+
+@part
+def _find(
+    data: Pointer, at: int, end: int, names: Pointer, starts: Pointer, buckets: Pointer, mask: int
+) -> int:
+    """Return the number of a name, or -1."""
+    bucket = hash_of(data, at, end) & mask
+    while buckets[bucket] >= 0:
+        number: int = buckets[bucket]
+        start, stop = starts[number], starts[number + 1]
+        if stop - start == end - at and is_next(data, at, names, start, stop):
+            return number
+        bucket = (bucket + 1) & mask
+    return -1
+
+
+@part
+def name_at(
+    data: Pointer, at: int, guess: int, names: Pointer, starts: Pointer, buckets: Pointer, mask: int
+) -> tuple[int, int]:
+    """Return number of a name, and where it ends: -1 and its end if it is new, else -1 twice."""
+    if guess >= 0 and is_next(data, at, names, starts[guess], starts[guess + 1]):
+        return guess, at + starts[guess + 1] - starts[guess]
+    end, _ = string(data, at)
+    return _find(data, at, end, names, starts, buckets, mask) if end >= 0 else -1, end
+
+
+@compiled(void(BYTES, int64[::1], int32[::1]))
+def fill_buckets(names: Array, name_starts: Array, buckets: Array) -> None:
+    """Make the table in which names are looked up: a power of two of places, more than names."""
+    mask = len(buckets) - 1
+    buckets[:] = -1
+    for number in range(len(name_starts) - 1):
+        bucket = hash_of(pointer(names), name_starts[number], name_starts[number + 1]) & mask
+        while buckets[bucket] >= 0:
+            bucket = (bucket + 1) & mask
+        buckets[bucket] = number
+
+
+class Names:
+    r"""The names of fields as they are written, in the arrays that the scan reads.
+
+    One field can be written in several ways, as `"id"` and `"\u0069d"`; each has the same slot.
+    The first slots are those of the declared fields.
+    """
+
+    def __init__(self, declared: list[str]) -> None:
+        self._declared = declared
+        self.order = np.full(MAX_PLACES, -1, np.int64)
+        self._begin()
+
+    @property
+    def slot_count(self) -> int:
+        """How many different fields are known."""
+        return len(self._slot_of)
+
+    def learn(self, written: bytes) -> bool:
+        """Take in a new way to write a name, in its quotes; say whether it is a name at all."""
+        name = json.loads(written)
+        try:
+            name.encode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return False
+        slot = self._slot_of.setdefault(name, len(self._slot_of))
+        self._add(written, slot)
+        self._arrange()
+        return True
+
+    def forget_some(self) -> None:
+        """Keep only the declared fields if other files had very many others."""
+        if len(self._written) > len(self._declared) + MAX_REMEMBERED:
+            self.order.fill(-1)
+            self._begin()
+
+    @property
+    def undeclared(self) -> list[str]:
+        """The fields that are known and not declared, in the order of their slots."""
+        return list(self._slot_of)[len(self._declared) :]
+
+    def _begin(self) -> None:
+        self._slot_of = {name: slot for slot, name in enumerate(self._declared)}
+        self._written: list[bytes] = []
+        self._slots: list[int] = []
+        for name, slot in self._slot_of.items():
+            self._add(json.dumps(name, ensure_ascii=False).encode(), slot)
+        self._arrange()
+
+    def _add(self, written: bytes, slot: int) -> None:
+        self._written.append(written)
+        self._slots.append(slot)
+
+    def _arrange(self) -> None:
+        self.written = np.frombuffer(b"".join([*self._written, _PADDING]), np.uint8)
+        self.starts = np.cumsum([0, *map(len, self._written)], dtype=np.int64)
+        self.slots = np.array(self._slots, np.int64)
+        self.buckets = np.empty(2 << len(self._written).bit_length(), np.int32)
+        fill_buckets(self.written, self.starts, self.buckets)

@@ -1,0 +1,205 @@
+"""Numbers, days and moments as most are written, read straight from their tokens. Compiled.
+
+Each function answers for a whole column or not at all: whatever is written in another way, or is
+out of range, is left to Arrow and to the exact path. The grammar of a number is known to be right.
+"""
+
+import numpy as np
+from numba import boolean, float64, int32, int64, uint8
+
+from blizzard.worker.ndjson.syntax import (
+    ABSENT,
+    BYTES,
+    COLON,
+    DOT,
+    MINUS,
+    NINE,
+    PLUS,
+    SPACE,
+    TEXT,
+    ZERO,
+    Array,
+    Pointer,
+)
+from blizzard.worker.ndjson.vector import compiled, part, pointer
+
+_MOST_DIGITS = 18
+"""So many digits are always a number of 64 bits."""
+_LARGEST_EXACT = 1 << 53
+"""Up to here every integer is a double."""
+_POWERS = np.array([float(f"1e{power}") for power in range(23)])
+"""The powers of ten that are doubles: what is made of two doubles in one step is rounded once."""
+_LARGE_T, _LARGE_Z = b"TZ"
+_MONTH_DAYS = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+_BAD = -(1 << 62)
+
+
+@part
+def _digits(data: Pointer, at: int, count: int) -> int:
+    """Return the number that some digits are, or one far below zero if they are none."""
+    number = 0
+    for place in range(at, at + count):
+        if not ZERO <= data[place] <= NINE:
+            return _BAD
+        number = number * 10 + (data[place] - ZERO)
+    return number
+
+
+@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], int64, int64, int64[::1]))
+def integers(
+    block: Array,
+    starts: Array,
+    lengths: Array,
+    kinds: Array,
+    lowest: int,
+    highest: int,
+    numbers: Array,
+) -> bool:
+    """Read a column of integers, and return whether all of them could be read here."""
+    data = pointer(block)
+    for row in range(len(kinds)):
+        numbers[row] = 0
+        if kinds[row] == ABSENT:
+            continue
+        at, end = starts[row], starts[row] + lengths[row]
+        is_negative = data[at] == MINUS
+        at += is_negative
+        if end - at > _MOST_DIGITS:
+            return False
+        number = 0
+        for place in range(at, end):
+            number = number * 10 + (data[place] - ZERO)
+        if is_negative:
+            number = -number
+        if number < lowest or number > highest:
+            return False
+        numbers[row] = number
+    return True
+
+
+@part
+def _exponent(data: Pointer, at: int, end: int) -> int:
+    """Return what stands after an e, or a number far below zero if it is too long."""
+    is_negative = data[at] == MINUS
+    at += data[at] in (PLUS, MINUS)
+    if end - at > _MOST_DIGITS:
+        return _BAD
+    exponent = _digits(data, at, end - at)
+    return -exponent if is_negative else exponent
+
+
+@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], float64[::1]))
+def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> bool:
+    """Read a column of numbers, and return whether all of them could be read here.
+
+    A number of up to 2^53 times or through a power of ten that is a double is rounded once.
+    """
+    data = pointer(block)
+    for row in range(len(kinds)):
+        numbers[row] = 0.0
+        if kinds[row] == ABSENT:
+            continue
+        at, end = starts[row], starts[row] + lengths[row]
+        is_negative = data[at] == MINUS
+        at += is_negative
+        digits = power = 0
+        first = at
+        while at < end and ZERO <= data[at] <= NINE:
+            digits = digits * 10 + (data[at] - ZERO)
+            at += 1
+        if at < end and data[at] == DOT:
+            at += 1
+            fraction = at
+            while at < end and ZERO <= data[at] <= NINE:
+                digits = digits * 10 + (data[at] - ZERO)
+                at += 1
+            power = fraction - at
+        if at - first > _MOST_DIGITS or digits > _LARGEST_EXACT:
+            return False
+        if at < end:
+            power += _exponent(data, at + 1, end)
+        if not -22 <= power <= 22:
+            return False
+        number = float(digits)
+        number = number * _POWERS[power] if power >= 0 else number / _POWERS[-power]
+        numbers[row] = -number if is_negative else number
+    return True
+
+
+@part
+def _day(data: Pointer, at: int) -> int:
+    """Return the days since 1970 of a day written YYYY-MM-DD, or one far below them."""
+    year, month, day = _digits(data, at, 4), _digits(data, at + 5, 2), _digits(data, at + 8, 2)
+    if data[at + 4] != MINUS or data[at + 7] != MINUS or year < 1 or not 1 <= month <= 12:
+        return _BAD
+    if not 1 <= day <= _MONTH_DAYS[month]:
+        return _BAD
+    if month == 2 and day == 29 and (year % 4 != 0 or (year % 100 == 0 and year % 400 != 0)):
+        return _BAD
+    # Years that begin with March have their leap day at the end.
+    if month <= 2:
+        year -= 1
+        month += 12
+    in_year = (153 * (month - 3) + 2) // 5 + day - 1
+    return year * 365 + year // 4 - year // 100 + year // 400 + in_year - 719468
+
+
+@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], int32[::1]))
+def days(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> bool:
+    """Read a column of days as days since 1970; return whether all of them could be read here."""
+    data = pointer(block)
+    for row in range(len(kinds)):
+        numbers[row] = 0
+        if kinds[row] == ABSENT:
+            continue
+        if kinds[row] != TEXT or lengths[row] != len('"YYYY-MM-DD"'):
+            return False
+        day = _day(data, starts[row] + 1)
+        if day <= _BAD:
+            return False
+        numbers[row] = day
+    return True
+
+
+@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], boolean, int64[::1]))
+def moments(
+    block: Array, starts: Array, lengths: Array, kinds: Array, is_zoned: bool, numbers: Array
+) -> bool:
+    """Read a column of moments as microseconds since 1970; return whether all could be read here.
+
+    That is `YYYY-MM-DDTHH:MM:SS`, with up to six more digits, and with a Z if such are wanted.
+    """
+    data = pointer(block)
+    for row in range(len(kinds)):
+        numbers[row] = 0
+        if kinds[row] == ABSENT:
+            continue
+        at, end = starts[row] + 1, starts[row] + lengths[row] - 1
+        if kinds[row] != TEXT or end - at < len("YYYY-MM-DDTHH:MM:SS"):
+            return False
+        day = _day(data, at)
+        hour, minute = _digits(data, at + 11, 2), _digits(data, at + 14, 2)
+        second = _digits(data, at + 17, 2)
+        if (
+            day <= _BAD
+            or (data[at + 10] != _LARGE_T and data[at + 10] != SPACE)
+            or data[at + 13] != COLON
+            or data[at + 16] != COLON
+            or not (0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59)
+        ):
+            return False
+        at += len("YYYY-MM-DDTHH:MM:SS")
+        end -= is_zoned and data[end - 1] == _LARGE_Z
+        micros = 0
+        if at < end:
+            fraction = end - at - 1
+            if data[at] != DOT or not 1 <= fraction <= 6:
+                return False
+            micros = _digits(data, at + 1, fraction)
+            if micros < 0:
+                return False
+            for _ in range(fraction, 6):
+                micros *= 10
+        seconds = day * 86_400 + hour * 3_600 + minute * 60 + second
+        numbers[row] = seconds * 1_000_000 + micros
+    return True

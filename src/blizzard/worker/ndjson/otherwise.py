@@ -1,0 +1,159 @@
+"""Values that are written otherwise: in formats of time, in strings, with strings that mean null.
+
+Each different value is taken once, by the rules of the exact path itself, and most columns of this
+kind repeat their values. What is most often different in every row, numbers of an epoch and
+numbers in strings, is taken a column at a time.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blizzard.model.time_format import EPOCHS
+from blizzard.worker.ndjson import syntax
+from blizzard.worker.ndjson.columns import Bytes, Leaf, Tokens, gathered, required, tokens_of
+from blizzard.worker.ndjson.convert import Doubtful, converted
+from blizzard.worker.ndjson.taking import INTEGERS, taker
+from blizzard.worker.ndjson.values import (
+    FIRST_MICROS,
+    LAST_MICROS,
+    JsonValue,
+    Number,
+    Refused,
+)
+from lakebed.schema import AS_WRITTEN, Field
+from lakebed.types import FieldType
+
+Rows = npt.NDArray[np.bool_]
+Column = Any
+
+_WHOLE = r"^-?(?:0|[1-9][0-9]*)$"
+_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"
+_MICROS_OF = {"epoch_s": 1_000_000, "epoch_ms": 1000, "epoch_us": 1}
+_NANOS = 1000
+_MOMENTS = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ)
+_FLOATS = (FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL)
+
+
+def leaf_of(field: Field) -> "Leaf | _Otherwise":
+    """Return what makes the columns of a field that holds no fields of its own."""
+    usual = replace(field.reading, path=()) == AS_WRITTEN
+    return Leaf(field) if usual else _Otherwise(field)
+
+
+@dataclass(frozen=True, slots=True)
+class _Otherwise:
+    field: Field
+
+    def column(self, data: Bytes, tokens: Tokens) -> Column:
+        """Return the column of these tokens, or raise `Doubtful`."""
+        return required(_column(data, tokens, self.field), self.field)
+
+
+def _column(data: Bytes, tokens: Tokens, field: Field) -> Column:
+    parts: list[tuple[Rows, Column]] = []
+    for which, as_value in _kinds(tokens):
+        some = tokens_of(tokens, which)
+        texts = _texts(data, some)
+        array = _at_once(texts, field, as_value)
+        if array is None:
+            array = _one_by_one(texts, field, as_value)
+        parts.append((which, array))
+    column = _together(parts, len(tokens.kinds), field)
+    if not field.nullable and len(column) - column.null_count < tokens.objects:
+        raise Doubtful
+    return column
+
+
+def _kinds(tokens: Tokens) -> Iterator[tuple[Rows, Callable[[str], JsonValue]]]:
+    """Yield the rows of each kind of value, and what makes such a value of a text."""
+    kinds, counts = tokens.kinds, tokens.counts
+    if counts[syntax.OBJECT] or counts[syntax.ARRAY]:
+        raise Doubtful
+    if counts[syntax.TEXT] or counts[syntax.ESCAPED]:
+        yield (kinds == syntax.TEXT) | (kinds == syntax.ESCAPED), str
+    if counts[syntax.INTEGER] or counts[syntax.NUMBER]:
+        yield (kinds == syntax.INTEGER) | (kinds == syntax.NUMBER), Number
+    if counts[syntax.TRUE] or counts[syntax.FALSE]:
+        yield (kinds == syntax.TRUE) | (kinds == syntax.FALSE), "true".__eq__
+
+
+def _at_once(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) -> Column | None:
+    """Return a whole column where that is sure to be right; None where it is not."""
+    reading, kind = field.reading, field.type
+    try:
+        if kind in _MOMENTS and as_value is Number and len(reading.formats) == 1:
+            return _epochs(texts, field)
+        if reading.coerce and not reading.null_values:
+            if kind is FieldType.STRING and as_value is not str:
+                return texts
+            if kind in INTEGERS and _all_match(texts, _WHOLE):
+                return converted(texts, field)
+            if kind in _FLOATS and _all_match(texts, _NUMBER):
+                return converted(texts, field)
+    except (Doubtful, pa.ArrowException):
+        return None
+    return None
+
+
+def _epochs(texts: Column, field: Field) -> Column | None:
+    unit = field.reading.formats[0]
+    if unit not in EPOCHS or not _all_match(texts, _WHOLE):
+        return None
+    numbers = texts.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if unit in _MICROS_OF:
+        factor = _MICROS_OF[unit]
+        if len(numbers) and not (
+            FIRST_MICROS // factor <= numbers.min() and numbers.max() <= LAST_MICROS // factor
+        ):
+            return None
+        micros = numbers * factor
+    else:
+        if not field.reading.truncate and (numbers % _NANOS).any():
+            return None
+        micros = numbers // _NANOS
+    if len(micros) and not FIRST_MICROS <= micros.min() <= micros.max() <= LAST_MICROS:
+        return None
+    return pa.array(micros, pa.int64()).view(field.arrow_type())
+
+
+def _one_by_one(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) -> Column:
+    """Take each different value by the rules of the exact path."""
+    encoded = texts.dictionary_encode()
+    take = taker(field)
+    try:
+        cells = [take(as_value(text)) for text in encoded.dictionary.to_pylist()]
+    except Refused:
+        raise Doubtful from None
+    return pa.array(cells, field.arrow_type()).take(encoded.indices)
+
+
+def _together(parts: list[tuple[Rows, Column]], rows: int, field: Field) -> Column:
+    """Put the values of several kinds back into their rows."""
+    if not parts:
+        kind: Any = field.arrow_type()
+        return pa.nulls(rows, kind)
+    places = np.full(rows, -1, np.int64)
+    start = 0
+    for which, array in parts:
+        places[which] = np.arange(start, start + len(array))
+        start += len(array)
+    whole = parts[0][1] if len(parts) == 1 else pa.concat_arrays([array for _, array in parts])
+    if start == rows and len(parts) == 1:
+        return whole
+    return whole.take(pa.array(places, mask=places < 0))
+
+
+def _all_match(texts: Column, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
+
+
+def _texts(data: Bytes, tokens: Tokens) -> Column:
+    offsets, texts = gathered(data, tokens, as_written=False)
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
+    return pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, 0)

@@ -1,0 +1,358 @@
+"""Objects, lists and maps of many rows at once, one level after the other.
+
+A level knows the names of its members and the order in which they mostly come. Its scan says where
+the values of its fields stand; those that hold fields of their own are the rows of the next level.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from blizzard.worker.ndjson import scan
+from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered, required, valid
+from blizzard.worker.ndjson.convert import Doubtful
+from blizzard.worker.ndjson.leftovers import (
+    Leftovers,
+    Trail,
+    count_labels,
+    in_row_order,
+    in_text_order,
+)
+from blizzard.worker.ndjson.level import Place, any_element, level_of, member_path
+from blizzard.worker.ndjson.names import Names
+from blizzard.worker.ndjson.otherwise import leaf_of
+from blizzard.worker.ndjson.syntax import ABSENT, MAX_DEPTH, OBJECT, SIZE, Array
+from lakebed.schema import Field
+from lakebed.types import KEEPING, FieldType, UnknownFields
+
+MAX_LEARNED = 100
+"""New names in one block; with more of them it is the names that cost time, in any path."""
+
+Arrays = tuple[Array, ...]
+
+_SHORTEST_ELEMENT = len("1,")
+_SHORTEST_ENTRY = len('"":1')
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is read in one go: blocks of lines one after the other, and what becomes of them."""
+
+    data: Bytes
+    """The bytes, and after them those of a step."""
+    ends: npt.NDArray[np.int64]
+    """Where each block has its end."""
+    unknown: UnknownFields
+    counted: Sequence[Counter[str]]
+    """The values, other than null, of undeclared fields of each block."""
+    room: Bytes = field(default_factory=lambda: np.empty(MAX_DEPTH, np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The tokens of a scan."""
+
+    tokens: Sequence[Tokens]
+    """Those of each declared member."""
+    counts: npt.NDArray[np.int64]
+    others: npt.NDArray[np.int32]
+    """Row, slot, start and length of the values of undeclared members."""
+
+
+class Members:
+    """The members of objects of one kind, of which fields take some, and parts of others."""
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places = list(places.items())
+        self._inside = [
+            Members(place.inside) if place.inside else None for _, place in self._places
+        ]
+        self.names = Names([name for name, _ in self._places])
+        self._others = 0
+
+    def lines(
+        self, page: Page, lines_of: Sequence[int], max_line_bytes: int
+    ) -> tuple[Found, list[int]]:
+        """Find the members of lines, and how many rows each block has, or raise `Doubtful`."""
+        lines_found = np.zeros((len(lines_of), 2), np.int64)
+
+        def scan_lines(arrays: Arrays) -> int:
+            lines_found[:] = 0
+            return scan.lines(*(page.data, page.ends, max_line_bytes, *arrays, lines_found))
+
+        room = sum(lines_of)
+        scanned = self._scan(page, room, scan_lines, collect=page.unknown in KEEPING)
+        if lines_found[:, 0].tolist() != list(lines_of):
+            raise Doubtful
+        rows_of = lines_found[:, 1].tolist()
+        return self._found(scanned, sum(rows_of), sum(rows_of)), rows_of
+
+    def objects(self, page: Page, tokens: Tokens, objects: int, *, is_keyed: bool) -> Found:
+        """Find the members of objects that are known to be JSON, or raise `Doubtful`.
+
+        So many objects could have the fields; fewer may be there if a path leads through them.
+        """
+
+        def scan_objects(arrays: Arrays) -> int:
+            return scan.objects(page.data, page.ends, tokens.starts, tokens.kinds, *arrays)
+
+        rows = len(tokens.kinds)
+        collect = is_keyed or page.unknown in KEEPING
+        return self._found(self._scan(page, rows, scan_objects, collect=collect), rows, objects)
+
+    def place(
+        self,
+        page: Page,
+        found: Found,
+        trail: Trail,
+        taken: dict[int, Tokens],
+        left: list[Leftovers],
+    ) -> None:
+        """Say which tokens each column takes, and what is left over."""
+        self._leave(page, found, trail, left)
+        for (name, place), inside, tokens in zip(
+            self._places, self._inside, found.tokens, strict=True
+        ):
+            for number in place.columns:
+                taken[number] = tokens
+            if inside is None:
+                continue
+            if sum(tokens.counts[ABSENT + 1 : SIZE]) != tokens.counts[OBJECT]:
+                raise Doubtful
+            deeper = inside.objects(page, tokens, tokens.objects, is_keyed=trail.is_keyed)
+            # What a column takes whole leaves nothing over.
+            rest: list[Leftovers] = []
+            inner = page if not place.columns else _uncounted(page)
+            inside.place(inner, deeper, trail.member(name), taken, rest)
+            if not place.columns:
+                left.extend(rest)
+
+    def _scan(
+        self, page: Page, rows: int, scanned: Callable[[Arrays], int], *, collect: bool
+    ) -> Arrays:
+        """Scan, and begin anew after each name not known and where there are more leftovers."""
+        names = self.names
+        names.forget_some()
+        shape = (len(self._places), rows)
+        starts, lengths = np.empty(shape, np.int32), np.empty(shape, np.int32)
+        for _ in range(MAX_LEARNED):
+            kinds = np.zeros(shape, np.uint8)
+            counts = np.zeros((len(page.ends), names.slot_count, SIZE + 1), np.int64)
+            seen = np.zeros(names.slot_count, np.int64)
+            others = np.empty((4, self._others if collect else 0), np.int32)
+            found = np.zeros(3, np.int64)
+            ended = scanned((
+                names.written, names.starts, names.slots, names.buckets, names.order, page.room,
+                starts, lengths, kinds, counts, seen, others, found,
+            ))  # fmt: skip
+            left, start, end = found.tolist()
+            if ended == scan.DONE:
+                if not collect or left <= others.shape[1]:
+                    return starts, lengths, kinds, counts, others[:, : left if collect else 0]
+                self._others = left + left // 4
+            elif ended != scan.NEW_NAME or not names.learn(page.data[start:end].tobytes()):
+                break
+        raise Doubtful
+
+    def _found(self, scanned: Arrays, rows: int, objects: int) -> Found:
+        starts, lengths, kinds, counts, others = scanned
+        sums = (counts[0] if len(counts) == 1 else counts.sum(axis=0)).tolist()
+        tokens = [
+            Tokens(
+                starts[slot, :rows], lengths[slot, :rows], kinds[slot, :rows], sums[slot], objects
+            )
+            for slot in range(len(self._places))
+        ]
+        return Found(tokens, counts, others)
+
+    def _leave(self, page: Page, found: Found, trail: Trail, left: list[Leftovers]) -> None:
+        """Count the values of undeclared members, and keep them if they are to be kept."""
+        declared = len(self._places)
+        if found.counts.shape[1] == declared:
+            return
+        values = found.counts[:, declared:, ABSENT + 1 : SIZE].sum(axis=2)
+        if not values.any():
+            return
+        if page.unknown is UnknownFields.FAIL:
+            raise Doubtful
+        names = self.names.undeclared
+        kept: Leftovers | None = None
+        if found.others.shape[1]:
+            rows, slots, starts, lengths = found.others
+            kept = Leftovers(rows, trail.named(rows, names, slots - declared), starts, lengths)
+        if kept is not None and trail.is_keyed:
+            blocks = np.searchsorted(page.ends, kept.starts, side="right")
+            count_labels(page.counted, kept.labels(), blocks.tolist())
+        else:
+            above = trail.label()
+            labels = [any_element(member_path(above, name)) for name in names]
+            for counter, of_block in zip(page.counted, values.tolist(), strict=True):
+                for label, count in zip(labels, of_block, strict=True):
+                    if count:
+                        counter[label] += count
+        if kept is not None and page.unknown in KEEPING:
+            left.append(kept)
+
+
+def _uncounted(page: Page) -> Page:
+    return Page(page.data, page.ends, UnknownFields.DROP, [Counter() for _ in page.ends], page.room)
+
+
+class Level:
+    """The fields of objects: the lines themselves, or the values of a struct."""
+
+    def __init__(self, fields: tuple[Field, ...]) -> None:
+        self.members = Members(level_of(fields).places)
+        self._columns = [(one.path, _nested(one), leaf_of(one)) for one in fields]
+
+    def columns(
+        self, page: Page, found: Found, trail: Trail, left: list[Leftovers]
+    ) -> list["pa.Array[Any]"]:
+        """Return the columns of the fields, and what they leave over, or raise `Doubtful`."""
+        taken: dict[int, Tokens] = {}
+        own: list[Leftovers] = []
+        self.members.place(page, found, trail, taken, own)
+        columns = []
+        for number, (path, nested, leaf) in enumerate(self._columns):
+            if nested is None:
+                columns.append(leaf.column(page.data, taken[number]))
+                continue
+            way = trail
+            for name in path:
+                way = way.member(name)
+            columns.append(nested(page, taken[number], way, left))
+        if own:
+            left.append(in_text_order(own))
+        return columns
+
+
+Nested = Callable[[Page, Tokens, Trail, list[Leftovers]], "pa.Array[Any]"]
+
+
+def _nested(one: Field) -> Nested | None:
+    match one.type:
+        case FieldType.STRUCT:
+            return _Structs(one).column
+        case FieldType.LIST:
+            return _Lists(one).column
+        case FieldType.MAP:
+            return _Maps(one).column
+    return None
+
+
+class _Structs:
+    def __init__(self, one: Field) -> None:
+        self._field, self._type = one, one.arrow_type()
+        self._level = Level(one.fields)
+
+    def column(
+        self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
+    ) -> "pa.Array[Any]":
+        validity, nulls = valid(tokens, self._field)
+        objects = tokens.counts[OBJECT]
+        found = self._level.members.objects(page, tokens, objects, is_keyed=trail.is_keyed)
+        inner = self._level.columns(page, found, trail, left)
+        rows = len(tokens.kinds)
+        array = pa.Array.from_buffers(self._type, rows, [validity], nulls, 0, inner)
+        return required(array, self._field)
+
+
+class _Items:
+    """The elements of lists, or the values of maps."""
+
+    def __init__(self, items: Field | None) -> None:
+        if items is None:
+            raise ValueError("a list and a map say what their elements are")
+        self._nested, self._leaf = _nested(items), leaf_of(items)
+
+    def column(
+        self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
+    ) -> "pa.Array[Any]":
+        if self._nested is None:
+            return self._leaf.column(page.data, tokens)
+        inside: list[Leftovers] = []
+        array = self._nested(page, tokens, trail, inside)
+        if inside:
+            left.append(in_row_order(inside).above(trail))
+        return array
+
+
+class _Lists:
+    def __init__(self, one: Field) -> None:
+        self._field, self._type = one, one.arrow_type()
+        self._items = _Items(one.items)
+
+    def column(
+        self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
+    ) -> "pa.Array[Any]":
+        validity, nulls = valid(tokens, self._field)
+        rows = len(tokens.kinds)
+        offsets = np.empty(rows + 1, np.int32)
+        elements = Room(tokens.counts[SIZE] // _SHORTEST_ELEMENT)
+        count = scan.elements(
+            page.data, tokens.starts, tokens.kinds, page.room, *elements.arrays, offsets
+        )
+        inner = self._items.column(page, elements.tokens(count), trail.elements(offsets), left)
+        buffers = [validity, pa.py_buffer(offsets.data)]
+        array = pa.Array.from_buffers(self._type, rows, buffers, nulls, 0, [inner])
+        return required(array, self._field)
+
+
+class _Maps:
+    def __init__(self, one: Field) -> None:
+        self._field = one
+        kind: Any = one.arrow_type()
+        self._type, self._entry = kind, pa.struct([kind.key_field, kind.item_field])
+        self._items = _Items(one.items)
+
+    def column(
+        self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
+    ) -> "pa.Array[Any]":
+        validity, nulls = valid(tokens, self._field)
+        rows = len(tokens.kinds)
+        offsets = np.empty(rows + 1, np.int32)
+        most = tokens.counts[SIZE] // _SHORTEST_ENTRY
+        names, values = Room(most), Room(most)
+        count = scan.entries(
+            page.data,
+            tokens.starts,
+            tokens.kinds,
+            page.room,
+            *names.arrays,
+            *values.arrays,
+            offsets,
+        )
+        ends, texts = gathered(page.data, names.tokens(count), as_written=False)
+        if scan.repeats(texts, ends, offsets, np.empty(2 << count.bit_length(), np.int32)):
+            raise Doubtful
+        buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(texts.data)]
+        keys = pa.Array.from_buffers(pa.string(), count, buffers, 0)
+        inner = self._items.column(page, values.tokens(count), trail.entries(offsets, keys), left)
+        pairs = pa.Array.from_buffers(self._entry, count, [None], 0, 0, [keys, inner])
+        held = [validity, pa.py_buffer(offsets.data)]
+        array = pa.Array.from_buffers(self._type, rows, held, nulls, 0, [pairs])
+        return required(array, self._field)
+
+
+class Room:
+    """Room for tokens of which nobody knows how many there are."""
+
+    def __init__(self, most: int) -> None:
+        self.arrays = (
+            np.empty(most, np.int32),
+            np.empty(most, np.int32),
+            np.empty(most, np.uint8),
+            np.zeros(SIZE + 1, np.int64),
+        )
+
+    def tokens(self, count: int) -> Tokens:
+        """Return the tokens, or raise `Doubtful` if there are less than none."""
+        if count < 0:
+            raise Doubtful
+        starts, lengths, kinds, counts = self.arrays
+        return Tokens(starts[:count], lengths[:count], kinds[:count], counts.tolist(), count)

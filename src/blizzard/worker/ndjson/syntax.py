@@ -1,0 +1,184 @@
+"""JSON's grammar by the letter, as parts of compiled functions: where a value ends, and its kind.
+
+A block ends with a newline, and no token goes on beyond one. So bytes are compared from left to
+right, each only after the one before it, and nothing is read past the end but a step of `vector`.
+Compiled code checks no bounds: this is what keeps it within them.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types, uint8
+
+from blizzard.worker.ndjson.vector import WIDTH, ordinary, part
+
+ABSENT, TEXT, ESCAPED, INTEGER, NUMBER, TRUE, FALSE, OBJECT, ARRAY = range(9)
+"""What a token is; a null is as good as none. An ESCAPED one is text with backslashes in it."""
+SIZE = ARRAY + 1
+"""Where, after its counts by kind, the bytes of a field's tokens are counted."""
+
+MAX_DEPTH = 400
+"""Below what the exact path bears, so that it decides at the border."""
+
+Pointer = Any
+Array = Any
+BYTES = types.Array(uint8, 1, "C", readonly=True)
+
+_TAB, NEWLINE, _RETURN, SPACE = b"\t\n\r "
+QUOTE, COMMA, MINUS, PLUS, DOT, COLON, BACKSLASH = b'",-+.:\\'
+OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET = b"{}[]"
+ZERO, NINE = b"09"
+_LARGE_E, _A, _E, _F, _L, _N, _R, _S, _T, LETTER_U = b"Eaeflnrstu"
+
+MEANING = np.zeros(256, np.uint8)
+"""What is meant by a letter after a backslash; nothing by most."""
+MEANING[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
+DIGIT = np.full(256, -1, np.int64)
+DIGIT[list(b"0123456789abcdef")] = range(16)
+DIGIT[list(b"ABCDEF")] = range(10, 16)
+
+
+@part
+def after_space(data: Pointer, at: int) -> int:
+    """Return where something other than space stands."""
+    while data[at] in (SPACE, _TAB, _RETURN):
+        at += 1
+    return at
+
+
+@part
+def _after_escape(data: Pointer, at: int) -> int:
+    """Return where an escape ends, or -1."""
+    if data[at + 1] != LETTER_U:
+        return at + 2 if MEANING[data[at + 1]] else -1
+    for place in range(at + 2, at + 6):
+        if DIGIT[data[place]] < 0:
+            return -1
+    return at + 6
+
+
+@part
+def string(data: Pointer, at: int) -> tuple[int, int]:
+    """Return where a string ends, after its quote, and which kind it is; -1 if it is none."""
+    kind = TEXT
+    if data[at] != QUOTE:
+        return -1, kind
+    at += 1
+    while at >= 0:
+        ahead = ordinary(data, at)
+        at += ahead
+        if ahead == WIDTH:
+            continue
+        if data[at] == QUOTE:
+            return at + 1, kind
+        if data[at] != BACKSLASH:
+            break
+        kind = ESCAPED
+        at = _after_escape(data, at)
+    return -1, kind
+
+
+@part
+def _after_digits(data: Pointer, at: int) -> int:
+    while ZERO <= data[at] <= NINE:
+        at += 1
+    return at
+
+
+@part
+def _number(data: Pointer, at: int) -> tuple[int, int]:
+    """Return where a number ends and which kind it is; -1 if it is none."""
+    kind = INTEGER
+    start = at + (data[at] == MINUS)
+    at = _after_digits(data, start)
+    missing = at == start or (data[start] == ZERO and at > start + 1)
+    if data[at] == DOT:
+        kind = NUMBER
+        start = at + 1
+        at = _after_digits(data, start)
+        missing |= at == start
+    if data[at] in (_E, _LARGE_E):
+        kind = NUMBER
+        start = at + 1 + (data[at + 1] in (PLUS, MINUS))
+        at = _after_digits(data, start)
+        missing |= at == start
+    return -1 if missing else at, kind
+
+
+@part
+def _flat(data: Pointer, at: int) -> tuple[int, int]:
+    """Return where a value that is no object and no array ends and which kind it is; -1 if none."""
+    first = data[at]
+    if first == QUOTE:
+        return string(data, at)
+    if first == _N:
+        right = data[at + 1] == LETTER_U and data[at + 2] == _L and data[at + 3] == _L
+        return at + 4 if right else -1, ABSENT
+    if first == _T:
+        right = data[at + 1] == _R and data[at + 2] == LETTER_U and data[at + 3] == _E
+        return at + 4 if right else -1, TRUE
+    if first == _F:
+        right = data[at + 1] == _A and data[at + 2] == _L and data[at + 3] == _S
+        return at + 5 if right and data[at + 4] == _E else -1, FALSE
+    return _number(data, at)
+
+
+@part
+def after_colon(data: Pointer, at: int) -> int:
+    """Return where the value of a member begins, or -1."""
+    at = after_space(data, at)
+    return after_space(data, at + 1) if data[at] == COLON else -1
+
+
+@part
+def _after_inner_name(data: Pointer, at: int) -> int:
+    """Return where the value of a member begins, or -1. What its name is does not matter."""
+    end, _ = string(data, at)
+    return -1 if end < 0 else after_colon(data, end)
+
+
+@part
+def _after_nested(data: Pointer, at: int, closing: Pointer) -> int:  # noqa: C901 - a grammar
+    """Return where an object or an array ends, or -1. `closing` is room for what is still open."""
+    depth = 0
+    while at >= 0:
+        first = data[at]  # here a value begins
+        if first in (OPEN_BRACE, OPEN_BRACKET):
+            close = first + 2  # the codes of both pairs of brackets are two apart
+            at = after_space(data, at + 1)
+            if data[at] == close:
+                at += 1
+            elif depth < MAX_DEPTH:
+                closing[depth] = close
+                depth += 1
+                if close == CLOSE_BRACE:
+                    at = _after_inner_name(data, at)
+                continue
+            else:
+                return -1
+        else:
+            at, _ = _flat(data, at)
+        while at >= 0:  # here a value has ended
+            if depth == 0:
+                return at
+            at = after_space(data, at)
+            last = data[at]
+            at += 1
+            if last == COMMA:
+                at = after_space(data, at)
+                if closing[depth - 1] == CLOSE_BRACE:
+                    at = _after_inner_name(data, at)
+                break
+            if last != closing[depth - 1]:
+                return -1
+            depth -= 1
+    return -1
+
+
+@part
+def value(data: Pointer, at: int, closing: Pointer) -> tuple[int, int]:
+    """Return where a value ends and which kind it is; -1 if it is none."""
+    first = data[at]
+    if first in (OPEN_BRACE, OPEN_BRACKET):
+        return _after_nested(data, at, closing), OBJECT if first == OPEN_BRACE else ARRAY
+    return _flat(data, at)

@@ -1,0 +1,161 @@
+"""What tokens mean as text, written one after the other. Compiled to machine code."""
+
+from numba import boolean, int32, int64, uint8
+
+from blizzard.worker.ndjson.syntax import (
+    ABSENT,
+    BACKSLASH,
+    BYTES,
+    CLOSE_BRACE,
+    COMMA,
+    DIGIT,
+    ESCAPED,
+    LETTER_U,
+    MEANING,
+    OPEN_BRACE,
+    TEXT,
+    Array,
+    Pointer,
+)
+from blizzard.worker.ndjson.vector import WIDTH, compiled, copy_step, part, pointer
+
+
+@part
+def _code_point(data: Pointer, at: int) -> int:
+    """Return what the four hexadecimal digits of an escape say."""
+    value = 0
+    for place in range(at + 2, at + 6):
+        value = value * 16 + DIGIT[data[place]]
+    return value
+
+
+@part
+def _write_utf8(point: int, out: Pointer, to: int) -> int:
+    """Write a character; give where it ends."""
+    if point < 0x80:
+        out[to] = point
+        return to + 1
+    if point < 0x800:
+        out[to] = 0xC0 | point >> 6
+    else:
+        if point < 0x10000:
+            out[to] = 0xE0 | point >> 12
+        else:
+            out[to] = 0xF0 | point >> 18
+            to += 1
+            out[to] = 0x80 | point >> 12 & 0x3F
+        to += 1
+        out[to] = 0x80 | point >> 6 & 0x3F
+    out[to + 1] = 0x80 | point & 0x3F
+    return to + 2
+
+
+@part
+def _write_unescaped(data: Pointer, at: int, end: int, out: Pointer, to: int) -> int:
+    """Write what a text with escapes means; give where that ends, or -1 for half a surrogate."""
+    while at < end:
+        if data[at] != BACKSLASH:
+            out[to] = data[at]
+            at, to = at + 1, to + 1
+        elif data[at + 1] != LETTER_U:
+            out[to] = MEANING[data[at + 1]]
+            at, to = at + 2, to + 1
+        else:
+            point = _code_point(data, at)
+            at += 6
+            if 0xD800 <= point < 0xE000:
+                if point >= 0xDC00 or data[at] != BACKSLASH or data[at + 1] != LETTER_U:
+                    return -1
+                low = _code_point(data, at)
+                if not 0xDC00 <= low < 0xE000:
+                    return -1
+                at += 6
+                point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+            to = _write_utf8(point, out, to)
+    return to
+
+
+@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], boolean, uint8[::1], int32[::1]))
+def gather(
+    block: Array,
+    starts: Array,
+    lengths: Array,
+    kinds: Array,
+    as_written: bool,
+    texts: Array,
+    offsets: Array,
+) -> bool:
+    """Write the texts of a column one after the other; say whether all of them are text.
+
+    _A string is written without its quotes and with its escapes resolved, or all `as_written`.
+    Behind the room for the texts there must be that of a step.
+    """
+    data, out = pointer(block), pointer(texts)
+    to = 0
+    for row in range(len(kinds)):
+        offsets[row] = to
+        kind = kinds[row]
+        if kind == ABSENT:
+            continue
+        is_string = not as_written and kind in (TEXT, ESCAPED)
+        at, end = starts[row] + is_string, starts[row] + lengths[row] - is_string
+        if is_string and kind == ESCAPED:
+            to = _write_unescaped(data, at, end, out, to)
+            if to < 0:
+                return False
+        else:
+            for step in range(0, end - at, WIDTH):
+                copy_step(data, at + step, out, to + step)
+            to += end - at
+    offsets[len(kinds)] = to
+    return True
+
+
+@compiled(
+    int64(
+        BYTES, BYTES, int32[::1], int32[::1], int32[::1], int32[::1], int64[::1],
+        uint8[::1], int32[::1],
+    )
+)  # fmt: skip
+def compose(
+    block: Array,
+    prefixes: Array,
+    prefix_offsets: Array,
+    which: Array,
+    starts: Array,
+    lengths: Array,
+    rows: Array,
+    texts: Array,
+    offsets: Array,
+) -> int:
+    """Write an object of values as they stand, each behind its prefix; return how many there are.
+
+    `which` names the prefix of each value and `rows`, which never decrease, the object it is in.
+    Rows without values get no text. Behind the texts and the prefixes there must be room for a
+    step.
+    """
+    data, before, out = pointer(block), pointer(prefixes), pointer(texts)
+    to = entry = objects = 0
+    for row in range(len(offsets) - 1):
+        offsets[row] = to
+        first = OPEN_BRACE
+        while entry < len(rows) and rows[entry] == row:
+            objects += first == OPEN_BRACE
+            out[to] = first
+            first = COMMA
+            to += 1
+            at = prefix_offsets[which[entry]]
+            size = prefix_offsets[which[entry] + 1] - at
+            for step in range(0, size, WIDTH):
+                copy_step(before, at + step, out, to + step)
+            to += size
+            at, size = starts[entry], lengths[entry]
+            for step in range(0, size, WIDTH):
+                copy_step(data, at + step, out, to + step)
+            to += size
+            entry += 1
+        if first == COMMA:
+            out[to] = CLOSE_BRACE
+            to += 1
+    offsets[len(offsets) - 1] = to
+    return objects

@@ -1,0 +1,71 @@
+"""The ids of fields in Parquet files: each from the path of its field alone. Pure.
+
+Readers that go by ids (Iceberg's, and Delta's where columns are mapped) find a field under the same
+id in every file: whichever pipeline wrote it, and whatever else was declared at the time.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import groupby
+from typing import Any, cast
+
+import pyarrow as pa
+
+from lakebed.field_path import FieldPath, format_path
+from lakebed.schema import ELEMENT, KEY, VALUE, Field
+
+FIELD_ID = b"PARQUET:field_id"
+"""Where Arrow keeps the id that a field gets in a Parquet file."""
+MOST_IDS = 1 << 30
+"""Half of the ids that Parquet can hold: whoever numbers on from the highest finds room."""
+
+
+@cache
+def field_id(path: FieldPath) -> int:
+    """Return the id of a field in Parquet files: the same wherever and whenever it is written."""
+    digest = hashlib.sha256(format_path(path).encode()).digest()
+    return 1 + int.from_bytes(digest[:8], "big") % MOST_IDS
+
+
+def with_field_ids(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose fields carry their ids, at every depth."""
+    return pa.schema([_numbered(field, (field.name,)) for field in schema])
+
+
+def same_ids(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of different fields that would have one id; hardly ever are there any."""
+    paths = sorted((path for one in fields for path in _paths((one.name,), one)), key=field_id)
+    for _, alike in groupby(paths, key=field_id):
+        found = tuple(dict.fromkeys(format_path(path) for path in alike))
+        if len(found) > 1:
+            yield found
+
+
+def _numbered(field: "pa.Field[Any]", path: FieldPath) -> "pa.Field[Any]":
+    ids = {FIELD_ID: str(field_id(path)).encode()}
+    kind = _numbered_type(field.type, path)
+    return pa.field(field.name, kind, field.nullable, metadata={**(field.metadata or {}), **ids})
+
+
+def _numbered_type(kind: Any, path: FieldPath) -> pa.DataType:  # noqa: ANN401 - pyarrow's stubs know one type at a time
+    if pa.types.is_struct(kind):
+        inner = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.struct([_numbered(one, (*path, one.name)) for one in inner])
+    if pa.types.is_map(kind):
+        key: Any = _numbered(kind.key_field, (*path, KEY))
+        item: Any = _numbered(kind.item_field, (*path, VALUE))
+        return cast("pa.DataType", pa.map_(key, item))
+    if pa.types.is_list(kind):
+        return pa.list_(_numbered(kind.value_field, (*path, ELEMENT)))
+    return cast("pa.DataType", kind)
+
+
+def _paths(path: FieldPath, field: Field) -> Iterator[FieldPath]:
+    yield path
+    if field.items is not None:
+        if field.items.name == VALUE:
+            yield (*path, KEY)
+        yield from _paths((*path, field.items.name), field.items)
+    for inner in field.fields:
+        yield from _paths((*path, inner.name), inner)

@@ -1,0 +1,76 @@
+"""Documents from a landing folder to rows of a Delta table, and what an operator sees of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+import penguin.cli.app
+from blizzard.cli import dry_run
+from blizzard.config.load import load
+from tests.support.builders import Bench, gz, put, rows
+from tests.support.commands import Desk, told
+
+SOURCE = "format: json, records: Records, skip_records: {only_key: [ping]}"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    trail = [{"ping": 1}, *rows(3), {"ping": 2}]
+    put(tmp_path / "in", "a.json.gz", gz(json.dumps({"Records": trail}).encode()))
+    put(tmp_path / "in", "b.json", json.dumps({"Records": rows(2, 3), "n": 0}, indent=2).encode())
+    put(tmp_path / "in", "bad.json", b'{"records": []}\n')
+    return Desk(tmp_path, source=SOURCE)
+
+
+def ingest(desk: Desk) -> None:
+    (settings,) = load([desk.config()], [], {}).pipelines
+    assert Bench(settings).pipeline().step()
+
+
+def test_records_of_documents_are_rows_of_the_table(desk: Desk):
+    ingest(desk)
+    config = desk.root / "penguin.yaml"
+    config.write_text(f"tables: {{events: {{table_uri: {desk.table}}}}}\n")
+    done = CliRunner().invoke(penguin.cli.app.app, ["--once", "-c", str(config)])
+    assert done.exit_code == 0, done.output
+    table = DeltaTable(desk.table).to_pyarrow_table()
+    assert sorted(table.to_pylist(), key=lambda row: row["id"]) == rows(5)
+
+
+def test_an_operator_sees_what_was_left_out_and_what_failed(desk: Desk):
+    ingest(desk)
+    done = desk.run("status")
+    assert "1 batch, 2 files, 5 rows, 2 filtered records" in " ".join(done.stdout.split())
+    (status,) = told(desk.run("status", "--output", "json"))
+    totals = status["totals"]
+    assert (totals["lines"], totals["filtered"], totals["rows"]) == (7, 2, 5)
+    shown = desk.run("journal", "1")
+    assert "filtered" in shown.stdout
+    (failed,) = [line for line in shown.stdout.splitlines() if "bad.json" in line]
+    assert "records_missing" in failed
+    (letter,) = told(desk.run("dlq", "list", "--output", "json"))
+    assert (letter["code"], letter["line"]) == ("records_missing", 1)
+    assert "found a document without Records" in letter["error"]
+    assert "record 1, at byte 14" in letter["error"]
+
+
+def test_a_pipeline_without_a_schema_is_shown_one_that_fits_its_records(desk: Desk):
+    config = desk.config()
+    config.write_text(config.read_text().partition("    schema:")[0])
+    proposed = desk.run("--dry-run", config=config).output
+    assert "{name: id, type: int64" in proposed
+    assert "ping" not in proposed
+
+
+def test_a_dry_run_says_what_files_are_and_why_a_large_one_is_read_whole(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(dry_run, "LARGE", 10)
+    (plan,) = told(desk.run("--dry-run", "--output", "json"))
+    assert {file["format"] for unit in plan["units"] for file in unit["files"]} == {"json"}
+    shown = " ".join(desk.run("--dry-run").stdout.split())
+    assert "in one part: gzip cannot be cut" in shown
+    assert "in one part: JSON documents cannot be cut" in shown

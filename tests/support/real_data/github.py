@@ -1,0 +1,221 @@
+"""GitHub events as GH Archive has them: one payload for each type of event."""
+
+from random import Random
+from typing import Any
+
+from tests.support.real_data.kind import (
+    Kind,
+    Record,
+    as_lines,
+    hexadecimal,
+    is_one_in,
+    moment,
+    word,
+    zulu,
+)
+
+TYPES = ("Push", "Push", "Push", "Create", "Watch", "Issues", "IssueComment", "PullRequest", "Fork")
+
+
+def records(seed: int, size: int) -> list[Record]:
+    random = Random(seed)
+    return [_event(random, number) for number in range(size)]
+
+
+def _event(random: Random, number: int) -> Record:
+    kind = random.choice(TYPES)
+    login, repository = word(random, 7), f"{word(random, 6)}/{word(random, 9)}"
+    event: Record = {
+        "id": str(38_000_000_000 + number),
+        "type": f"{kind}Event",
+        "actor": {
+            **_account(random, login),
+            "display_login": login,
+            "gravatar_id": "",
+        },
+        "repo": {
+            "id": random.randrange(10**9),
+            "name": repository,
+            "url": f"https://api.github.com/repos/{repository}",
+        },
+        "payload": PAYLOADS[kind](random),
+        "public": True,
+        "created_at": zulu(moment(random)),
+    }
+    if is_one_in(random, 3):  # only events of organisations have one
+        event["org"] = _account(random, repository.partition("/")[0]) | {"gravatar_id": ""}
+    return event
+
+
+def _account(random: Random, login: str) -> Record:
+    number = random.randrange(10**8)
+    return {
+        "id": number,
+        "login": login,
+        "url": f"https://api.github.com/users/{login}",
+        "avatar_url": f"https://avatars.githubusercontent.com/u/{number}?",
+    }
+
+
+def _user(random: Random) -> Record:
+    login = word(random, 7)
+    return {
+        **_account(random, login),
+        "node_id": f"MDQ6VXNlc{hexadecimal(random, 8)}",
+        "type": random.choice(["User", "User", "Bot"]),
+        "site_admin": False,
+    }
+
+
+def _push(random: Random) -> Record:
+    commits = [
+        {
+            "sha": hexadecimal(random, 40),
+            "author": {"email": f"{word(random, 5)}@example.com", "name": "José Ñandú"},
+            "message": random.choice(["fix: typo\n\nCo-authored-by: x", "初回コミット", "wip 🚧"]),
+            "distinct": not is_one_in(random, 5),
+            "url": "https://api.github.com/repos/a/b/commits/c",
+        }
+        for _ in range(random.randrange(4))
+    ]
+    return {
+        "repository_id": random.randrange(10**9),
+        "push_id": random.randrange(10**10, 2 * 10**10),
+        "size": len(commits),
+        "distinct_size": sum(1 for one in commits if one["distinct"]),
+        "ref": "refs/heads/main",
+        "head": hexadecimal(random, 40),
+        "before": hexadecimal(random, 40),
+        "commits": commits,
+    }
+
+
+def _create(random: Random) -> Record:
+    kind = random.choice(["branch", "tag", "repository"])
+    return {
+        "ref": None if kind == "repository" else f"v{random.randrange(9)}.0",
+        "ref_type": kind,
+        "master_branch": "main",
+        "description": random.choice([None, "A test — with “quotes”", ""]),
+        "pusher_type": "user",
+    }
+
+
+def _watch(_random: Random) -> Record:
+    return {"action": "started"}
+
+
+def _issue(random: Random) -> Record:
+    is_closed = is_one_in(random, 2)
+    return {
+        "id": random.randrange(2 * 10**9, 3 * 10**9),
+        "number": random.randrange(1, 5000),
+        "title": f"Cannot {word(random, 6)}",
+        "user": _user(random),
+        "labels": [_label(random) for _ in range(random.randrange(3))],
+        "state": "closed" if is_closed else "open",
+        "locked": False,
+        "assignee": _user(random) if is_one_in(random, 4) else None,
+        "assignees": [_user(random) for _ in range(random.choice([0, 0, 1, 2]))],
+        "milestone": None,
+        "comments": random.randrange(30),
+        "created_at": zulu(moment(random)),
+        "updated_at": zulu(moment(random)),
+        "closed_at": zulu(moment(random)) if is_closed else None,
+        "author_association": "NONE",
+        "active_lock_reason": None,
+        "body": random.choice([None, "Steps:\r\n1. open\r\n2. `crash`\tnow", "日本語の本文"]),
+        "reactions": {"url": "https://api.github.com/x", "total_count": 0, "+1": 0, "-1": 0},
+        "performed_via_github_app": None,
+        "state_reason": "completed" if is_closed else None,
+    }
+
+
+def _label(random: Random) -> Record:
+    return {
+        "id": random.randrange(10**9),
+        "name": random.choice(["bug", "good first issue", "c++"]),
+        "color": hexadecimal(random, 6),
+        "default": is_one_in(random, 2),
+        "description": random.choice([None, "", "Something is broken"]),
+    }
+
+
+def _issues(random: Random) -> Record:
+    return {"action": random.choice(["opened", "closed", "reopened"]), "issue": _issue(random)}
+
+
+def _comment(random: Random) -> Record:
+    return {
+        "action": "created",
+        "issue": _issue(random),
+        "comment": {
+            "id": random.randrange(2 * 10**9, 3 * 10**9),
+            "user": _user(random),
+            "created_at": zulu(moment(random)),
+            "updated_at": zulu(moment(random)),
+            "body": "LGTM 👍\n\n> quoted",
+            "performed_via_github_app": None,
+        },
+    }
+
+
+def _pull_request(random: Random) -> Record:
+    is_merged = is_one_in(random, 3)
+    branch: Any = {"label": "me:topic", "ref": "topic", "sha": hexadecimal(random, 40)}
+    return {
+        "action": random.choice(["opened", "closed"]),
+        "number": random.randrange(5000),
+        "pull_request": {
+            "id": random.randrange(10**9, 2 * 10**9),
+            "title": "Bump x from 1 to 2",
+            "user": _user(random),
+            "body": None if is_one_in(random, 3) else "Bumps [x](https://example.com).",
+            "created_at": zulu(moment(random)),
+            "merged_at": zulu(moment(random)) if is_merged else None,
+            "merge_commit_sha": hexadecimal(random, 40) if is_merged else None,
+            "requested_reviewers": [_user(random)] if is_one_in(random, 4) else [],
+            "requested_teams": [],
+            "head": branch | {"repo": None if is_one_in(random, 9) else {"id": 1, "fork": True}},
+            "base": branch | {"repo": {"id": 2, "fork": False}},
+            "auto_merge": None,
+            "draft": is_one_in(random, 5),
+            "mergeable": random.choice([None, True, False]),
+            "additions": random.randrange(2000),
+        },
+    }
+
+
+def _fork(random: Random) -> Record:
+    name = word(random, 8)
+    forkee: Record = {
+        "id": random.randrange(10**9),
+        "full_name": f"me/{name}",
+        "private": False,
+        "owner": _user(random),
+        "description": None,
+        "homepage": random.choice([None, "", "https://example.com"]),
+        "language": None,
+        "license": random.choice([None, {"key": "mit", "name": "MIT License", "spdx_id": "MIT"}]),
+        "topics": random.choice([[], ["data", "json"]]),
+        "size": random.randrange(10**6),
+        "pushed_at": zulu(moment(random)),
+    }
+    return {"forkee": forkee}
+
+
+PAYLOADS = {
+    "Push": _push,
+    "Create": _create,
+    "Watch": _watch,
+    "Issues": _issues,
+    "IssueComment": _comment,
+    "PullRequest": _pull_request,
+    "Fork": _fork,
+}
+
+GITHUB = Kind(
+    name="github events",
+    records=records,
+    written=as_lines("2024-05-10-00.json.gz", "2024-05-10-01.json.gz"),
+)
