@@ -15,7 +15,7 @@ from blizzard.inspect.form_guess import Records, records_of
 from blizzard.inspect.sample import Sample
 from blizzard.inspect.written import pipeline_lines
 from blizzard.model.source_glob import split
-from lakebed.arguments import DONE, FAILED, USAGE, complain
+from lakebed.arguments import DONE, FAILED, USAGE, complain, exit_code_of
 from lakebed.config.models import location, source_location
 from lakebed.errors import LakeError
 from lakebed.schema import walk
@@ -61,7 +61,7 @@ def init(
     Credentials for a store are taken from the environment.
     """
     source = _checked("URI", uri, source_location)
-    goal = _checked("--table", table or _beside(source), location)
+    goal = None if table is None else _checked("--table", table, location)
     file = None if output == STANDARD_OUTPUT else Path(output)
     if file is not None and not force:
         _require_none(file)
@@ -69,11 +69,11 @@ def init(
         found, read = look(source, most)
     except LakeError as error:
         complain(error, "init")
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(exit_code_of(error)) from None
     columns = columns_in(read.records)
     lines = pipeline_lines(
         source=_absolute(found.path),
-        table=_absolute(goal),
+        table=_absolute(_beside(found.path) if goal is None else goal),
         form=read.form,
         columns=columns,
         looked_at=_looked_at(found),
@@ -93,6 +93,9 @@ def look(uri: str, most: int) -> tuple[Sample, Records]:
     found = sample.take(uri, StorageOptions(), most)
     read = records_of(found.files)
     warn(found.unread, read.strange)
+    if found.others:
+        count = plural(len(found.others), "file is", "files are")
+        sys.stderr.write(f"warning: {count} left out for the name, such as {found.others[0]}\n")
     if not read.records:
         raise sample.NothingToLookAt("no file here has JSON objects that can be read", path=uri)
     return found, read

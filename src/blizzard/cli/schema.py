@@ -12,7 +12,7 @@ from blizzard.inspect import sample
 from blizzard.inspect.columns import PresentColumns, differences, present_columns
 from blizzard.inspect.explain import explain
 from blizzard.inspect.field_guess import GuessedColumn, columns_in
-from blizzard.inspect.form_guess import Beginning, records_of
+from blizzard.inspect.form_guess import Record, records_in
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import TableOf
@@ -151,8 +151,8 @@ def _present(settings: PipelineSettings) -> PresentColumns:
 def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]:
     """Return the columns in the files that the next batch would read."""
     batch = explain(settings, open_reader, parallelism=1, clock=Clock())
-    beginnings: list[Beginning] = []
-    unread: list[str] = []
+    records: list[Record] = []
+    troubled: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     for source in settings.sources:
         files = {
             file.path: ObjectFacts(
@@ -164,19 +164,19 @@ def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]
         }
         reader = open_reader(source_location(source))
         share = max(1, most // len(settings.sources))
-        read, failed = sample.beginnings(reader, list(files.values()), share)
-        beginnings += read
-        unread += failed
-    found = records_of(beginnings)
-    warn(tuple(unread), found.strange)
-    if not found.records:
+        read, unread = sample.beginnings(reader, list(files.values()), share)
+        found = records_in(read, source.form)
+        records += found.records
+        troubled = (troubled[0] + unread, troubled[1] + found.strange)
+    warn(*troubled)
+    if not records:
         raise sample.NothingToLookAt(
             "no file is waiting that has JSON objects; blizzard --dry-run says which files there "
             "are, and blizzard schema infer URI looks at others"
         )
     sink = settings.sink
     keys = sink.template.keys if sink.template and sink.timestamp_field is None else ()
-    return columns_in(found.records, without=frozenset(keys))
+    return columns_in(records, without=frozenset(keys))
 
 
 def _checked(uri: str) -> str:

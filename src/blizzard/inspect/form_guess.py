@@ -3,11 +3,13 @@
 The keys of `source` that say the same are `format`, `records` and `skip_records`.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blizzard.model.form import Form
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.look import parse, parse_next
 
@@ -106,6 +108,21 @@ def records_of(files: Sequence[Beginning]) -> Records:
         form = GuessedForm(actions=actions)
         rows = tuple(each for each in rows if not _is_action(each))
     return Records(form=form, records=rows, strange=strange)
+
+
+def records_in(files: Sequence[Beginning], form: Form) -> Records:
+    """Return the records at the beginnings of files whose form is known."""
+    found = [_documents(file) if form.is_documents else _lines(file) for file in files]
+    rows = (record for each in found for record in _inside(each.values, form.records))
+    return Records(
+        form=GuessedForm(documents=form.is_documents, records=form.records),
+        records=tuple(
+            record
+            for record in rows
+            if form.skip is None or not form.skip.holds(json.dumps(record).encode())
+        ),
+        strange=tuple(file.file for file, each in zip(files, found, strict=True) if each.broken),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +254,11 @@ def _is_records(value: object) -> bool:
 
 def _inside(values: Sequence[Record], path: Sequence[str]) -> Iterator[Record]:
     for value in values:
-        yield from _at(value, path) if path else (value,)
+        inside = _at(value, path)
+        if isinstance(inside, dict):
+            yield inside
+        elif _is_records(inside):
+            yield from inside
 
 
 def _is_action(record: Mapping[str, Any]) -> bool:

@@ -32,6 +32,7 @@ LISTED = 10_000
 FEW = 3
 OTHER_FORMATS = frozenset(
     [
+        "",
         ".parquet",
         ".csv",
         ".tsv",
@@ -50,7 +51,7 @@ OTHER_FORMATS = frozenset(
         ".crc",
     ]
 )
-"""Suffixes of files that hold no JSON."""
+"""Suffixes of files that hold no JSON, or none at all."""
 _KEY = re.compile(r"[A-Za-z_]\w*")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONTH = re.compile(r"\d{4}-\d\d")
@@ -75,6 +76,8 @@ class Sample:
     names: tuple[str, ...]
     """The paths of all files that were listed, below the folder of the place."""
     all_listed: bool = True
+    others: tuple[str, ...] = ()
+    """The paths of files that are left out for their suffix alone."""
     unread: tuple[str, ...] = ()
     """What kept files from being read, a sentence for each."""
 
@@ -96,9 +99,14 @@ def take(
     after = pattern.after if pattern else ""
     listed = list(islice(reader.in_order(after=after), LISTED + 1))
     ours = [facts for facts in listed[:LISTED] if why_not_ours(facts.path, meant) is None]
-    if not ours and (suffix := _common_suffix(listed[:LISTED], meant)):
+    others = [
+        facts
+        for facts in listed[:LISTED]
+        if facts.size and why_not_ours(facts.path, meant) is Reason.NOT_NDJSON
+    ]
+    if not ours and pattern is None and (suffix := _common_suffix(others)):
         path = f"{folder.rstrip('/')}/**{suffix}"
-        ours = [facts for facts in listed[:LISTED] if facts.path.endswith(suffix)]
+        ours = [facts for facts in others if facts.path.endswith(suffix)]
     if not any(facts.size for facts in ours):
         raise NothingToLookAt(_why_nothing(listed, ours), path=uri)
     files, unread = beginnings(reader, [facts for facts in ours if facts.size], most)
@@ -107,6 +115,11 @@ def take(
         files=files,
         names=tuple(facts.path for facts in ours),
         all_listed=len(listed) <= LISTED,
+        others=tuple(
+            facts.path
+            for facts in others
+            if facts not in ours and _suffix(facts.path)[0] not in OTHER_FORMATS
+        ),
         unread=unread,
     )
 
@@ -167,16 +180,17 @@ def _one_file(folder: str, name: str) -> tuple[str, str, Pattern]:
     return f"{folder.rstrip('/')}/{only}", folder, Pattern(only)
 
 
-def _common_suffix(listed: Iterable[ObjectFacts], meant: SourceSettings) -> str | None:
-    """Return how most names end that are left out for their suffix alone; None if none has one."""
-    suffixes: Counter[str] = Counter()
-    for facts in listed:
-        if facts.size and why_not_ours(facts.path, meant) is Reason.NOT_NDJSON:
-            packed = next((end for end in PACKED if end and facts.path.endswith(end)), "")
-            bare = PurePosixPath(facts.path.removesuffix(packed)).suffix
-            if bare and bare not in OTHER_FORMATS:
-                suffixes[bare + packed] += 1
-    return suffixes.most_common(1)[0][0] if suffixes and meant.pattern is None else None
+def _common_suffix(others: Iterable[ObjectFacts]) -> str | None:
+    """Return how most names end, apart from files of other formats; None if none has a suffix."""
+    found = Counter(_suffix(facts.path) for facts in others)
+    known = [pair for pair, _count in found.most_common() if pair[0] not in OTHER_FORMATS]
+    return "".join(known[0]) if known else None
+
+
+def _suffix(path: str) -> tuple[str, str]:
+    """Return the suffix of a name, and that of its compression behind it."""
+    packed = next((end for end in PACKED if end and path.endswith(end)), "")
+    return PurePosixPath(path.removesuffix(packed)).suffix, packed
 
 
 def _why_nothing(listed: Sequence[ObjectFacts], ours: Sequence[ObjectFacts]) -> str:

@@ -71,6 +71,7 @@ _TIME_WORDS = frozenset(
         "nano",
         "nanos",
         "ms",
+        "msec",
         "us",
         "ns",
         "utc",

@@ -115,9 +115,12 @@ def test_files_of_another_suffix_are_found_if_there_are_no_others(
     assert ingested(file) == [{"id": 1}, {"id": 2}]
 
 
-def test_the_forms_of_files_are_written_down(there: Path) -> None:
+def test_the_forms_of_files_are_written_down(there: Path, tmp_path: Path) -> None:
     put(there, "a.json", '{"Records": [{"id": 1},', '  {"id": 2}], "next": null}')
-    text = run(there, "--output", "-").stdout
+    file = tmp_path / "p.yaml"
+    assert run(there, "--output", file).exit_code == 0
+    text = file.read_text()
+    assert ingested(file) == [{"id": 1}, {"id": 2}]
     assert yaml.safe_load(text)["source"] | {"path": ""} == {
         "path": "", "format": "json", "records": "Records",
     }  # fmt: skip

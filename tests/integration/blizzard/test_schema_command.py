@@ -199,6 +199,19 @@ def test_the_files_that_wait_say_their_columns(tmp_path: Path) -> None:
     assert desk.run("infer").stdout == done.stdout, "nothing is written by a look"
 
 
+def test_the_files_that_wait_are_read_in_the_form_that_is_configured(tmp_path: Path) -> None:
+    desk = Table(tmp_path, None)
+    document = yaml.safe_load(desk.file.read_text())
+    document["source"] |= {
+        "format": "json", "records": "page.rows", "skip_records": {"with_key": ["action"]},
+    }  # fmt: skip
+    desk.file.write_text(yaml.safe_dump(document))
+    rows = [{"action": "x"}, {"id": 1, "messages": [{"a": 1}, {"a": 2}]}]
+    desk.landing.write("a.json", json.dumps({"id": 7, "page": {"rows": rows}}, indent=1).encode())
+    fields = yaml.safe_load(desk.run("infer").stdout)["fields"]
+    assert [one["name"] for one in fields] == ["id", "messages"]
+
+
 def test_other_files_can_be_looked_at_without_a_configuration(tmp_path: Path) -> None:
     desk = Table(tmp_path, None)
     desk.land("a.ndjson", {"id": 1, "date": "2024-01-01"})
