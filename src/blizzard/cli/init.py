@@ -182,7 +182,7 @@ def _tell(
     fields = sum(1 for _path, field in walk(fields_of(columns)) if not field.is_nested)
     to = sys.stderr if file is None else sys.stdout
     to.write(
-        f"{'written' if file is None else file}: {plural(len(columns), 'column')} with "
+        f"{'' if file is None else f'{file}: '}{plural(len(columns), 'column')} with "
         f"{plural(fields, 'field')}, from {plural(len(read.records), 'record')} ({size}) of "
         f"{_looked_at(found)}\n"
     )

@@ -12,7 +12,7 @@ from blizzard.inspect.string_guess import Guess, Values, of_numbers, of_strings
 from blizzard.model.columns import MOST_COLUMNS
 from blizzard.model.json_path import ANY
 from blizzard.model.seen import NOTHING, Seen, column_of, is_column_name
-from blizzard.worker.ndjson.look import look
+from blizzard.worker.ndjson.gather import Gathered
 from blizzard.worker.ndjson.looks import MOST_PATHS
 from lakebed.schema import ELEMENT, VALUE, Field
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
@@ -40,13 +40,17 @@ def columns_in(
     Those `without` are left out: the folders of a source path give them.
     """
     guesser = _Guesser()
-    members: dict[str, Seen] = {}
+    members: dict[str, Gathered] = {}
     for record in records:
         guesser.note((), record)
         for name, value in record.items():
-            if name not in without and (name in members or len(members) < MOST_PATHS):
-                members[name] = members.get(name, NOTHING).join(look((value,)))
-    return tuple(guesser.fields(members, ()))
+            known = members.get(name)
+            if known is None and name not in without and len(members) < MOST_PATHS:
+                known = members[name] = Gathered()
+            if known is not None:
+                known.add(value)
+    seen = {name: gathered.seen() for name, gathered in members.items()}
+    return tuple(guesser.fields(seen, ()))
 
 
 def fields_of(columns: Iterable[GuessedColumn]) -> tuple[Field, ...]:
@@ -67,8 +71,12 @@ class _Guesser:
             case list():
                 for inner in value:
                     self.note((*path, ANY), inner)
-            case str() if path in self.values or len(self.values) < MOST_PATHS:
-                self.values.setdefault(path, Values()).add(value)
+            case str():
+                known = self.values.get(path)
+                if known is None and len(self.values) < MOST_PATHS:
+                    known = self.values[path] = Values()
+                if known is not None:
+                    known.add(value)
 
     def fields(self, members: Mapping[str, Seen], path: Path) -> Iterator[GuessedColumn]:
         """Yield a column for each member, under a name that Delta takes and no other has."""

@@ -195,8 +195,9 @@ class Values:
         if len(number) > LONGEST_INTEGER:
             return
         exact = Decimal(number)
-        self.longest = max(self.longest, len(exact.as_tuple().digits))
-        self.finest = max(self.finest, -int(exact.as_tuple().exponent))
+        _sign, digits, exponent = exact.as_tuple()
+        self.longest = max(self.longest, len(digits))
+        self.finest = max(self.finest, -int(exponent))
         self.whole_micros = self.whole_micros and number.endswith("000")
         self.least = exact if self.least is None else min(self.least, exact)
         self.greatest = exact if self.greatest is None else max(self.greatest, exact)

@@ -192,3 +192,7 @@ def test_every_value_that_was_seen_fits_its_column(records: list[dict[str, Any]]
         lines = b"\n".join(json.dumps(record).encode() for record in records)
         decoder = Decoder(schema, unknown=UnknownFields.RESCUE, on_mismatch=OnMismatch.FAIL)
         assert sum(each.batch.num_rows for each in decoder.decode([lines])) == len(records)
+
+
+def test_numbers_finer_than_a_timestamp_stay_numbers() -> None:
+    assert line_of("ts", 1_700_000_000.1234567) == "- {name: ts, type: float64}"
