@@ -59,6 +59,7 @@ def there(tmp_path: Path) -> Path:
 
 
 def test_what_is_written_runs_without_any_editing(there: Path, tmp_path: Path) -> None:
+    """HOLES W34: nobody has to write a schema."""
     put(
         there,
         "a.ndjson",
@@ -194,6 +195,7 @@ def test_ctrl_c_leaves_no_half_of_a_file(
 
 
 def test_a_place_without_files_is_an_error_and_writes_nothing(there: Path, tmp_path: Path) -> None:
+    """HOLES W34: with the reason, and never with a trace."""
     file = tmp_path / "p.yaml"
     assert run(there, "--output", file).exit_code == 1
     there.mkdir()
@@ -249,6 +251,7 @@ def test_a_folder_that_cannot_be_written_is_said(there: Path, tmp_path: Path) ->
 
 
 def test_no_more_is_read_than_is_allowed(there: Path) -> None:
+    """HOLES W34: a little of a few files, however much there is."""
     for number in range(50):
         put(there, f"{number:02}.ndjson", *({"n": n, "f": number} for n in range(1000)))
     found = sample.take(str(there), StorageOptions(), 10_000)

@@ -187,6 +187,7 @@ def test_a_name_that_cannot_be_written_is_left_to_the_rescued_column() -> None:
 
 @given(st.lists(st.dictionaries(NAMES, VALUES, min_size=1, max_size=5), min_size=1, max_size=4))
 def test_every_value_that_was_seen_fits_its_column(records: list[dict[str, Any]]) -> None:
+    """HOLES W34: the same rules decide what is written and what is read."""
     schema = Schema(fields_of(columns_in(parsed(*records))))
     if schema.fields:
         lines = b"\n".join(json.dumps(record).encode() for record in records)
@@ -196,3 +197,11 @@ def test_every_value_that_was_seen_fits_its_column(records: list[dict[str, Any]]
 
 def test_numbers_finer_than_a_timestamp_stay_numbers() -> None:
     assert line_of("ts", 1_700_000_000.1234567) == "- {name: ts, type: float64}"
+
+
+def test_no_value_stands_in_what_is_written() -> None:
+    """HOLES W34, W28: names and types are written, never a value."""
+    keys = {f"hunter2-{n}": n for n in range(100)}
+    text = text_of({"a": "hunter2", "b": ["hunter2", 1], "c": {"d": "hunter2"}, "keys": keys})
+    assert "hunter2" not in text
+    assert "- {name: keys, type: map, values: int64}  # the names of its members are data" in text
