@@ -45,7 +45,9 @@ def init(
     ],
     table: Annotated[
         str | None,
-        typer.Option("--table", metavar="URI", help="Where the table is to be; beside the files."),
+        typer.Option(
+            "--table", metavar="URI", help="Where the table goes; by default beside the files."
+        ),
     ] = None,
     output: Annotated[
         str,
