@@ -67,9 +67,7 @@ class BatchColumns:
         wider = adopted(Schema(declared + added), self.schema, self.of_table())
         if set(wider.fields) == set(self.schema.fields):
             return False
-        before = {path for path, _field in walk(self.schema.fields)}
-        new = {path: one.shown for path, one in walk(wider.fields) if path not in before}
-        self.emit(ColumnsFound(pipeline=self.settings.name, columns=new))
+        self.emit(ColumnsFound(pipeline=self.settings.name, columns=_new(self.schema, wider)))
         self.schema = wider
         return True
 
@@ -78,6 +76,17 @@ class BatchColumns:
         template = self.settings.sink.template
         keys = frozenset(template.keys if template else ())
         return replace(work, file_schema=self.schema.without(keys))
+
+
+def _new(before: Schema, after: Schema) -> dict[str, str]:
+    """Return the types of new columns and fields by their paths; what is inside of one is its."""
+    known = {path for path, _field in walk(before.fields)}
+    new: dict[str, str] = {}
+    for path, one in walk(after.fields):
+        above = path.removesuffix("[]") if path.endswith("[]") else path.rpartition(".")[0]
+        if path not in known and (not above or above in known):
+            new[path] = one.shown
+    return new
 
 
 def look_share(units: Sequence[WorkUnit], most: int) -> float:

@@ -1,5 +1,6 @@
 """What the sources contain and what became of their files, as events."""
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -188,6 +189,10 @@ class RowsWithoutTime(Event):
         yield Count("blizzard_rows_without_time_total", self.rows, {"pipeline": self.pipeline})
 
 
+LONGEST_TYPE = 60
+"""Characters of a type that a line of the log shows; `blizzard schema` shows all."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnsFound(Event):
     """The data has fields that no column was for; from this batch on they have one."""
@@ -199,7 +204,10 @@ class ColumnsFound(Event):
 
     def sentence(self) -> str:
         """Return the columns and their types."""
-        shown = ", ".join(f"{name} ({kind})" for name, kind in list(self.columns.items())[:20])
+        shown = ", ".join(
+            f"{name} ({textwrap.shorten(kind, LONGEST_TYPE, placeholder=' …')})"
+            for name, kind in list(self.columns.items())[:20]
+        )
         more = f" and {len(self.columns) - 20} more" if len(self.columns) > 20 else ""
         count = plural(len(self.columns), "new column")
         return f"{self.pipeline}: found {count} in the data: {shown}{more}"

@@ -127,6 +127,11 @@ class _Draft:
     def take(self, ready: ReadyEntry) -> None:
         entry = ready.entry
         _check_configured_partitions(self.rules.partition_columns, ready)
+        if self.table is None and not (entry.files or entry.table_schema["fields"]):
+            # Nothing is known of the columns yet: a later entry makes the table.
+            _check_books(ready)
+            self.taken.setdefault(entry.pipeline, []).append(ready)
+            return
         table = self.table or self._new_table(ready)
         after = self.after or table
         _check_books(ready)

@@ -175,3 +175,26 @@ def test_files_with_no_value_that_has_a_type_are_kept_whole(tmp_path):
     desk.ingest()
     assert len(desk.rows()) == 4
     assert '{"e":[]}' in [row[RESCUED] for row in desk.rows()]
+
+
+def test_an_entry_before_anything_is_known_of_the_columns_makes_no_table(tmp_path):
+    """A source that is added before the first file brings an entry without files."""
+    desk = Table(tmp_path, None)
+    desk.blizzard()
+    document = yaml.safe_load(desk.file.read_text())
+    source = document.pop("source")
+    (tmp_path / "other").mkdir()
+    document = {
+        "pipelines": {
+            "default": {
+                "sources": {"default": source, "other": {"path": str(tmp_path / "other")}},
+                "sink": document.pop("sink"),
+            }
+        },
+        **document,
+    }
+    desk.file.write_text(yaml.safe_dump(document))
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    assert desk.rows() == [{"id": 1}]
