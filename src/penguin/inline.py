@@ -97,7 +97,25 @@ def check_schema(
     *,
     mode_is_known: bool = True,
 ) -> None:
-    """Raise if a table would hold every file with these columns back, by penguin's own rules.
+    """Raise if a table would hold every file with these columns back, by penguin's own rules."""
+    if reasons := reasons_to_hold(table, schema, partition_columns, mode_is_known=mode_is_known):
+        mode = f"with schema_evolution {table.evolution}" if mode_is_known else "in every mode"
+        raise SchemaConflict(
+            f"the table cannot hold the declared fields, {mode}: {'; '.join(reasons)}. "
+            "penguin would hold every file; declare the fields as the table has them, change "
+            "schema_evolution, or write to another table",
+            table=table.table_uri,
+        )
+
+
+def reasons_to_hold(
+    table: TableSettings,
+    schema: Mapping[str, Any],
+    partition_columns: tuple[str, ...],
+    *,
+    mode_is_known: bool = True,
+) -> tuple[str, ...]:
+    """Return why a table would hold every file with these columns back, by penguin's own rules.
 
     Where it is not known how penguin is configured, only what no mode lets in is refused. A table
     that is not there yet takes any columns; for one without a file nothing is predicted.
@@ -111,21 +129,14 @@ def check_schema(
 
     folder = local_path(table.table_uri)
     if folder is not None and not folder.exists():
-        return
+        return ()
     found = LogReader(Reader(table.table_uri, table.storage_options)).look()
     if found is None:
-        return
+        return ()
     if not mode_is_known:
         table = replace(table, evolution=Evolution.OVERWRITE)
-    decision = decide_on(found.facts, schema, partition_columns, table)
-    if isinstance(decision, Refused) and found.paths():
-        mode = f"with schema_evolution {table.evolution}" if mode_is_known else "in every mode"
-        raise SchemaConflict(
-            f"the table cannot hold the declared fields, {mode}: {'; '.join(decision.reasons)}. "
-            "penguin would hold every file; declare the fields as the table has them, change "
-            "schema_evolution, or write to another table",
-            table=table.table_uri,
-        )
+    decision = decide_on(found.facts, dict(schema), partition_columns, table)
+    return decision.reasons if isinstance(decision, Refused) and found.paths() else ()
 
 
 def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:

@@ -406,7 +406,7 @@ def test_a_signal_while_a_line_is_written_does_not_block():
     script = """
 import io, signal, sys
 from lakebed.polling import Stop, stop_on_signals
-from lakebed.telemetry.events import SettingNotActedOn
+from lakebed.telemetry.events import MetricsServed
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 class Raises(io.StringIO):
     first = True
@@ -417,7 +417,7 @@ class Raises(io.StringIO):
         return super().write(text)
 emit = log_events(LogLevel.INFO, LogFormat.TEXT, Raises())
 stop_on_signals(Stop(), emit)
-emit(SettingNotActedOn(warning="x"))
+emit(MetricsServed(url="x"))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -102,6 +102,7 @@ STANDS_FOR = {
     "318": "1",
     "NAME": "default",
     "OLD": "default",
+    "URI": "{folder}/landing",
 }
 NEEDS_SPARK = {("blizzard", "demo"), ("blizzard", "warm")}
 
@@ -109,6 +110,8 @@ NEEDS_SPARK = {("blizzard", "demo"), ("blizzard", "warm")}
 def filled(typed: Typed, file: Path) -> list[str]:
     words = [STANDS_FOR.get(word, word) for word in typed.words]
     words = [word.format(file=file, folder=file.parent) for word in words]
+    if words[:1] == ["init"]:
+        return [*words, "--output", "-"]  # It makes configurations, and needs none.
     return words if str(file) in words else [*words, "-c", str(file)]
 
 

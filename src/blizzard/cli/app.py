@@ -17,10 +17,12 @@ from blizzard.cli import results as show
 from blizzard.cli.dlq import app as dlq_app
 from blizzard.cli.dry_run import dry_run as dry_run_plan
 from blizzard.cli.gc import gc
+from blizzard.cli.init import init
 from blizzard.cli.journal import app as journal_app
-from blizzard.cli.output import One, chosen, load
+from blizzard.cli.output import One, chosen, load, tables_of
 from blizzard.cli.progress_bar import Display
 from blizzard.cli.redo import redo
+from blizzard.cli.schema import app as schema_app
 from blizzard.cli.source import source_app
 from blizzard.cli.status import status
 from blizzard.cli.surroundings import Surroundings
@@ -52,16 +54,14 @@ from lakebed.arguments import (
 from lakebed.config.models import same_place
 from lakebed.errors import LakeError, ObjectMissing
 from lakebed.storage.store import Reader, Store
-from lakebed.telemetry.events import Emit, SettingNotActedOn, shared
+from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import Part, PartKind
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.telemetry.server import observed
 from lakebed.types import Commit, Handoff
 from lakebed.units import in_words
 from penguin import inline
-from penguin.config import load as penguin_config
 from penguin.metrics import METRICS as PENGUIN_METRICS
-from penguin.model.settings import TableSettings
 
 app = program()
 
@@ -93,10 +93,8 @@ def run(
     emit = shared(_log(log_level, log_format), around.also)
     settings = load(files, folders, log_format)
     settings = replace(settings, pipelines=chosen(settings, pipeline, log_format))
-    for warning in settings.warnings:
-        emit(SettingNotActedOn(warning=warning))
     if dry_run:
-        table_of = _tables_for_inline(settings, files, folders)
+        table_of = tables_of(settings, files, folders)
         raise typer.Exit(dry_run_plan(settings.pipelines, output, table_of, log_format))
     with (
         usage_is_checked(log_format),
@@ -114,7 +112,7 @@ def run(
         ) as told,
     ):
         require_java(os.environ)
-        table_of = _tables_for_inline(settings, files, folders)
+        table_of = tables_of(settings, files, folders)
         code = _run(settings, told, around, once=once, output=output, table_of=table_of)
     raise typer.Exit(code)
 
@@ -129,11 +127,13 @@ def demo_command(
     raise typer.Exit(demo.run(folder, Console()))
 
 
+app.command()(init)
 app.command()(status)
 app.command()(gc)
 app.command()(redo)
 app.add_typer(journal_app, name="journal")
 app.add_typer(dlq_app, name="dlq")
+app.add_typer(schema_app, name="schema")
 app.add_typer(source_app, name="source")
 
 
@@ -276,23 +276,6 @@ def _aside(settings: PipelineSettings) -> Aside:
     except LakeError:
         return Aside()  # There is no table's folder: what keeps it away is told by the run.
     return read_aside(store, settings.name, asks_fates(settings))
-
-
-def _tables_for_inline(
-    settings: BlizzardSettings, files: list[Path] | None, folders: list[Path] | None
-) -> TableOf:
-    """Return the `tables:` entry of a pipeline: how blizzard commits itself, or penguin does."""
-
-    def table_of(pipeline: str) -> TableSettings | None:
-        name = settings.tables.get(pipeline)
-        if name is None:
-            return None
-        tables = penguin_config.load(
-            files or [], folders or [], os.environ, inline.refused_properties
-        ).tables
-        return next(each for each in tables if each.name == name)
-
-    return table_of
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:

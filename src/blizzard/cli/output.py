@@ -7,13 +7,16 @@ from typing import Annotated
 import typer
 
 from blizzard.config import load as config
-from blizzard.inspect import sample
 from blizzard.model.files import Location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.service import TableOf
 from lakebed.arguments import USAGE, usage_is_checked
 from lakebed.errors import ConfigInvalid
 from lakebed.storage.store import Reader
 from lakebed.telemetry.logs import LogFormat
+from penguin import inline
+from penguin.config import load as penguin_config
+from penguin.model.settings import TableSettings
 
 One = Annotated[
     str | None,
@@ -26,7 +29,7 @@ def load(
 ) -> BlizzardSettings:
     """Read the configuration, or end the program with every fault of it."""
     with usage_is_checked(shape):
-        return config.load(files or [], folders or [], os.environ, sample.proposal)
+        return config.load(files or [], folders or [], os.environ)
 
 
 def chosen(
@@ -56,6 +59,23 @@ def the_one(settings: BlizzardSettings, name: str | None) -> PipelineSettings:
 def open_reader(location: Location) -> Reader:
     """Open a place for reading only."""
     return Reader(location.uri, location.options)
+
+
+def tables_of(
+    settings: BlizzardSettings, files: list[Path] | None, folders: list[Path] | None
+) -> TableOf:
+    """Return the `tables:` entry of a pipeline: how blizzard commits itself, or penguin does."""
+
+    def table_of(pipeline: str) -> TableSettings | None:
+        name = settings.tables.get(pipeline)
+        if name is None:
+            return None
+        tables = penguin_config.load(
+            files or [], folders or [], os.environ, inline.refused_properties
+        ).tables
+        return next(each for each in tables if each.name == name)
+
+    return table_of
 
 
 def place(stage: str, line: int | None, field: str | None) -> str:

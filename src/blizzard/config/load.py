@@ -1,7 +1,6 @@
 """Sources, sinks and pipelines as written in YAML, made into settings."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +19,7 @@ from blizzard.model.settings import (
 from blizzard.model.source_glob import Pattern, literally, split
 from lakebed.config.addresses import metrics_address
 from lakebed.config.checks import filter_fault
-from lakebed.config.faults import Fault, dotted
+from lakebed.config.faults import Fault
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
     Document,
@@ -41,9 +40,6 @@ from lakebed.partition import Template
 from lakebed.storage.store import local_path
 from lakebed.units import mebibytes
 
-NOT_YET: Mapping[str, str] = {}
-"""Keys that are read and do nothing so far, with what happens instead."""
-
 NOT_AVAILABLE: Mapping[str, Mapping[object, str]] = {
     "error_handling.on_bad_record": {"quarantine": "use fail"},
 }
@@ -57,22 +53,14 @@ source:
   path: s3://my-bucket/events
 sink:
   path: s3://my-bucket/delta-tables/events
-schema:
-  fields: [{name: id, type: string}]"""
-
-
-Proposal = Callable[[KeyPath, Pipeline], str]
-"""What a pipeline that declares no fields could declare, in words."""
+# blizzard init URI writes such a file after a look at your data"""
 
 
 def load(
-    files: Sequence[Path],
-    folders: Sequence[Path],
-    environment: Mapping[str, str],
-    proposal: Proposal = lambda _path, _pipeline: "is required",
+    files: Sequence[Path], folders: Sequence[Path], environment: Mapping[str, str]
 ) -> BlizzardSettings:
     """Read a configuration; ConfigInvalid carries every fault of it."""
-    document = load_document(files, folders, environment, partial(_check, proposal=proposal))
+    document = load_document(files, folders, environment, _check)
     pipelines = tuple(_pipeline(name, found) for _, name, found in document.named_pipelines())
     metrics = metrics_address(document, "blizzard")
     tables = {same_place(table.table_uri): name for name, table in document.tables.items()}
@@ -94,15 +82,7 @@ def load(
         },
         metrics_address=metrics.address if document.metrics.enabled else None,
         metrics_key=metrics.key,
-        warnings=tuple(warnings(document)),
     )
-
-
-def warnings(document: Document) -> Iterator[str]:
-    """Yield a line for each key that is not at its default, and not acted on yet."""
-    for path, key, section in _sections_of(document, NOT_YET):
-        if getattr(section, path[-1]) != type(section).model_fields[path[-1]].default:
-            yield f"{dotted(path)}: not acted on yet; {NOT_YET[key]}"
 
 
 def _not_available(document: Document) -> Iterator[Fault]:
@@ -126,7 +106,7 @@ def _sections_of(
                 yield (*map(str, path), name, last), key, section
 
 
-def _check(document: Document, *, proposal: Proposal) -> Iterator[Fault]:
+def _check(document: Document) -> Iterator[Fault]:
     pipelines = list(document.named_pipelines())
     if not pipelines:
         near = ("pipelines", "source", "sink", "schema", "error_handling")

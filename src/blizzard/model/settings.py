@@ -179,5 +179,3 @@ class BlizzardSettings:
     """Where metrics are served; None where they are not."""
     metrics_key: str = "metrics.address"
     """The key that says where, or that would say otherwise."""
-    warnings: tuple[str, ...] = ()
-    """One line for each key that is present and not acted on yet."""

@@ -146,18 +146,6 @@ class MetricsServed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettingNotActedOn(Event):
-    """A setting was accepted that nothing acts on yet."""
-
-    level: ClassVar[Level] = Level.WARN
-    warning: str
-
-    def sentence(self) -> str:
-        """Repeat the warning of the configuration."""
-        return self.warning
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultFound(Event):
     """Something is wrong that keeps the program from what it was asked to do."""
 

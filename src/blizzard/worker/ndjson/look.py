@@ -22,6 +22,11 @@ def parse(text: str) -> Any:  # noqa: ANN401 - any JSON value
     return _PARSER.decode(text)
 
 
+def parse_next(text: str, at: int) -> tuple[Any, int]:
+    """Parse the JSON value that begins at a place of a text; return it, and where it ends."""
+    return _PARSER.raw_decode(text, at)
+
+
 def _refuse(name: str) -> NoReturn:
     raise ValueError(name)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.config import load
-from blizzard.config.load import NOT_AVAILABLE, NOT_YET
+from blizzard.config.load import NOT_AVAILABLE
+from blizzard.model.form import SkipRule
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -39,6 +39,7 @@ from lakebed.types import (
     OnChange,
     OnMismatch,
     ParquetCodec,
+    SourceFormat,
     UnknownFields,
 )
 from tests.support.blizzard_config import changed, faults_of, minimal, settings_of, sink, source
@@ -61,6 +62,12 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         {"AWS_ALLOW_HTTP": True},
         lambda s: source(s).storage_options.plain(),
         {"AWS_ALLOW_HTTP": "true"},
+    ),
+    "source.format": ("json", lambda s: source(s).form.format, SourceFormat.JSON),
+    "source.skip_records": (
+        {"only_key": ["a"]},
+        lambda s: source(s).form.skip,
+        SkipRule(only_key=("a",)),
     ),
     "source.compression": ("zstd", lambda s: source(s).compression, Compression.ZSTD),
     "source.max_concurrent_files": (3, lambda s: source(s).max_concurrent_files, 3),
@@ -103,6 +110,8 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda s: sink(s).template,
         Template.parse("date=%Y-%m-%d/region=%s"),
     ),
+    "schema.infer_max_bytes": (7, lambda s: s.pipelines[0].infer_max_bytes, 7),
+    "schema.unknown_fields": ("add", lambda s: s.pipelines[0].unknown_fields, UnknownFields.ADD),
     "sink.partition_by.timestamp_field": ("at", lambda s: sink(s).timestamp_field, "at"),
     "schema.fields": (
         [
@@ -146,14 +155,15 @@ READ: dict[str, tuple[Any, Any, Any]] = {
 }
 """Each key that is acted on: a value, where it arrives, and as what."""
 INSIDE = {
+    "source.records",
     "sink.partition_by.prefix_template",
     "schema.fields.name",
     "schema.fields.type",
     "schema.fields.nullable",
-    "schema.ddl",
-    "schema.file",
     "schema.infer",
     "schema.hints",
+    "schema.ddl",
+    "schema.file",
     "schema.coerce",
     "schema.null_values",
     "schema.fields.fields",
@@ -215,7 +225,6 @@ def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> 
     )
     assert settings.spark == SparkSettings(master="local[*,4]", conf={})
     assert settings.metrics_address is None
-    assert settings.warnings == ()
 
 
 def test_settings_have_the_same_defaults_as_the_document(tmp_path: Path) -> None:
@@ -224,6 +233,7 @@ def test_settings_have_the_same_defaults_as_the_document(tmp_path: Path) -> None
             sources=(SourceSettings(uri="/in"),),
             sink=SinkSettings(table_uri="/table"),
             schema=Schema((ID,)),
+            unknown_fields=UnknownFields.RESCUE,
         ),
     )
 
@@ -235,17 +245,6 @@ def test_every_key_that_is_acted_on_is_read(tmp_path: Path, key: str) -> None:
     settings = settings_of(tmp_path, changed(key, value))
 
     assert arrived(settings) == expected
-    assert settings.warnings == ()
-
-
-def test_a_key_that_is_not_acted_on_yet_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(load, "NOT_YET", {"schema.coerce": "every value must have its type"})
-
-    settings = settings_of(tmp_path, changed("schema.coerce", True))
-
-    assert settings.warnings == ("schema.coerce: not acted on yet; every value must have its type",)
 
 
 @pytest.mark.parametrize(
@@ -261,15 +260,7 @@ def test_a_value_that_would_mislead_is_refused(tmp_path: Path, key: str, value: 
 def test_no_key_is_forgotten() -> None:
     every = {f"{path}.{key}" for path, section in SECTIONS.items() for key in section.attributes()}
 
-    assert set(READ) | INSIDE | set(NOT_YET) | set(REFUSED) == every
-
-
-def test_a_key_at_its_default_gives_no_warning(tmp_path: Path) -> None:
-    document = minimal(
-        source__late_window_secs=3600, metrics__enabled=False, global__poll_jitter_secs=0
-    )
-
-    assert settings_of(tmp_path, document).warnings == ()
+    assert set(READ) | INSIDE | set(REFUSED) == every
 
 
 @pytest.mark.parametrize(
@@ -308,26 +299,6 @@ def test_columns_are_declared_or_found_and_hints_belong_to_the_latter(tmp_path: 
     declared = {"fields": [field], "hints": [field | {"name": "x"}]}
     (stray,) = faults_of(tmp_path, minimal() | {"schema": declared})
     assert stray.startswith("schema.hints: belongs to infer: true")
-
-
-def test_a_warning_names_the_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "NOT_YET", {"schema.coerce": "every value must have its type"})
-    document = {
-        "pipelines": {
-            "p": {
-                "sources": {"web": {"path": "/in"}},
-                "sink": {"path": "/t"},
-                "schema": {
-                    "fields": [{"name": "id", "type": "string"}],
-                    "coerce": True,
-                },
-            }
-        }
-    }
-
-    assert [line.partition(":")[0] for line in settings_of(tmp_path, document).warnings] == [
-        "pipelines.p.schema.coerce",
-    ]
 
 
 def test_parts_that_s3_would_refuse_are_refused_at_the_start(tmp_path: Path) -> None:
@@ -394,7 +365,7 @@ def test_penguins_section_is_checked_but_its_gaps_are_penguins(tmp_path: Path) -
     broken = minimal()
     broken["tables"] = {"t": {"table_uri": "/t", "schema_evolutoin": "merge"}}
 
-    assert settings_of(tmp_path, document).warnings == ()
+    assert settings_of(tmp_path, document).pipelines
     assert faults_of(tmp_path, broken) == [
         "tables.t.schema_evolutoin: unknown key; did you mean schema_evolution?"
     ]
@@ -405,7 +376,7 @@ def test_a_document_without_a_pipeline_is_answered_with_an_example(tmp_path: Pat
 
     first, _, example = fault.partition("\n")
     assert first.startswith("no pipeline is configured: ")
-    assert len(example.splitlines()) == 6
+    assert len(example.splitlines()) == 5
     assert settings_of(tmp_path, yaml.safe_load(example)).pipelines
 
 

@@ -1,0 +1,197 @@
+"""`blizzard init`: a look at files, and a configuration for them."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blizzard.inspect import sample
+from blizzard.inspect.field_guess import GuessedColumn, columns_in, fields_of
+from blizzard.inspect.form_guess import Records, records_of
+from blizzard.inspect.sample import Sample
+from blizzard.inspect.written import pipeline_lines
+from blizzard.model.source_glob import split
+from lakebed.arguments import DONE, FAILED, USAGE, complain, exit_code_of
+from lakebed.config.models import location, source_location
+from lakebed.errors import LakeError
+from lakebed.schema import walk
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import local_path
+from lakebed.units import in_words, plural
+
+STANDARD_OUTPUT = "-"
+FEW = 3
+
+Looked = Annotated[
+    int,
+    typer.Option(
+        "--sample", metavar="BYTES", min=1, help="How much to read, of all files together."
+    ),
+]
+
+
+def init(
+    uri: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI",
+            help="Where the files are: a folder, a pattern or a file.",
+            show_default=False,
+        ),
+    ],
+    table: Annotated[
+        str | None,
+        typer.Option(
+            "--table", metavar="URI", help="Where the table goes; by default beside the files."
+        ),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("--output", metavar="FILE", help="What to write; - is standard output."),
+    ] = "pipeline.yaml",
+    most: Looked = sample.BYTES,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file if it is there already.")
+    ] = False,
+) -> None:
+    """Look at files and write a configuration for them.
+
+    Credentials for a store are taken from the environment.
+    """
+    source = _checked("URI", uri, source_location)
+    goal = None if table is None else _checked("--table", table, location)
+    file = None if output == STANDARD_OUTPUT else Path(output)
+    if file is not None and not force:
+        _require_none(file)
+    try:
+        found, read = look(source, most)
+    except LakeError as error:
+        complain(error, "init")
+        raise typer.Exit(exit_code_of(error)) from None
+    columns = columns_in(read.records)
+    lines = pipeline_lines(
+        source=_absolute(found.path),
+        table=_absolute(_beside(found.path) if goal is None else goal),
+        form=read.form,
+        columns=columns,
+        looked_at=_looked_at(found),
+        partition=sample.partition_template(found.names),
+    )
+    text = "".join(f"{line}\n" for line in lines)
+    if file is None:
+        typer.echo(text, nl=False)
+    else:
+        _write(file, text, force=force)
+    _tell(found, read, columns, file)
+    raise typer.Exit(DONE)
+
+
+def look(uri: str, most: int) -> tuple[Sample, Records]:
+    """Return what is read of the files at a place; what cannot be read is told on stderr."""
+    found = sample.take(uri, StorageOptions(), most)
+    read = records_of(found.files)
+    warn(found.unread, read.strange)
+    if found.others:
+        count = plural(len(found.others), "file is", "files are")
+        sys.stderr.write(f"warning: {count} left out for the name, such as {found.others[0]}\n")
+    if not read.records:
+        raise sample.NothingToLookAt("no file here has JSON objects that can be read", path=uri)
+    return found, read
+
+
+def warn(unread: tuple[str, ...], strange: tuple[str, ...]) -> None:
+    """Tell on standard error which files were looked at in vain."""
+    troubles = [*unread, *(f"{file}: not all of it is JSON objects" for file in strange)]
+    for trouble in troubles[:FEW]:
+        sys.stderr.write(f"warning: {trouble}\n")
+    if len(troubles) > FEW:
+        sys.stderr.write(f"warning: {plural(len(troubles) - FEW, 'other file')} likewise\n")
+
+
+def _checked(what: str, text: str, check: Callable[[str], str]) -> str:
+    try:
+        return check(text)
+    except ValueError as wrong:
+        typer.echo(f"error: {what}: {wrong}", err=True)
+        raise typer.Exit(USAGE) from None
+
+
+def _absolute(uri: str) -> str:
+    """Return a place that means the same from every folder."""
+    return uri if "://" in uri else os.path.abspath(uri)  # noqa: PTH100 - patterns are no paths
+
+
+def _beside(source: str) -> str:
+    """Return where a table can be that belongs to files: in a folder beside theirs."""
+    local = local_path(source)
+    folder = source if local is not None and local.is_dir() else split(source)[0]
+    if local is not None and local.is_file():
+        folder = str(local.parent)
+    bare = _absolute(folder).rstrip("/")
+    _scheme, _, path = bare.partition("://")
+    is_bucket = bool(path) and "/" not in path
+    return f"{bare}/table" if is_bucket or not bare else f"{bare}_table"
+
+
+def _require_none(file: Path) -> None:
+    if file.exists():
+        typer.echo(
+            f"error: {file} is there already; --force replaces it, --output FILE writes another",
+            err=True,
+        )
+        raise typer.Exit(USAGE)
+
+
+def _write(file: Path, text: str, *, force: bool) -> None:
+    """Put a whole file in place or none, whenever this is interrupted; never over another."""
+    made = None
+    try:
+        handle, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as to:
+            to.write(text)
+        Path(made).chmod(0o644)
+        if force:
+            Path(made).replace(file)
+        else:
+            file.hardlink_to(made)
+    except FileExistsError:
+        _require_none(file)
+        raise
+    except OSError as trouble:
+        typer.echo(f"error: cannot write {file}: {trouble.strerror}", err=True)
+        raise typer.Exit(FAILED) from None
+    finally:
+        if made is not None:
+            Path(made).unlink(missing_ok=True)
+
+
+def _looked_at(found: Sample) -> str:
+    count = len(found.files)
+    if count == len(found.names) and found.all_listed:
+        return f"{plural(count, 'file')}"
+    there = f"{'' if found.all_listed else 'more than '}{len(found.names):,}"
+    return f"{count:,} of {there} files"
+
+
+def _tell(
+    found: Sample, read: Records, columns: tuple[GuessedColumn, ...], file: Path | None
+) -> None:
+    size = in_words(sum(len(each.data) for each in found.files))
+    fields = sum(1 for _path, field in walk(fields_of(columns)) if not field.is_nested)
+    to = sys.stderr if file is None else sys.stdout
+    to.write(
+        f"{'' if file is None else f'{file}: '}{plural(len(columns), 'column')} with "
+        f"{plural(fields, 'field')}, from {plural(len(read.records), 'record')} ({size}) of "
+        f"{_looked_at(found)}\n"
+    )
+    name = file or "pipeline.yaml"
+    to.write(
+        "next:\n"
+        f"  blizzard -c {name} --dry-run    # what a run would do\n"
+        f"  blizzard -c {name} --once       # read the files\n"
+        f"  penguin -c {name} --once        # commit what was read\n"
+    )

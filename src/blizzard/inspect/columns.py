@@ -1,0 +1,272 @@
+"""The columns of a pipeline: where each came from, and which values are in none. Read-only.
+
+No data file is read: entries say which columns there are, and count the values that are in none.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from blizzard.inspect.field_guess import allowed_name
+from blizzard.inspect.written import field_line
+from blizzard.model.columns import with_found
+from blizzard.model.json_path import steps
+from blizzard.model.seen import is_column_name
+from blizzard.model.settings import PipelineSettings
+from lakebed.documents.entry import Entry
+from lakebed.layout import file_name
+from lakebed.partition import table_schema
+from lakebed.schema import Field, Reading, Schema, walk
+from lakebed.types import RESCUED, FieldType
+
+
+class Origin(StrEnum):
+    """Why a table has a column."""
+
+    DECLARED = "declared"
+    HINT = "hint"
+    """It is declared, where the others are found in the data."""
+    FOUND = "found"
+    PARTITION = "partition"
+    """The paths of source files give it."""
+    RESCUED = "rescued"
+    """It keeps what no other column takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column, or a field inside one."""
+
+    path: str
+    type: str
+    origin: Origin
+    entry: int | None = None
+    """The entry that has it first, if it was found in the data."""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Homeless:
+    """Values at one path that are in no column."""
+
+    path: str
+    values: int
+    dropped: bool
+    """Whether they were left out; else they are in `_rescued`."""
+    not_a: str | None
+    """The type of the column that they do not fit; None where there is no such column."""
+    line: str | None
+    """What to declare so that later values have a column; None where no column can."""
+    inside: str | None
+    """The column among whose fields to declare it; None for the columns themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentColumns:
+    """The columns that the next batch of a pipeline starts with."""
+
+    schema: Schema
+    """With partition columns and, where the table has it, `_rescued`."""
+    last: Entry | None
+    columns: tuple[Column, ...]
+    homeless: tuple[Homeless, ...]
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Values in no column, by the unit that met them: units can be given up."""
+
+    rescued: dict[tuple[int, str | None], Counter[str]] = field(default_factory=dict)
+    dropped: dict[tuple[int, str | None], Counter[str]] = field(default_factory=dict)
+    unit_of: dict[str, tuple[int, str | None]] = field(default_factory=dict)
+    """By the name of a data file."""
+
+    def add(self, entry: Entry) -> None:
+        for name in entry.redone:
+            if (unit := self.unit_of.get(name)) is not None:
+                self.rescued.pop(unit, None)
+                self.dropped.pop(unit, None)
+        if entry.kind != "batch":
+            return  # What is inherited was counted by the journal that it comes from.
+        for record in entry.sources:
+            if record.failure is None:
+                unit = (entry.sequence, record.unit)
+                for counts, seen in (
+                    (self.rescued, record.rescued),
+                    (self.dropped, record.dropped),
+                ):
+                    if seen:
+                        counts.setdefault(unit, Counter()).update(seen)
+        for file in entry.files:
+            self.unit_of[file_name(file.filename)] = (entry.sequence, file.unit)
+
+
+def present_columns(settings: PipelineSettings, entries: Iterable[Entry]) -> PresentColumns:
+    """Return the columns of a pipeline after all entries of its journal. Pure."""
+    first: dict[str, Entry] = {}
+    counts, last, rescued = _Counts(), None, False
+    for entry in entries:
+        last = entry
+        counts.add(entry)
+        rescued = rescued or any(one["name"] == RESCUED for one in entry.table_schema["fields"])
+        for path, _field in walk(entry.columns.fields if entry.columns is not None else ()):
+            first.setdefault(path, entry)
+    own = with_found(settings.schema, last.columns if last is not None else None)
+    schema = table_schema(own, settings.sink.template)
+    if rescued:
+        schema = schema.with_rescued()
+    declared = {path for path, _field in walk(settings.schema.fields)}
+    return PresentColumns(
+        schema=schema,
+        last=last,
+        columns=tuple(_columns(settings, schema, declared, first)),
+        homeless=(
+            *_homeless(own, sum(counts.rescued.values(), Counter()), dropped=False),
+            *_homeless(own, sum(counts.dropped.values(), Counter()), dropped=True),
+        ),
+    )
+
+
+def _columns(
+    settings: PipelineSettings,
+    schema: Schema,
+    declared: set[str],
+    first: Mapping[str, Entry],
+) -> Iterator[Column]:
+    keys = settings.sink.template.keys if settings.sink.template else ()
+    for path, one in walk(schema.fields):
+        if path.endswith("[]"):
+            continue  # It is a part of the type of the list.
+        entry = None
+        if path in declared:
+            origin = Origin.HINT if settings.infer else Origin.DECLARED
+        elif path in keys:
+            origin = Origin.PARTITION
+        elif path == RESCUED:
+            origin = Origin.RESCUED
+        else:
+            origin, entry = Origin.FOUND, first.get(path)
+        yield Column(
+            path=path,
+            type=_outline(one),
+            origin=origin,
+            entry=None if entry is None else entry.sequence,
+            at=None if entry is None else datetime.fromisoformat(entry.created),
+        )
+
+
+def _outline(one: Field) -> str:
+    """Return a type without the fields inside it, which have lines of their own."""
+    if one.type is FieldType.STRUCT:
+        return "struct"
+    if one.items is not None:
+        inner = _outline(one.items)
+        return f"list<{inner}>" if one.type is FieldType.LIST else f"map<string, {inner}>"
+    return one.shown
+
+
+def _homeless(schema: Schema, counts: Counter[str], *, dropped: bool) -> Iterator[Homeless]:
+    known = dict(walk(schema.fields))
+    for path, values in counts.most_common():
+        column = known.get(path)
+        line, inside = _declaration(path, column, {one.name.casefold() for one in schema.fields})
+        yield Homeless(
+            path=path,
+            values=values,
+            dropped=dropped,
+            not_a=None if column is None else column.shown,
+            line=line,
+            inside=inside,
+        )
+
+
+def _declaration(path: str, column: Field | None, taken: set[str]) -> tuple[str | None, str | None]:
+    """Return the line that gives a path a column of JSON text, and in which column it stands."""
+    members = steps(path)
+    name = members[-1] if members else None
+    if not isinstance(name, str) or not name:
+        return None, None
+    if column is not None:
+        # The column stays as it is; another one takes what does not fit it, too.
+        if not all(isinstance(each, str) for each in members):
+            return None, None
+        free, reading = f"{'_'.join(map(str, members))}_json", tuple(map(str, members))
+        if free.casefold() in taken or not is_column_name(free):
+            return None, None
+        return _line(free, reading), None
+    fits = is_column_name(name) and (len(members) > 1 or name.casefold() not in taken)
+    plain = name if fits else f"{allowed_name(name)}_json"
+    above = _above(path, members)
+    return _line(plain, () if plain == name else (name,)), above
+
+
+def _line(name: str, path: tuple[str, ...]) -> str:
+    return field_line(Field(name=name, type=FieldType.JSON, reading=Reading(path=path)))
+
+
+def _above(path: str, members: Sequence[str | int]) -> str | None:
+    """Return the path of the object that a member stands in."""
+    if len(members) < 2:
+        return None
+    end = path.rstrip("`").rfind("`") - 1 if path.endswith("`") else path.rfind(".")
+    return path[:end]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A column that is not the same everywhere, with its types as Delta names them."""
+
+    path: str
+    present: str | None
+    """As the next files have it."""
+    journal: str | None
+    """As the last entry has it."""
+    table: str | None
+
+
+def differences(
+    present: Mapping[str, Any], journal: Mapping[str, Any] | None, table: Mapping[str, Any] | None
+) -> tuple[Difference, ...]:
+    """Return the columns that differ between schemas as Delta writes them. Pure.
+
+    A journal or a table that is not there yet differs in nothing.
+    """
+    ours = dict(_delta_types(present))
+    logged = ours if journal is None else dict(_delta_types(journal))
+    tabled = ours if table is None else dict(_delta_types(table))
+    return tuple(
+        Difference(
+            path=path,
+            present=ours.get(path),
+            journal=None if journal is None else logged.get(path),
+            table=None if table is None else tabled.get(path),
+        )
+        for path in dict.fromkeys((*ours, *logged, *tabled))
+        if len({ours.get(path), logged.get(path), tabled.get(path)}) > 1
+    )
+
+
+def _delta_types(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for one in struct["fields"]:
+        path = f"{above}{one['name']}"
+        kind, inner = _delta_outline(one["type"])
+        yield path, kind if one.get("nullable", True) else f"{kind} not null"
+        if inner is not None:
+            yield from _delta_types(inner, f"{path}{'[]' * (kind != 'struct')}.")
+
+
+def _delta_outline(kind: Any) -> tuple[str, Mapping[str, Any] | None]:  # noqa: ANN401 - any type
+    """Return a type without the fields inside it, and the struct that has them."""
+    match kind:
+        case {"type": "struct"}:
+            return "struct", kind
+        case {"type": "array", "elementType": element}:
+            shown, inner = _delta_outline(element)
+            return f"array<{shown}>", inner
+        case {"type": "map", "keyType": key, "valueType": value}:
+            shown, inner = _delta_outline(value)
+            return f"map<{key}, {shown}>", inner
+    return str(kind), None

@@ -1,0 +1,277 @@
+"""What strings and numbers mean beyond what JSON says of them: times, numbers, nulls. Pure.
+
+A guess is kept while every value fits it, by the rules that the rows are read by later.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from blizzard.model.seen import Text
+from blizzard.worker.ndjson.gather import LONGEST_INTEGER, text_kind
+from blizzard.worker.ndjson.taking import taker
+from blizzard.worker.ndjson.values import Number, Refused
+from lakebed.schema import Field, Reading
+from lakebed.types import FieldType
+
+NULLS = frozenset(("", "-", "null", "NULL", "None", "N/A", "n/a", "NaN", "nan"))
+"""Strings that people write for null."""
+PATTERNS = (
+    "%d/%b/%Y:%H:%M:%S %z",
+    "%a %b %d %H:%M:%S %z %Y",
+    "%a, %d %b %Y %H:%M:%S %z",
+    "%a, %d %b %Y %H:%M:%S %Z",
+    "%Y/%m/%d %H:%M:%S",
+)
+"""Web servers' logs, tweets, mails and HTTP (RFC 2822), and nginx's log of errors."""
+_FIRST_SECOND, _LAST_SECOND = 946_684_800, 4_102_444_800
+"""A number is taken for a time from 2000 to 2099: in each unit those are other numbers."""
+_PER_SECOND = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6, "epoch_ns": 10**9}
+SPOKEN = {
+    "epoch_s": "epoch seconds",
+    "epoch_ms": "epoch milliseconds",
+    "epoch_us": "epoch microseconds",
+    "epoch_ns": "epoch nanoseconds",
+}
+_TIME_WORDS = frozenset(
+    [
+        "time",
+        "timestamp",
+        "ts",
+        "date",
+        "datetime",
+        "at",
+        "on",
+        "when",
+        "epoch",
+        "created",
+        "updated",
+        "modified",
+        "changed",
+        "expires",
+        "expiry",
+        "expiration",
+        "started",
+        "finished",
+        "ended",
+        "start",
+        "end",
+        "begin",
+        "since",
+        "until",
+        "birthday",
+        "dob",
+        "seen",
+        "published",
+        "received",
+        "sent",
+        "occurred",
+        "unix",
+        "nano",
+        "nanos",
+        "ms",
+        "msec",
+        "us",
+        "ns",
+        "utc",
+        "exp",
+        "iat",
+        "nbf",
+        "modification",
+    ]
+)
+_ID_WORDS = frozenset(
+    [
+        "id",
+        "ids",
+        "uuid",
+        "guid",
+        "key",
+        "code",
+        "zip",
+        "postcode",
+        "phone",
+        "account",
+        "number",
+        "no",
+        "ref",
+        "reference",
+        "version",
+        "hash",
+        "arn",
+        "sku",
+        "isbn",
+        "ean",
+        "serial",
+        "token",
+        "digest",
+        "build",
+        "release",
+        "name",
+        "title",
+    ]
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LONGEST_NUMBER = 15
+"""Digits that a float64 holds whatever they are."""
+
+
+def words(name: str) -> frozenset[str]:
+    """Return the words of a name: `createdAt` and `created_at` are created and at."""
+    return frozenset(word.lower() for word in _WORD.findall(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A way to take the values of a field, and what to remark about it."""
+
+    field: Field
+    remark: str = ""
+
+
+def _way(kind: FieldType, remark: str = "", **reading: object) -> Guess:
+    return Guess(Field(name="", type=kind, reading=Reading(**reading)), remark)  # type: ignore[arg-type]
+
+
+_ISO = _way(FieldType.TIMESTAMP)
+_DAY = _way(FieldType.DATE)
+_NTZ = _way(FieldType.TIMESTAMP_NTZ, "times without a zone")
+_FINER = _way(FieldType.TIMESTAMP, truncate=True)
+_BOOLEAN = _way(FieldType.BOOLEAN, "true and false as text", coerce=True)
+_INTEGER = _way(FieldType.INT64, "numbers as text", coerce=True)
+_FLOAT = _way(FieldType.FLOAT64, "numbers as text", coerce=True)
+WAYS = (
+    _DAY,
+    _ISO,
+    _NTZ,
+    *(
+        _way(
+            FieldType.TIMESTAMP if "%z" in each.lower() else FieldType.TIMESTAMP_NTZ,
+            formats=(each,),
+        )
+        for each in PATTERNS
+    ),
+    _BOOLEAN,
+    _INTEGER,
+    _FLOAT,
+    _FINER,
+)
+
+
+@dataclass(slots=True)
+class Values:
+    """What was seen of the strings and numbers at one place."""
+
+    strings: int = 0
+    """Those that do not stand for null."""
+    nulls: dict[str, None] = field(default_factory=dict)
+    """The strings that may stand for null, in the order of their appearance."""
+    ways: list[Guess] = field(default_factory=lambda: list(WAYS))
+    """What all of those strings can be taken for."""
+    least: Decimal | None = None
+    greatest: Decimal | None = None
+    """The range of numbers, in strings or not."""
+    finest: int = 0
+    """The most digits after the point."""
+    whole_micros: bool = True
+    """Whether all are multiples of a thousand."""
+    longest: int = 0
+
+    def add(self, value: str) -> None:
+        """Look at one more value; a number is a string as it is written."""
+        if isinstance(value, Number):
+            self._number(value)
+        elif value in NULLS:
+            self.nulls[value] = None
+        else:
+            self.strings += 1
+            if self.ways:
+                self.ways = [way for way in self.ways if _takes(way, value)]
+            if _INTEGER in self.ways or _FLOAT in self.ways:
+                self._number(Number(value))
+
+    def _number(self, number: Number) -> None:
+        if len(number) > LONGEST_INTEGER:
+            return
+        exact = Decimal(number)
+        _sign, digits, exponent = exact.as_tuple()
+        self.longest = max(self.longest, len(digits))
+        self.finest = max(self.finest, -int(exponent))
+        self.whole_micros = self.whole_micros and number.endswith("000")
+        self.least = exact if self.least is None else min(self.least, exact)
+        self.greatest = exact if self.greatest is None else max(self.greatest, exact)
+
+
+def _takes(way: Guess, value: str) -> bool:
+    if way is _ISO:
+        return text_kind(value) is Text.TIMESTAMP
+    if way is _INTEGER and not value.removeprefix("-").isdecimal():
+        return False
+    try:
+        taker(way.field)(value)
+    except Refused:
+        return False
+    return way is not _FINER or ":" in value
+
+
+def of_strings(name: str, values: Values) -> Guess | None:
+    """Return what the strings of a field are besides text; None where they are just that."""
+    nulls = tuple(values.nulls)
+    if not values.strings or not values.ways:
+        marks = [each for each in nulls if each]
+        if not marks:
+            return None
+        remark = f"{_quoted(marks)} may mean null: null_values: [{', '.join(map(_mark, marks))}]"
+        return Guess(Field(name="", type=FieldType.STRING), remark)
+    way = values.ways[0]
+    if way is _FINER:
+        remark = "times finer than microseconds; type: timestamp, truncate: true cuts them"
+        return Guess(Field(name="", type=FieldType.STRING), remark)
+    if way in (_INTEGER, _FLOAT):
+        if (epoch := _epoch(name, values)) is not None:
+            way = _timestamp(epoch, values, coerce=True)
+        elif words(name) & _ID_WORDS or values.longest > _LONGEST_NUMBER:
+            shape = f"type: {way.field.type}, coerce: true"
+            return Guess(Field(name="", type=FieldType.STRING), f"numbers as text; {shape}")
+    if not nulls or way.field.type is FieldType.STRING:
+        return way
+    remark = f"{way.remark + '; ' if way.remark else ''}{_quoted(nulls)} for null"
+    reading = replace(way.field.reading, null_values=nulls)
+    return Guess(replace(way.field, reading=reading), remark)
+
+
+def _mark(text: str) -> str:
+    return f'"{text}"'
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return " and ".join(map(_mark, texts))
+
+
+def of_numbers(name: str, values: Values) -> Guess | None:
+    """Return the time that the numbers of a field are; None where they are just numbers."""
+    epoch = _epoch(name, values)
+    return None if epoch is None else _timestamp(epoch, values)
+
+
+def _timestamp(epoch: str, values: Values, *, coerce: bool = False) -> Guess:
+    remark = f"{SPOKEN[epoch]}{' as text' if coerce else ''}"
+    if epoch == "epoch_ns" and not values.whole_micros:
+        kind = FieldType.STRING if coerce else FieldType.INT64
+        shape = f"{{type: timestamp, format: {epoch}, truncate: true}}"
+        return Guess(Field(name="", type=kind), f"{remark}; {shape} cuts them to microseconds")
+    reading = Reading(formats=(epoch,), coerce=coerce)
+    return Guess(Field(name="", type=FieldType.TIMESTAMP, reading=reading), remark)
+
+
+def _epoch(name: str, values: Values) -> str | None:
+    """Return the unit in which the numbers of a field of this name are times of our days."""
+    least, greatest = values.least, values.greatest
+    if least is None or greatest is None or not words(name) & _TIME_WORDS:
+        return None
+    for unit, per_second in _PER_SECOND.items():
+        if _FIRST_SECOND * per_second <= least and greatest < _LAST_SECOND * per_second:
+            finest = {"epoch_s": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": 0}[unit]
+            return unit if values.finest <= finest else None
+    return None

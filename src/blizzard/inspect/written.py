@@ -1,0 +1,242 @@
+"""Columns and pipelines as a person would write them into a configuration: YAML, or DDL. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from blizzard.inspect.field_guess import GuessedColumn
+from blizzard.inspect.form_guess import GuessedForm
+from lakebed.schema import Field
+from lakebed.types import FieldType
+
+WIDTH = 80
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_NO_TEXT = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n"])
+"""Words that YAML, or somebody who reads it, takes for something else than text."""
+_DDL = {
+    FieldType.STRING: "STRING",
+    FieldType.INT8: "TINYINT",
+    FieldType.INT16: "SMALLINT",
+    FieldType.INT32: "INT",
+    FieldType.INT64: "BIGINT",
+    FieldType.FLOAT32: "FLOAT",
+    FieldType.FLOAT64: "DOUBLE",
+    FieldType.BOOLEAN: "BOOLEAN",
+    FieldType.TIMESTAMP: "TIMESTAMP",
+    FieldType.TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
+    FieldType.DATE: "DATE",
+    FieldType.JSON: "STRING",
+    FieldType.BINARY: "BINARY",
+}
+
+
+def scalar(text: str) -> str:
+    """Write a text so that the configuration reads it as it is."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT:
+        return text
+    return _quoted(text)
+
+
+def field_line(field: Field) -> str:
+    """Return a field without fields of its own, or a list or map of such, on one line."""
+    return f"{{{', '.join(f'{key}: {value}' for key, value in _keys(field, named=True))}}}"
+
+
+def field_lines(columns: Iterable[GuessedColumn], indent: int) -> Iterator[str]:
+    """Yield the lines of `fields`, with remarks as comments."""
+    margin = " " * indent
+    for one in columns:
+        remark = "; ".join(one.remarks)
+        if one.field is None:
+            yield from _comment(margin, f"{scalar(one.name)}: {remark}")
+        elif _fits_a_line(one.field):
+            yield from _remarked(f"{margin}- {field_line(one.field)}", remark, margin)
+        else:
+            yield from _remarked(f"{margin}- name: {scalar(one.field.name)}", remark, margin)
+            if one.field.reading.path:
+                yield f"{margin}  from: {_list(one.field.reading.path)}"
+            yield from _type_lines(one, indent + 2)
+
+
+def ddl_of(fields: Sequence[Field]) -> str:
+    """Return columns as Spark's DDL, one on each line."""
+    return ",\n".join(f"{_ddl_name(one.name)} {_ddl(one)}" for one in fields)
+
+
+def pipeline_lines(
+    *,
+    source: str,
+    table: str,
+    form: GuessedForm,
+    columns: Sequence[GuessedColumn],
+    looked_at: str,
+    partition: str | None = None,
+) -> Iterator[str]:
+    """Yield the lines of a configuration for both programs."""
+    yield f"# One file for both programs, written after a look at {looked_at}."
+    yield ""
+    yield "source:"
+    yield f"  path: {_quoted(source)}"
+    for key, value in form.settings():
+        yield f"  {key}: {value}"
+    if form.beside:
+        beside = ", ".join(scalar(name) for name in form.beside)
+        yield from _comment("  ", f"What else a document holds is left out: {beside}")
+    yield ""
+    yield "sink:"
+    yield f"  path: {_quoted(table)}"
+    if partition is not None:
+        yield "  # The folders of the files look like partitions. To have the same ones:"
+        yield "  # partition_by:"
+        yield f"  #   prefix_template: {_quoted(partition)}"
+    yield ""
+    yield "schema:"
+    yield "  # A field that is not listed gets a column of its own; rescue keeps its values"
+    yield "  # in the column _rescued instead, drop leaves them out, fail refuses the line."
+    yield "  unknown_fields: add"
+    yield "  # A value that does not fit its column is kept in _rescued; or fail."
+    yield "  on_mismatch: rescue"
+    if any(one.field is not None for one in columns):
+        yield "  fields:"
+        yield from field_lines(columns, 4)
+    yield ""
+    yield "tables:"
+    yield f"  {scalar(_table_name(table))}:"
+    yield f"    table_uri: {_quoted(table)}"
+
+
+def _table_name(uri: str) -> str:
+    name = uri.rpartition("/")[2]
+    return name if _PLAIN.fullmatch(name) else "events"
+
+
+def _type_lines(one: GuessedColumn, indent: int) -> Iterator[str]:
+    """Yield the type of a field whose inner fields need lines of their own."""
+    if one.field is None:
+        return
+    margin = " " * indent
+    yield f"{margin}type: {one.field.type}"
+    if one.field.type is FieldType.STRUCT:
+        yield f"{margin}fields:"
+        yield from field_lines(one.inner or map(_plain, one.field.fields), indent + 2)
+        return
+    items = one.inner[0] if one.inner else _plain(one.field.items) if one.field.items else None
+    if items is None or items.field is None:
+        return
+    key = "items" if one.field.type is FieldType.LIST else "values"
+    yield f"{margin}{key}:"
+    if _fits_a_line(items.field):
+        for name, value in _keys(items.field, named=False):
+            yield f"{margin}  {name}: {value}"
+        if items.remarks:
+            yield from _comment(f"{margin}  ", "; ".join(items.remarks))
+    else:
+        yield from _type_lines(items, indent + 2)
+
+
+def plain_columns(fields: Iterable[Field]) -> tuple[GuessedColumn, ...]:
+    """Return fields about which there is nothing to remark."""
+    return tuple(map(_plain, fields))
+
+
+def _plain(field: Field) -> GuessedColumn:
+    return GuessedColumn(field, field.name, (), plain_columns(field.inner))
+
+
+def _fits_a_line(field: Field) -> bool:
+    if field.type is FieldType.STRUCT:
+        return False
+    return field.items is None or not (field.items.is_nested or _keys_of_reading(field.items))
+
+
+def _keys(field: Field, *, named: bool) -> Iterator[tuple[str, str]]:
+    if named:
+        yield "name", scalar(field.name)
+    decimal = field.type is FieldType.DECIMAL
+    yield "type", f'"{field.shown}"' if decimal else field.type.value
+    if not field.nullable:
+        yield "nullable", "false"
+    if field.items is not None:
+        key = "items" if field.type is FieldType.LIST else "values"
+        shown = field.items.shown
+        yield key, f'"{shown}"' if field.items.type is FieldType.DECIMAL else shown
+    if field.reading.path:
+        yield "from", _list(field.reading.path)
+    yield from _keys_of_reading(field)
+
+
+def _keys_of_reading(field: Field) -> list[tuple[str, str]]:
+    reading = field.reading
+    keys = []
+    if reading.formats:
+        written = list(map(_format, reading.formats))
+        keys.append(("format", written[0] if len(written) == 1 else f"[{', '.join(written)}]"))
+    if reading.coerce:
+        keys.append(("coerce", "true"))
+    if reading.null_values:
+        keys.append(("null_values", f"[{', '.join(map(_quoted, reading.null_values))}]"))
+    if reading.truncate:
+        keys.append(("truncate", "true"))
+    return keys
+
+
+def _format(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else _quoted(text)
+
+
+def _list(path: Sequence[str]) -> str:
+    return f"[{', '.join(map(scalar, path))}]"
+
+
+def _quoted(text: str) -> str:
+    """Write a text in quotes; letters that cannot be seen are written as their numbers."""
+    written = "".join(
+        f"\\{letter}"
+        if letter in '"\\'
+        else letter
+        if letter.isprintable()
+        else f"\\U{ord(letter):08x}"
+        for letter in text
+    )
+    return f'"{written}"'.replace("${", "$${")
+
+
+def _remarked(line: str, remark: str, margin: str) -> Iterator[str]:
+    """Yield a line with a remark behind it, or above it where both are too long."""
+    if not remark:
+        yield line
+    elif len(line) + len(remark) + 4 <= WIDTH:
+        yield f"{line}  # {remark}"
+    else:
+        yield from _comment(margin, remark)
+        yield line
+
+
+def _comment(margin: str, text: str) -> Iterator[str]:
+    """Yield a comment, folded where it is long."""
+    # A name may hold anything; a line break in it would end the comment.
+    words = "".join(letter if letter.isprintable() else " " for letter in text).split(" ")
+    line = f"{margin}#"
+    for word in words:
+        if len(line) + 1 + len(word) > WIDTH and line != f"{margin}#":
+            yield line
+            line = f"{margin}#"
+        line += f" {word}"
+    yield line
+
+
+def _ddl_name(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"`{name.replace('`', '``')}`"
+
+
+def _ddl(field: Field) -> str:
+    match field.type:
+        case FieldType.DECIMAL:
+            return f"DECIMAL({field.precision},{field.scale})"
+        case FieldType.STRUCT:
+            inner = ", ".join(f"{_ddl_name(one.name)}: {_ddl(one)}" for one in field.fields)
+            return f"STRUCT<{inner}>"
+        case FieldType.LIST if field.items is not None:
+            return f"ARRAY<{_ddl(field.items)}>"
+        case FieldType.MAP if field.items is not None:
+            return f"MAP<STRING, {_ddl(field.items)}>"
+    return _DDL[field.type]

@@ -1,0 +1,271 @@
+"""`blizzard init`: from files to a configuration that runs as it is written."""
+
+import gzip
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deltalake import DeltaTable
+from typer.testing import CliRunner, Result
+
+from blizzard.cli.app import app
+from blizzard.config import load as blizzard_config
+from blizzard.inspect import sample
+from blizzard.inspect.written import pipeline_lines
+from lakebed.clock import Clock
+from lakebed.storage.options import StorageOptions
+from lakebed.storage.store import Store
+from penguin.config import load as penguin_config
+from tests.support.commands import WIDTH
+from tests.support.pipelines import pipeline_of
+from tests.support.runner import InProcessRunner
+from tests.support.tables import commit_table
+
+
+def put(folder: Path, name: str, *records: Any) -> Path:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = (each if isinstance(each, str) else json.dumps(each) for each in records)
+    body = "".join(line + "\n" for line in lines).encode()
+    file.write_bytes(gzip.compress(body) if name.endswith(".gz") else body)
+    return file
+
+
+def run(*arguments: object, **env: str) -> Result:
+    done = CliRunner().invoke(
+        app, ["init", *map(str, arguments)], env={"COLUMNS": str(WIDTH), "NO_COLOR": "1", **env}
+    )
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def ingested(file: Path) -> list[dict[str, Any]]:
+    """Run both programs with a configuration as it is, and return the rows."""
+    (settings,) = blizzard_config.load([file], [], {}).pipelines
+    pipeline = pipeline_of(settings, InProcessRunner())
+    while pipeline.step():
+        pass
+    (table,) = penguin_config.load([file], [], {}).tables
+    commit_table(table, Store(table.table_uri, table.storage_options), lambda _: None, Clock())
+    return sorted(DeltaTable(table.table_uri).to_pyarrow_table().to_pylist(), key=str)
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    return tmp_path / "in"
+
+
+def test_what_is_written_runs_without_any_editing(there: Path, tmp_path: Path) -> None:
+    """HOLES W34: nobody has to write a schema."""
+    put(
+        there,
+        "a.ndjson",
+        {"id": 1, "ts": 1_700_000_000_000, "t": "10/Oct/2000:13:55:36 -0700", "took": "0.5"},
+        {
+            "id": 2,
+            "ts": 1_700_000_000_001,
+            "t": "-",
+            "took": "-",
+            "user": {"a b": "x", "tags": [1]},
+        },
+    )
+    put(there, "deep/b.jsonl.gz", {"id": 3, "Name": "x", "name": "y", "day": "2024-01-31"})
+    file = tmp_path / "pipeline.yaml"
+    done = run(there, "--output", file)
+    assert done.exit_code == 0, done.output
+    assert f"blizzard -c {file} --dry-run" in done.stdout
+    first, second, third = ingested(file)
+    assert first["ts"] == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert first["t"] == datetime(2000, 10, 10, 20, 55, 36, tzinfo=UTC)
+    assert [first["took"], second["took"], second["t"]] == [0.5, None, None]
+    assert second["user"] == {"a_b": "x", "tags": [1]}
+    assert [third["Name"], third["name_2"], third["day"]] == ["x", "y", date(2024, 1, 31)]
+
+
+def test_what_the_look_has_not_seen_gets_columns_or_is_rescued(there: Path, tmp_path: Path) -> None:
+    put(there, "a.ndjson", {"id": 1, "x": 1})
+    file = tmp_path / "p.yaml"
+    run(there, "--output", file)
+    put(there, "b.ndjson", {"id": 2, "x": "text", "more": True})
+    first, second = ingested(file)
+    assert first == {"id": 1, "x": 1, "more": None, "_rescued": None}
+    assert second == {"id": 2, "x": None, "more": True, "_rescued": '{"x":"text"}'}
+
+
+def test_one_file_means_that_file(there: Path, tmp_path: Path) -> None:
+    put(there, "other.ndjson", {"id": 1})
+    for name in ("it.ndjson", "we[i]rd.ndjson", "plain.log"):
+        one = put(there, name, {"id": 7})
+        file = tmp_path / f"{name}.yaml"
+        assert run(one, "--output", file, "--table", tmp_path / f"{name}.table").exit_code == 0
+        assert ingested(file) == [{"id": 7}]
+
+
+def test_files_of_another_suffix_are_found_if_there_are_no_others(
+    there: Path, tmp_path: Path
+) -> None:
+    put(there, "a/x.log", {"id": 1})
+    put(there, "y.log", {"id": 2})
+    put(there, "readme.md", "hello")
+    file = tmp_path / "p.yaml"
+    assert run(there, "--output", file).exit_code == 0
+    assert yaml.safe_load(file.read_text())["source"] == {"path": f"{there}/**.log"}
+    assert ingested(file) == [{"id": 1}, {"id": 2}]
+
+
+def test_the_forms_of_files_are_written_down(there: Path, tmp_path: Path) -> None:
+    put(there, "a.json", '{"Records": [{"id": 1},', '  {"id": 2}], "next": null}')
+    file = tmp_path / "p.yaml"
+    assert run(there, "--output", file).exit_code == 0
+    text = file.read_text()
+    assert ingested(file) == [{"id": 1}, {"id": 2}]
+    assert yaml.safe_load(text)["source"] | {"path": ""} == {
+        "path": "", "format": "json", "records": "Records",
+    }  # fmt: skip
+    assert "# What else a document holds is left out: next" in text
+    put(there, "a.json", {"index": {"_id": "1"}}, {"id": 1})
+    text = run(there, "--output", "-").stdout
+    assert yaml.safe_load(text)["source"]["skip_records"] == {"only_key": ["index"]}
+    assert yaml.safe_load(text)["schema"]["fields"] == [{"name": "id", "type": "int64"}]
+
+
+def test_folders_that_look_like_partitions_are_said(there: Path, tmp_path: Path) -> None:
+    put(there, "date=2024-01-01/region=eu/a.ndjson", {"id": 1})
+    put(there, "date=2024-01-02/region=us/a.ndjson", {"id": 2})
+    file = tmp_path / "p.yaml"
+    run(there, "--output", file)
+    commented = file.read_text()
+    assert '#   prefix_template: "date=%Y-%m-%d/region=%s"' in commented
+    file.write_text(
+        commented.replace("# partition_by:", "partition_by:").replace("#   pre", "  pre")
+    )
+    assert [row["region"] for row in ingested(file)] == ["eu", "us"]
+
+
+def test_a_file_that_is_there_is_never_replaced_unasked(there: Path, tmp_path: Path) -> None:
+    put(there, "a.ndjson", {"id": 1})
+    file = tmp_path / "p.yaml"
+    file.write_text("mine")
+    done = run(there, "--output", file)
+    assert done.exit_code == 2
+    assert "--force" in done.stderr
+    assert file.read_text() == "mine"
+    assert run(there, "--output", file, "--force").exit_code == 0
+    assert "source:" in file.read_text()
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["p.yaml"]
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(
+    there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(there, "a.ndjson", {"id": 1})
+    file = tmp_path / "p.yaml"
+
+    def slow(**given: Any) -> Any:
+        file.write_text("mine")
+        return pipeline_lines(**given)
+
+    monkeypatch.setattr("blizzard.cli.init.pipeline_lines", slow)
+    assert run(there, "--output", file).exit_code == 2
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_ctrl_c_leaves_no_half_of_a_file(
+    there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: tuple[str, ...]
+) -> None:
+    put(there, "a.ndjson", {"id": 1})
+    file = tmp_path / "p.yaml"
+    if force:
+        file.write_text("mine")
+
+    def interrupted(_self: Path, _mode: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "chmod", interrupted)
+        done = CliRunner().invoke(app, ["init", str(there), "--output", str(file), *force])
+    assert done.exit_code != 0
+    left = {each.name for each in tmp_path.iterdir() if each.is_file()}
+    assert left == ({"p.yaml"} if force else set())
+    assert not force or file.read_text() == "mine"
+
+
+def test_a_place_without_files_is_an_error_and_writes_nothing(there: Path, tmp_path: Path) -> None:
+    """HOLES W34: with the reason, and never with a trace."""
+    file = tmp_path / "p.yaml"
+    assert run(there, "--output", file).exit_code == 1
+    there.mkdir()
+    empty = run(there, "--output", file)
+    assert (empty.exit_code, empty.stderr.count("\n")) == (1, 1)
+    assert "there is no file here" in empty.stderr
+    put(there, "a.parquet", "x")
+    assert "there are a.parquet" in run(there, "--output", file).stderr
+    put(there, "b.ndjson")
+    assert "all files here are empty" in run(there, "--output", file).stderr
+    put(there, "c.ndjson", "hello")
+    assert "no file here has JSON objects" in run(there, "--output", file).stderr
+    assert not file.exists()
+
+
+def test_files_that_cannot_be_read_are_named_and_the_others_count(
+    there: Path, tmp_path: Path
+) -> None:
+    put(there, "a.ndjson", {"id": 1})
+    whole = put(there, "b.ndjson.gz", *({"n": n} for n in range(1000)))
+    whole.write_bytes(whole.read_bytes()[:-9])
+    put(there, "c.ndjson", "hello")
+    file = tmp_path / "p.yaml"
+    done = run(there, "--output", file)
+    assert done.exit_code == 0
+    assert "b.ndjson.gz" in done.stderr
+    assert "c.ndjson: not all of it is JSON objects" in done.stderr
+    assert "{name: id, type: int64}" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ftp://x/y"], "must be a local path or start with one of"),
+        (["in", "--table", "s3://"], "names no bucket"),
+        (["in", "--sample", "0"], "greater than or equal to 1"),
+        (["in", "--sample", "x"], "a valid integer"),
+        ([], "Missing argument"),
+        (["in", "-c", "x.yaml"], "No such option: -c"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: list[str], said: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_said(there: Path, tmp_path: Path) -> None:
+    put(there, "a.ndjson", {"id": 1})
+    done = run(there, "--output", tmp_path / "nowhere/p.yaml")
+    assert done.exit_code == 1
+    assert "cannot write" in done.stderr
+
+
+def test_no_more_is_read_than_is_allowed(there: Path) -> None:
+    """HOLES W34: a little of a few files, however much there is."""
+    for number in range(50):
+        put(there, f"{number:02}.ndjson", *({"n": n, "f": number} for n in range(1000)))
+    found = sample.take(str(there), StorageOptions(), 10_000)
+    assert sum(len(each.data) for each in found.files) <= 10_000
+    assert len(found.files) == sample.FILES
+    assert {Path(each.file).name for each in found.files} >= {"00.ndjson", "47.ndjson"}
+    assert not any(each.whole for each in found.files)
+
+
+def test_what_is_written_and_printed_fits_a_terminal(there: Path) -> None:
+    put(there, "a.ndjson", {f"field_with_a_long_name_{n}": ["x", 1] for n in range(50)})
+    done = run(there, "--output", "-")
+    paths = (str(there), "in_table")
+    lines = [one for one in done.output.splitlines() if not any(path in one for path in paths)]
+    assert max(map(len, lines)) <= WIDTH
+    assert "next:" in done.stderr
+    assert yaml.safe_load(done.stdout)["schema"]["unknown_fields"] == "add"

@@ -1,0 +1,96 @@
+"""What a look at files tells of their form."""
+
+import json
+
+import pytest
+
+from blizzard.inspect.form_guess import Beginning, GuessedForm, records_of
+
+JSON = GuessedForm(documents=True)
+
+
+def begin(*texts: str, whole: bool = True) -> list[Beginning]:
+    return [
+        Beginning(file=f"f{n}", data=text.encode(), whole=whole) for n, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "count"),
+    [
+        ('{"a": 1}\n{"a": 2}\n', GuessedForm(), 2),
+        ('{"a": 1}\r\n\r\n{"a": 2}', GuessedForm(), 2),
+        ('\ufeff\x1e{"a": 1}\n\x1e{"a": 2}\n', GuessedForm(), 2),
+        ('[{"a": 1}, {"a": 2}]', JSON, 2),
+        ('{\n  "a": 1\n}\n{\n  "a": 2\n}\n', JSON, 2),
+        ('{"a": 1}{"a": 2}', JSON, 2),
+        ('{"Records": [{"a": 1}, {"a": 2}]}', GuessedForm(documents=True, records=("Records",)), 2),
+        (
+            '{"Records": [{"a": 1}]}\n{"Records": [{"a": 2}, {"a": 3}]}\n',
+            GuessedForm(documents=True, records=("Records",)),
+            3,
+        ),
+        (
+            '{"type": "FeatureCollection", "features": [{"a": 1}, {"a": 2}]}',
+            GuessedForm(documents=True, records=("features",), beside=("type",)),
+            2,
+        ),
+        (
+            '{"result": {"items": [{"a": 1}, {"a": 2}], "next": "x"}, "took": 3}',
+            GuessedForm(documents=True, records=("result", "items"), beside=("took",)),
+            2,
+        ),
+        ('{"id": 7, "items": [{"a": 1}, {"a": 2}]}', GuessedForm(), 1),
+        ('{"messages": [{"role": "u"}, {"role": "a"}]}\n', GuessedForm(), 1),
+        ('{"total": 7, "lines": [{"a": 1}, {"a": 2}]}\n', GuessedForm(), 1),
+        (
+            '{"index": {"_id": "1"}}\n{"a": 1}\n{"delete": {}}\n{"create": {}}\n{"a": 2}\n',
+            GuessedForm(actions=("index", "delete", "create")),
+            2,
+        ),
+        ('{"a": 1}\n{"index": {"_id": "1"}}\n', GuessedForm(), 2),
+        ('{"index": {"price": 1}}\n{"index": {"price": 2}}\n', GuessedForm(), 2),
+    ],
+)
+def test_the_form_of_a_file_is_recognised(text: str, form: GuessedForm, count: int) -> None:
+    found = records_of(begin(text))
+    assert found.form == form
+    assert len(found.records) == count
+    assert not found.strange
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_file_that_is_read_in_part_has_the_same_form(lines: bool) -> None:
+    records = [{"text": 'a, "b" [', "n": n, "deep": {"x": [n, {"y": "]"}]}} for n in range(20)]
+    text = "\n".join(map(json.dumps, records)) if lines else json.dumps({"Records": records})
+    form = GuessedForm() if lines else GuessedForm(documents=True, records=("Records",))
+    seen = set()
+    for end in range(200, len(text)):
+        found = records_of(begin(text[:end], whole=False))
+        assert found.form == form, text[:end]
+        assert not found.strange
+        seen.add(len(found.records))
+    assert max(seen) >= 19
+
+
+def test_a_file_of_something_else_is_named_and_the_others_count() -> None:
+    found = records_of(begin('{"a": 1}\n', "hello\n", '{"a": 1}\n{"a": \n', ""))
+    assert found.strange == ("f1", "f2")
+    assert found.form == GuessedForm()
+    assert len(found.records) == 2
+    broken = [Beginning(file="x", data=b'{"a": "\xff"}')]
+    assert records_of(broken).strange == ("x",)
+
+
+def test_one_broken_line_does_not_make_lines_of_all_files_documents() -> None:
+    files = ['{"a": 1}\n{"a": 2}\n'] * 3
+    assert records_of(begin(*files, '{"a": 1}\nx\n')).form == GuessedForm()
+
+
+def test_the_keys_of_a_form_are_those_of_a_source() -> None:
+    form = GuessedForm(documents=True, records=("a", "b"))
+    assert dict(form.settings()) == {"format": "json", "records": "a.b"}
+    assert dict(GuessedForm(actions=("index",)).settings()) == {
+        "skip_records": "{only_key: [index]}"
+    }
+    assert not dict(GuessedForm().settings())
