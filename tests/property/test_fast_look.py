@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.seen import columns_of, joined
-from blizzard.worker.ndjson.fast_look import FastLook
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.look import look, parse
-from blizzard.worker.ndjson.looks import Looks
+from blizzard.worker.ndjson.look.compiled import FastLook
+from blizzard.worker.ndjson.look.paths import Looks
+from blizzard.worker.ndjson.look.values import look, parse
 from lakebed.schema import Field
 from tests.support.json_values import records
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from blizzard.worker.ndjson.framer import Framer
+from blizzard.worker.ndjson.forms.framer import Framer
 from blizzard.worker.ndjson.lines import BadLine
 
 PATH = ("result", "items")

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blizzard.worker.ndjson import decoder as decoding
+from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import Block, blocks
 from lakebed.schema import Schema
 from lakebed.types import OnMismatch, UnknownFields

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
+from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.decoder import MAX_NAME_CHARACTERS, OTHER_FIELDS
 from blizzard.worker.ndjson.lines import BadLine, Decoded
-from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
 

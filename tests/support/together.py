@@ -13,7 +13,7 @@ from typing import Any
 
 from blizzard.model.json_path import steps
 from blizzard.model.seen import Text
-from blizzard.worker.ndjson.gather import text_kind
+from blizzard.worker.ndjson.look.gather import text_kind
 from blizzard.worker.ndjson.values import Number, day, timestamp
 from lakebed.schema import Field
 from lakebed.types import RESCUED, FieldType

@@ -11,7 +11,7 @@ from typing import Any
 
 from blizzard.model.form import Form
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
-from blizzard.worker.ndjson.look import parse, parse_next
+from blizzard.worker.ndjson.look.values import parse, parse_next
 
 ACTIONS = ("index", "create", "update", "delete")
 """What a line of an Elasticsearch bulk request does that has no document in it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from blizzard.model.seen import Text
-from blizzard.worker.ndjson.gather import LONGEST_INTEGER, text_kind
+from blizzard.worker.ndjson.look.gather import LONGEST_INTEGER, text_kind
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Number, Refused
 from lakebed.schema import Field, Reading

@@ -33,9 +33,11 @@ def bases_of(settings: PipelineSettings, source: SourceSettings) -> Mapping[Stag
         Stage.DECOMPRESS: _digest([compression]),
         # A compressed file that is taken for a plain one fails here, too.
         Stage.PARSE: _digest(
-            [columns, template, sink.timestamp_field, compression, limits]
-            + form
-            + _more(settings, fields)
+            [
+                *(columns, template, sink.timestamp_field, compression, limits),
+                *form,
+                *_more(settings, fields),
+            ]
         ),
     }
 

@@ -9,7 +9,7 @@ from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, Place
 from lakebed.documents.entry import Unread
 
 if TYPE_CHECKING:
-    from blizzard.worker.ndjson.framer import Framer
+    from blizzard.worker.ndjson.forms.framer import Framer
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class ReadPosition:
     def framed(self, pieces: Iterator[bytes], file: SourceFile) -> Iterator[bytes]:
         """Pass the records of a file of documents on, a line each."""
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
-        from blizzard.worker.ndjson.framer import Framer  # noqa: PLC0415
+        from blizzard.worker.ndjson.forms.framer import Framer  # noqa: PLC0415
 
         self.is_plain = False
         self.framer = Framer(file.form.records, skip=file.skip)

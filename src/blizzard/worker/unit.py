@@ -9,10 +9,10 @@ may be in the store, but nobody will ever name it.
 import tempfile
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -29,16 +29,14 @@ from blizzard.worker.position import ReadPosition
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
+from blizzard.worker.unit_look import UnitLook
 from blizzard.worker.upload import Uploads
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import SourceRecord, Stage, Unread
-from lakebed.errors import LakeError, ObjectChanged, machine_trouble
+from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.partition import PartitionValues
 from lakebed.schema import Schema
-from lakebed.types import RESCUED, Codec, UnknownFields
-
-if TYPE_CHECKING:
-    from blizzard.worker.ndjson.looks import Looks
+from lakebed.types import Codec
 
 DECODED_BUDGET = 64 * 1024 * 1024
 """Arrow bytes of one source file that are kept until its last line has parsed."""
@@ -152,7 +150,7 @@ class _Unit:
         self.began = work.clock.seconds()
         self.handed_in = False
         self.may_fail = True
-        self._looks: Looks | None = None
+        self.look_around = UnitLook(work.unknown_fields)
 
     def run(self) -> UnitOutcome:
         shared = self._new_group()
@@ -177,7 +175,7 @@ class _Unit:
             sources=tuple(sorted(records + self.failed, key=lambda record: order[record.key])),
             files=tuple(files),
             handed_in=self.handed_in,
-            seen={} if self._looks is None else self._looks.seen,
+            seen=self.look_around.seen,
             effort=Effort(
                 write_seconds=self.write_seconds,
                 download_retries=self.downloads.retries,
@@ -187,32 +185,13 @@ class _Unit:
         )
 
     def look(self, share: float) -> UnitOutcome:
-        """Look at the first part of each file, to find columns. What fails is told when it is read.
-
-        Nothing of it counts as work done: all of it is read again.
-        """
+        """Look at the first part of each file, to find columns; nothing is written."""
         for file in self.unit.files:
-            part = file.part
-            enough = share * (file.to_read if part is None else part.end - part.start)
-            before = self.channel.progress.bytes_read
-            position = ReadPosition(opened=self.work.clock.seconds())
-            with suppress(LakeError), closing(self._pieces(file, position)) as pieces:
-                for block in self.decoder.blocks(pieces, file.from_start, file.form.skip):
-                    self.looks.at_lines(block)
-                    if self.channel.progress.bytes_read - before >= enough:
-                        break
+            pieces = partial(self._pieces, file, ReadPosition(opened=self.work.clock.seconds()))
+            self.look_around.at_file(file, pieces, self.decoder, share, self.channel)
             if self.channel.stop_soon:
                 break
-        return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.looks.seen)
-
-    @property
-    def looks(self) -> "Looks":
-        """Return what values look like that have no column, as far as they were looked at."""
-        if self._looks is None:
-            from blizzard.worker.ndjson.looks import Looks  # noqa: PLC0415 - as for the decoder
-
-            self._looks = Looks()
-        return self._looks
+        return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.look_around.seen)
 
     def _count_finished(self, file: SourceFile, shared: _Group) -> None:
         """Count a source file that was read; one that has failed is in no group."""
@@ -315,7 +294,7 @@ class _Unit:
                     lines_before = None if decoded.blank or decoded.filtered else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
-                self._look_at_rescued(decoded)
+                self.look_around.at_rescued(decoded)
                 position.took(decoded.taken, file.skip + tally.lines)
                 kept += self._slices(decoded)
                 decoded_bytes += decoded.size
@@ -342,11 +321,6 @@ class _Unit:
             self._write_all(own, own.writer.close())
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))
         self.channel.progress.files_read += 1
-
-    def _look_at_rescued(self, decoded: Decoded) -> None:
-        """Note what values look like that are to get a column."""
-        if self.work.unknown_fields is UnknownFields.ADD and decoded.rescued:
-            self.looks.at_rescued(decoded.batch[RESCUED].to_pylist())
 
     def _pieces(self, file: SourceFile, position: ReadPosition) -> Generator[bytes]:
         """Yield the plain bytes of the lines that are to be read."""

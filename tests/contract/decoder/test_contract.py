@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import blocks
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType

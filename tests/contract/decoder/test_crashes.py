@@ -14,7 +14,7 @@ EACH_ALONE = """
 from random import Random
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.fast import FastPath
+from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.lines import blocks
 from tests.support.damage import LIMIT, SCHEMA, damaged, outcome
 
@@ -34,7 +34,7 @@ print(good, fast)
 
 AT_THE_EDGE = """
 from random import Random
-from blizzard.worker.ndjson import columns, convert, fast, leftovers, names, peel
+from blizzard.worker.ndjson.compiled import columns, convert, fast, leftovers, names, peel
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block, blocks
 from tests.support.damage import LIMIT, SCHEMA, cut_short, outcome
@@ -68,7 +68,7 @@ print(good, read)
 
 NESTED_AT_THE_EDGE = """
 from random import Random
-from blizzard.worker.ndjson import columns, convert, fast, leftovers, names, peel
+from blizzard.worker.ndjson.compiled import columns, convert, fast, leftovers, names, peel
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
 from lakebed.schema import Schema

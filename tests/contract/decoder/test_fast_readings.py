@@ -3,7 +3,7 @@
 import pytest
 
 from blizzard.config.columns import schema_of
-from blizzard.worker.ndjson.fast import FastPath
+from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.lines import Block
 from lakebed.config.schema import DeclaredSchema
 from lakebed.types import RESCUED, OnMismatch, UnknownFields

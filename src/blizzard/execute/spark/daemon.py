@@ -17,9 +17,9 @@ import pandas as pd  # noqa: F401 - Spark's worker imports it for Arrow
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import blizzard.worker.ndjson.fast  # compiled here, if it has to be, for all workers
-import blizzard.worker.ndjson.framer
-import blizzard.worker.ndjson.skip
+import blizzard.worker.ndjson.compiled.fast  # compiled here, if it has to be, for all workers
+import blizzard.worker.ndjson.forms.framer
+import blizzard.worker.ndjson.forms.skip
 import blizzard.worker.progress
 import blizzard.worker.unit  # noqa: F401
 

@@ -18,7 +18,7 @@ from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 if TYPE_CHECKING:
-    from blizzard.worker.ndjson.skip import Skipper
+    from blizzard.worker.ndjson.forms.skip import Skipper
 
 __all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
 
@@ -50,7 +50,7 @@ class Decoder:
         if not schema.fields and unknown not in KEEPING:
             raise ValueError("a schema without fields has no rows to decode")
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
-        from blizzard.worker.ndjson.fast import FastPath  # noqa: PLC0415
+        from blizzard.worker.ndjson.compiled.fast import FastPath  # noqa: PLC0415
 
         self._exact = ExactPath(
             schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
@@ -112,7 +112,7 @@ class Decoder:
 
     def _skipper(self, rule: SkipRule) -> "Skipper":
         if rule not in self._skippers:
-            from blizzard.worker.ndjson.skip import Skipper  # noqa: PLC0415 - compiled, seldom used
+            from blizzard.worker.ndjson.forms.skip import Skipper  # noqa: PLC0415 - compiled, seldom used
 
             self._skippers[rule] = Skipper(rule)
         return self._skippers[rule]

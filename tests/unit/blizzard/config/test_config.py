@@ -110,8 +110,6 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         lambda s: sink(s).template,
         Template.parse("date=%Y-%m-%d/region=%s"),
     ),
-    "schema.infer_max_bytes": (7, lambda s: s.pipelines[0].infer_max_bytes, 7),
-    "schema.unknown_fields": ("add", lambda s: s.pipelines[0].unknown_fields, UnknownFields.ADD),
     "sink.partition_by.timestamp_field": ("at", lambda s: sink(s).timestamp_field, "at"),
     "schema.fields": (
         [

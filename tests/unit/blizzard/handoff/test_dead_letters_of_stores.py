@@ -163,7 +163,7 @@ def test_a_fault_of_our_own_while_lines_are_read_is_no_fault_of_the_download(
     def broken(*_given: object) -> Any:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("blizzard.worker.ndjson.fast.FastPath.read_together", broken)
+    monkeypatch.setattr("blizzard.worker.ndjson.compiled.fast.FastPath.read_together", broken)
     drain(bench)
     (line,) = lines(bench)
     assert (line["stage"], line["code"]) == ("parse", "internal_error")

@@ -12,7 +12,7 @@ from blizzard.config.columns import schema_of
 from blizzard.inspect.field_guess import columns_in, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.look import parse
+from blizzard.worker.ndjson.look.values import parse
 from lakebed.config.ddl import fields_from_ddl
 from lakebed.config.field_checks import check_fields
 from lakebed.config.schema import DeclaredSchema

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from blizzard.worker.ndjson import decoder
+from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, Block, blocks
 from lakebed.errors import LakeError, Whose
 from lakebed.schema import ARROW, Field, Schema

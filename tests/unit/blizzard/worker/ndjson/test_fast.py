@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blizzard.worker.ndjson import columns
-from blizzard.worker.ndjson import names as known
+from blizzard.worker.ndjson.compiled import columns
+from blizzard.worker.ndjson.compiled import names as known
+from blizzard.worker.ndjson.compiled.fast import FastPath
+from blizzard.worker.ndjson.compiled.syntax import MAX_DEPTH
+from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import BadLine, Block, Decoded
-from blizzard.worker.ndjson.syntax import MAX_DEPTH
-from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 
@@ -248,7 +248,7 @@ def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path
     """A worker that cannot start stops everything; a cache is never worth that."""
     (tmp_path / "doubled.py").write_text(
         "from numba import int64\n"
-        "from blizzard.worker.ndjson.vector import compiled\n\n"
+        "from blizzard.worker.ndjson.compiled.vector import compiled\n\n"
         "@compiled(int64(int64))\n"
         "def double(number):\n"
         "    return number * 2\n"
@@ -275,10 +275,10 @@ def test_what_was_compiled_is_compiled_anew_where_its_file_is_cut_short(tmp_path
 
 def test_what_was_compiled_is_compiled_anew_where_a_part_of_it_has_changed(tmp_path: Path):
     """Numba itself looks at the file of the function alone."""
-    part = "from blizzard.worker.ndjson.vector import part\n\n@part\ndef some(number):\n"
+    part = "from blizzard.worker.ndjson.compiled.vector import part\n\n@part\ndef some(number):\n"
     (tmp_path / "doubled.py").write_text(
         "from numba import int64\n"
-        "from blizzard.worker.ndjson.vector import compiled\n"
+        "from blizzard.worker.ndjson.compiled.vector import compiled\n"
         "from piece import some\n\n"
         "@compiled(int64(int64))\n"
         "def double(number):\n"
@@ -302,7 +302,7 @@ def test_the_command_line_does_not_bring_the_compiler_along():
 
 def test_a_user_who_wants_nothing_compiled_means_code_of_his_own():
     code = (
-        "from blizzard.worker.ndjson.fast import FastPath\n"
+        "from blizzard.worker.ndjson.compiled.fast import FastPath\n"
         "from blizzard.worker.ndjson.lines import Block\n"
         "from lakebed.schema import Field, Schema\n"
         "from lakebed.types import FieldType\n"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from blizzard.worker.ndjson import framer as framing
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.framer import Framer
+from blizzard.worker.ndjson.forms import framer as framing
+from blizzard.worker.ndjson.forms.framer import Framer
 from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, Place
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType

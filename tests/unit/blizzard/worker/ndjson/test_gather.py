@@ -6,8 +6,8 @@ from functools import reduce
 import pytest
 
 from blizzard.model.seen import MOST_MEMBERS, NOTHING, Seen
-from blizzard.worker.ndjson.gather import Gathered
-from blizzard.worker.ndjson.look import look, parse
+from blizzard.worker.ndjson.look.gather import Gathered
+from blizzard.worker.ndjson.look.values import look, parse
 from tests.support.real_data.kinds import KINDS
 
 

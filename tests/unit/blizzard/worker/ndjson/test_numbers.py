@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blizzard.worker.ndjson import numbers
+from blizzard.worker.ndjson.compiled import numbers
+from blizzard.worker.ndjson.compiled.fast import FastPath
+from blizzard.worker.ndjson.compiled.syntax import INTEGER, NUMBER, TEXT
+from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import BadLine, Block
-from blizzard.worker.ndjson.syntax import INTEGER, NUMBER, TEXT
-from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 

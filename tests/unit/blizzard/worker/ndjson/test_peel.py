@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.fast import FastPath
 from blizzard.worker.ndjson.lines import Block, Decoded
 from lakebed.schema import ELEMENT, VALUE, Field, Reading, Schema
 from lakebed.types import FieldType, UnknownFields

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from blizzard.model.form import SkipRule
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.forms.skip import Skipper
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.skip import Skipper
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 from numba import int32, int64, void
 
-from blizzard.worker.ndjson.syntax import BYTES, Array, Pointer, string
-from blizzard.worker.ndjson.vector import WIDTH, agreeing, compiled, part, pointer
+from blizzard.worker.ndjson.compiled.syntax import BYTES, Array, Pointer, string
+from blizzard.worker.ndjson.compiled.vector import WIDTH, agreeing, compiled, part, pointer
 
 MAX_REMEMBERED = 1000
 MAX_PLACES = 4096

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.seen import MOST_MEMBERS, NOTHING, Integers, Objects, Seen, Text
-from blizzard.worker.ndjson import numbers, scan, syntax
-from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered, tokens_of
-from blizzard.worker.ndjson.convert import Doubtful
-from blizzard.worker.ndjson.fast import page_of
-from blizzard.worker.ndjson.gather import text_kind
+from blizzard.worker.ndjson.compiled import numbers, scan, syntax
+from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, tokens_of
+from blizzard.worker.ndjson.compiled.convert import Doubtful
+from blizzard.worker.ndjson.compiled.fast import page_of
+from blizzard.worker.ndjson.compiled.peel import Found, Members, Page, Room
 from blizzard.worker.ndjson.level import Place
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.peel import Found, Members, Page, Room
+from blizzard.worker.ndjson.look.gather import text_kind
 from lakebed.types import UnknownFields
 
 CERTAIN_DIGITS = 15

@@ -2,7 +2,7 @@
 
 from numba import boolean, int32, int64, uint8
 
-from blizzard.worker.ndjson.syntax import (
+from blizzard.worker.ndjson.compiled.syntax import (
     ABSENT,
     BACKSLASH,
     BYTES,
@@ -17,7 +17,7 @@ from blizzard.worker.ndjson.syntax import (
     Array,
     Pointer,
 )
-from blizzard.worker.ndjson.vector import WIDTH, compiled, copy_step, part, pointer
+from blizzard.worker.ndjson.compiled.vector import WIDTH, compiled, copy_step, part, pointer
 
 
 @part

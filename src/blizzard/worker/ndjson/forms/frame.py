@@ -13,7 +13,16 @@ from typing import Any
 
 from numba import int64, types, uint8
 
-from blizzard.worker.ndjson.framing import (
+from blizzard.worker.ndjson.compiled.vector import (
+    WIDTH,
+    compiled,
+    copy_step,
+    flat,
+    ordinary,
+    part,
+    pointer,
+)
+from blizzard.worker.ndjson.forms.framing import (
     AFTER_VALUE,
     ASK,
     AT,
@@ -67,7 +76,6 @@ from blizzard.worker.ndjson.framing import (
     in_text,
     open_bracket,
 )
-from blizzard.worker.ndjson.vector import WIDTH, compiled, copy_step, flat, ordinary, part, pointer
 
 Pointer = Any
 Array = Any

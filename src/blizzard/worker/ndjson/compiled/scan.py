@@ -7,8 +7,8 @@ are JSON, and the next one looks into them, for all rows at once.
 
 from numba import boolean, int32, int64, uint8
 
-from blizzard.worker.ndjson.names import hash_of, is_next, name_at
-from blizzard.worker.ndjson.syntax import (
+from blizzard.worker.ndjson.compiled.names import hash_of, is_next, name_at
+from blizzard.worker.ndjson.compiled.syntax import (
     ABSENT,
     BYTES,
     CLOSE_BRACE,
@@ -24,7 +24,7 @@ from blizzard.worker.ndjson.syntax import (
     string,
     value,
 )
-from blizzard.worker.ndjson.vector import compiled, part, pointer
+from blizzard.worker.ndjson.compiled.vector import compiled, part, pointer
 
 DONE, REFUSED, NEW_NAME = range(3)
 """How a scan ended."""

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from blizzard.worker.ndjson import numbers, syntax
-from blizzard.worker.ndjson.convert import Doubtful, converted
-from blizzard.worker.ndjson.syntax import Array
-from blizzard.worker.ndjson.text import gather
-from blizzard.worker.ndjson.vector import WIDTH
+from blizzard.worker.ndjson.compiled import numbers, syntax
+from blizzard.worker.ndjson.compiled.convert import Doubtful, converted
+from blizzard.worker.ndjson.compiled.syntax import Array
+from blizzard.worker.ndjson.compiled.text import gather
+from blizzard.worker.ndjson.compiled.vector import WIDTH
 from lakebed.schema import Field
 from lakebed.types import FieldType
 

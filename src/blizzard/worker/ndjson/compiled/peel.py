@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from blizzard.worker.ndjson import scan
-from blizzard.worker.ndjson.columns import Bytes, Tokens, gathered, required, valid
-from blizzard.worker.ndjson.convert import Doubtful
-from blizzard.worker.ndjson.leftovers import (
+from blizzard.worker.ndjson.compiled import scan
+from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, required, valid
+from blizzard.worker.ndjson.compiled.convert import Doubtful
+from blizzard.worker.ndjson.compiled.leftovers import (
     Leftovers,
     Trail,
     count_labels,
     in_row_order,
     in_text_order,
 )
+from blizzard.worker.ndjson.compiled.names import Names
+from blizzard.worker.ndjson.compiled.otherwise import leaf_of
+from blizzard.worker.ndjson.compiled.syntax import ABSENT, MAX_DEPTH, OBJECT, SIZE, Array
 from blizzard.worker.ndjson.level import Place, any_element, level_of, member_path
-from blizzard.worker.ndjson.names import Names
-from blizzard.worker.ndjson.otherwise import leaf_of
-from blizzard.worker.ndjson.syntax import ABSENT, MAX_DEPTH, OBJECT, SIZE, Array
 from lakebed.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 

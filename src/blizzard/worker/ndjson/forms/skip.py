@@ -12,8 +12,8 @@ import numpy as np
 from numba import int64, types, uint8
 
 from blizzard.model.form import SkipRule
+from blizzard.worker.ndjson.compiled.vector import WIDTH, compiled, flat, ordinary, part, pointer
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.vector import WIDTH, compiled, flat, ordinary, part, pointer
 
 Pointer = Any
 Array = Any

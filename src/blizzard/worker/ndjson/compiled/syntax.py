@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import types, uint8
 
-from blizzard.worker.ndjson.vector import WIDTH, ordinary, part
+from blizzard.worker.ndjson.compiled.vector import WIDTH, ordinary, part
 
 ABSENT, TEXT, ESCAPED, INTEGER, NUMBER, TRUE, FALSE, OBJECT, ARRAY = range(9)
 """What a token is; a null is as good as none. An ESCAPED one is text with backslashes in it."""

@@ -7,7 +7,7 @@ out of range, is left to Arrow and to the exact path. The grammar of a number is
 import numpy as np
 from numba import boolean, float64, int32, int64, uint8
 
-from blizzard.worker.ndjson.syntax import (
+from blizzard.worker.ndjson.compiled.syntax import (
     ABSENT,
     BYTES,
     COLON,
@@ -21,7 +21,7 @@ from blizzard.worker.ndjson.syntax import (
     Array,
     Pointer,
 )
-from blizzard.worker.ndjson.vector import compiled, part, pointer
+from blizzard.worker.ndjson.compiled.vector import compiled, part, pointer
 
 _MOST_DIGITS = 18
 """So many digits are always a number of 64 bits."""

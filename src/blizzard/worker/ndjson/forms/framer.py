@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from blizzard.model.limits import MAX_LINE_BYTES
-from blizzard.worker.ndjson import framing
-from blizzard.worker.ndjson.frame import frame
+from blizzard.worker.ndjson.compiled.vector import WIDTH
+from blizzard.worker.ndjson.forms import framing
+from blizzard.worker.ndjson.forms.frame import frame
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, BYTE_ORDER_MARK, BrokenDocument, Place
-from blizzard.worker.ndjson.vector import WIDTH
 
 MAX_PLACES = 1 << 14
 """Records of one step whose places are noted."""

@@ -11,13 +11,13 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from blizzard.worker.ndjson import leftovers
-from blizzard.worker.ndjson.convert import Doubtful
-from blizzard.worker.ndjson.leftovers import Leftovers, Trail
+from blizzard.worker.ndjson.compiled import leftovers
+from blizzard.worker.ndjson.compiled.convert import Doubtful
+from blizzard.worker.ndjson.compiled.leftovers import Leftovers, Trail
+from blizzard.worker.ndjson.compiled.peel import Level, Page
+from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.lines import Block, Decoded
-from blizzard.worker.ndjson.peel import Level, Page
 from blizzard.worker.ndjson.values import Refused
-from blizzard.worker.ndjson.vector import WIDTH
 from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 

@@ -15,9 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.model.time_format import EPOCHS
-from blizzard.worker.ndjson import syntax
-from blizzard.worker.ndjson.columns import Bytes, Leaf, Tokens, gathered, required, tokens_of
-from blizzard.worker.ndjson.convert import Doubtful, converted
+from blizzard.worker.ndjson.compiled import syntax
+from blizzard.worker.ndjson.compiled.columns import (
+    Bytes,
+    Leaf,
+    Tokens,
+    gathered,
+    required,
+    tokens_of,
+)
+from blizzard.worker.ndjson.compiled.convert import Doubtful, converted
 from blizzard.worker.ndjson.taking import INTEGERS, taker
 from blizzard.worker.ndjson.values import (
     FIRST_MICROS,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from blizzard.model.seen import Seen
-from blizzard.worker.ndjson.gather import Gathered
+from blizzard.worker.ndjson.look.gather import Gathered
 from blizzard.worker.ndjson.values import Number
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from blizzard.worker.ndjson.vector import part
+from blizzard.worker.ndjson.compiled.vector import part
 
 Pointer = Any
 

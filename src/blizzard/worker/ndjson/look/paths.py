@@ -7,9 +7,9 @@ from typing import Any
 
 from blizzard.model.json_path import any_element, member_path
 from blizzard.model.seen import Objects, Seen
-from blizzard.worker.ndjson.fast_look import FastLook
 from blizzard.worker.ndjson.lines import Block
-from blizzard.worker.ndjson.look import look, parse
+from blizzard.worker.ndjson.look.compiled import FastLook
+from blizzard.worker.ndjson.look.values import look, parse
 
 MOST_PATHS = 5000
 """So many different paths are looked at; values at others stay in `_rescued`."""

@@ -1,0 +1,1 @@
+"""The fast path: lines scanned by compiled code, a block at a time."""

@@ -1,0 +1,1 @@
+"""What values look like, for those who want to know what columns they need."""
