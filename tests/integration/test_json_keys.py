@@ -35,8 +35,8 @@ KEYS = {
         table_schema partition_columns columns sources[source path size etag lines blank quarantined
         rows skipped complete unread dropped rescued unit failure redo reingested retry gone]
         files[filename size record_count partition_values source_file source_files unit
-        statistics modification_time] dlq deleted redone inherits heir moved follows path digest
-        size committed is_last held_files held_rows discarded_files discarded_rows
+        statistics modification_time] dlq deleted redone inherits heir moved follows replaced path
+        digest size committed is_last held_files held_rows discarded_files discarded_rows
     """,
     "blizzard --dry-run": """
         pipeline table_uri entry files bytes units[unit partition_values files[path size bytes]]

@@ -20,6 +20,7 @@ from blizzard.cli.gc import gc
 from blizzard.cli.journal import app as journal_app
 from blizzard.cli.output import One, chosen, load
 from blizzard.cli.progress_bar import Display
+from blizzard.cli.promote import app as promote_app
 from blizzard.cli.redo import redo
 from blizzard.cli.source import source_app
 from blizzard.cli.status import status
@@ -135,6 +136,7 @@ app.command()(redo)
 app.add_typer(journal_app, name="journal")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(source_app, name="source")
+app.add_typer(promote_app, name="schema")
 
 
 @app.command(name="warm")

@@ -11,6 +11,7 @@ LAST_KNOWN_WRITER = 7
 VERSION_WITH_IDENTITY_COLUMNS = 6
 DELETION_VECTORS = "deletionVectors"
 OTHER_CHECKPOINTS = "v2Checkpoint"
+APPEND_ONLY = "delta.appendOnly"
 SAFE_FEATURES = frozenset(
     {
         "appendOnly",  # only adds are written
