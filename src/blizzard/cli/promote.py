@@ -84,10 +84,13 @@ def promote(
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)
     wanted = Wanted(field=field, type=kind)
-    log = table_log(settings, _table_of(settings, loaded, files, folders))
+    table, around = _table_of(settings, loaded, files, folders), Surroundings.of(context)
+    log = table_log(settings, table)
     try:
         if yes:
-            done = _promote(settings, wanted, log, loaded, Surroundings.of(context))
+            done = _promote(settings, wanted, log, loaded, around)
+            if done.entry is not None and settings.sink.commit is Commit.INLINE:
+                _commit(settings, table, around)
         else:
             reader = open_reader(sink_location(settings))
             done = Promoted(found=look(reader, settings, wanted, log))
@@ -122,6 +125,18 @@ def _promote(
         return append_promotion(store, settings, wanted, log, runner, clock=around.clock)
     finally:
         runner.stop()
+
+
+def _commit(settings: PipelineSettings, table: TableSettings | None, around: Surroundings) -> None:
+    """Commit the entry, as a batch of this pipeline would: no penguin is expected to."""
+    inline.committer(
+        table,
+        settings.sink.table_uri,
+        settings.sink.storage_options,
+        emit=log_events(LogLevel.WARN, LogFormat.TEXT),
+        clock=around.clock,
+        pipeline=settings.name,
+    )()
 
 
 def _table_of(
@@ -266,8 +281,9 @@ def _show_done(settings: PipelineSettings, done: Promoted) -> None:
             f"  {plural(left, 'value')} left in _rescued: of another type, or the column has one",
         )
     if done.entry is not None:
-        who = "the next batch" if settings.sink.commit is Commit.INLINE else "penguin"
-        say(to, f"  entry {done.entry} replaces the files once {who} has committed it")
+        inlined = settings.sink.commit is Commit.INLINE
+        when = "is committed" if inlined else "replaces the files once penguin has committed it"
+        say(to, f"  entry {done.entry} {when}")
 
 
 def _show_files(verb: str, files: tuple[ActiveFile, ...]) -> None:

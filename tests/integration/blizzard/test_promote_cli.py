@@ -1,6 +1,7 @@
 """`blizzard schema promote`, as a person types it."""
 
 import json
+from decimal import Decimal
 
 import pytest
 from deltalake import DeltaTable
@@ -108,3 +109,13 @@ def test_the_entry_says_what_it_replaces(desk):
     shown = desk.cli("journal", "show", "2").stdout
     assert "replaces   1 data file (" in shown
     assert f"  {old}\n    -> " in shown
+
+
+def test_a_pipeline_that_commits_by_itself_commits_it_at_once(tmp_path):
+    desk = Rescued(tmp_path, commit="inline")
+    desk.land("a.ndjson", '{"id":1,"price":1.50}')
+    desk.ingest()
+    desk.configure({"fields": [ID, PRICE]})
+    shown = desk.cli("schema", "promote", "price", "--yes")
+    assert "entry 2 is committed" in shown.stdout
+    assert desk.column("price") == [(Decimal("1.50"), None)]

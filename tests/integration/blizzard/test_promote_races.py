@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
+from blizzard.handoff.publish import HandedOn
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
 from blizzard.maintain.gc import collect, look
@@ -18,9 +19,11 @@ from penguin import inline
 from penguin.config import load as penguin_config
 from penguin.delta.table import Log, Table
 from penguin.events.commits import PromotionPassedOver
+from penguin.foreign.listing import unnamed
 from penguin.model.errors import TableUnsupported
 from penguin.pipeline import TableRun, commit_all
 from tests.support.builders import entries
+from tests.support.dying import Died
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID, PRICE, Rescued
 from tests.support.runner import InProcessRunner
@@ -208,6 +211,12 @@ def test_a_clean_up_leaves_what_a_promotion_names(desk):
     assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
 
 
+def test_files_of_a_promotion_are_named_by_it(desk):
+    done = desk.promote("price")
+    paths = [one.new.filename for one in done.rewritten]
+    assert unnamed(desk.store, [*paths, "date=x/nobody.parquet"]) == {"date=x/nobody.parquet"}
+
+
 def test_what_a_promotion_that_failed_has_written_is_garbage(desk):
     class Fails(While):
         def rewrite(self, files, promotion):
@@ -265,6 +274,28 @@ def test_a_batch_with_declared_columns_goes_after_a_promotion(desk):
     assert [one.kind for one in entries(desk.table)][-2:] == ["promote", "batch"]
     assert committed(desk) == []
     assert prices(desk) == [Decimal("1.25"), Decimal("2.25"), Decimal("3.25")]
+
+
+@pytest.mark.parametrize("handoff", ["staging", "direct"])
+def test_a_batch_that_was_not_handed_off_before_a_promotion_still_is(tmp_path, handoff):
+    class Dies:
+        def publish(self, store, last, *, redo):
+            if redo:
+                return HandedOn()
+            raise Died
+
+    desk = Rescued(tmp_path, handoff=handoff)
+    desk.land("a.ndjson", '{"id":1,"price":1.25}')
+    desk.ingest()
+    desk.land("b.ndjson", '{"id":2,"price":2.25}')
+    with pytest.raises(Died):
+        pipeline_of(desk.settings, InProcessRunner(), publisher=Dies()).step()
+    desk.configure({"fields": [ID, PRICE]})
+    desk.promote("price")
+    assert committed(desk) == []
+    assert [row["id"] for row in desk.rows()] == [1]
+    desk.ingest()
+    assert prices(desk) == [Decimal("1.25"), None]
 
 
 def test_a_promoted_column_is_known_from_a_snapshot(tmp_path):
