@@ -79,7 +79,8 @@ KEYS = {
     "penguin plan": """
         table table_uri version creates_table entries files rows columns_added columns_dropped
         columns_widened pipelines[pipeline journal first last] held[pipeline entry files code
-        reasons] released still_held others left_out stopped waiting error
+        reasons] released still_held others left_out stopped waiting
+        replaced not_promoted error
     """,
     "penguin discard ID --yes": """
         table id file rows outcome version reasons
@@ -104,7 +105,7 @@ KEYS = {
     "penguin plan # stopped": """
         table table_uri version creates_table entries files rows columns_added columns_dropped
         columns_widened pipelines held released still_held others left_out stopped[pipeline code
-        error] waiting error
+        error] waiting replaced not_promoted error
     """,
     "blizzard status # damaged": """
         pipeline table_uri error code

@@ -326,3 +326,35 @@ def test_values_of_every_type_are_as_they_were(tmp_path):
     for row in before:
         row[RESCUED] = None
     assert after == before
+
+
+@pytest.mark.parametrize("value", ["a b", "50%", "ü=1", "a+b&c#d", "'x'"])
+def test_names_of_folders_that_need_escapes(tmp_path, value):
+    region = {"name": "region", "type": "string"}
+    at = {"name": "at", "type": "timestamp"}
+    by = {"prefix_template": "region=%s/date=%Y-%m-%d", "timestamp_field": "at"}
+    desk = Rescued(tmp_path, {"fields": [ID, region, at]}, partition_by=by)
+    desk.land("a.ndjson", {"id": 1, "region": value, "at": "2024-01-01T00:00:00Z", "x": 1})
+    desk.ingest()
+    before = desk.rows()
+    desk.configure({"fields": [ID, region, at, {"name": "x", "type": "int64"}]})
+    desk.promote("x")
+    desk.penguin()
+    assert desk.rows() == [{**before[0], "x": 1, RESCUED: None}]
+    assert pl.read_delta(str(desk.table)).to_dicts() == desk.rows()
+    # The log names the new file as the store does, so it can be replaced once more.
+    desk.promote("x")
+
+
+def test_the_table_is_the_same_after_a_checkpoint_and_a_vacuum(desk):
+    desk.configure({"fields": [ID, PRICE]})
+    desk.promote("price")
+    desk.penguin()
+    before = desk.rows()
+    table = DeltaTable(str(desk.table))
+    table.create_checkpoint()
+    gone = table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert len(gone) == 1
+    assert desk.rows() == before
+    found = DeltaTable(str(desk.table)).to_pyarrow_table(filters=[("price", "=", Decimal("1.50"))])
+    assert found["id"].to_pylist() == [1]

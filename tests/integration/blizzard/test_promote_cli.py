@@ -119,3 +119,12 @@ def test_a_pipeline_that_commits_by_itself_commits_it_at_once(tmp_path):
     shown = desk.cli("schema", "promote", "price", "--yes")
     assert "entry 2 is committed" in shown.stdout
     assert desk.column("price") == [(Decimal("1.50"), None)]
+
+
+def test_penguin_says_what_it_would_replace_and_what_not(desk):
+    desk.cli("schema", "promote", "price", "--yes")
+    assert "  replace 1 file\n  add     column price\n" in desk.order("plan").stdout
+    DeltaTable(str(desk.table)).delete("id = 1")
+    shown = desk.order("plan").stdout
+    assert "  leave   default: promotion in entry 2: 1 file to be replaced, such as" in shown
+    assert "replace 1 file" not in shown
