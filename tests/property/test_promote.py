@@ -93,7 +93,7 @@ def test_promoting_is_as_good_as_declaring(field, records):
 
 def flat(found, above=""):
     """Take objects apart: one that nothing was taken out of may be kept whole, or by its parts."""
-    leaves = {}
+    leaves: dict[str, object] = {}
     for name, value in found.items():
         if isinstance(value, dict) and value:
             quoted = {
