@@ -185,7 +185,7 @@ class Pipeline:
         """Run the units of a batch, journal what came of them, and hand it off."""
         columns = BatchColumns(
             settings=self.settings,
-            known=journal.last.columns,
+            known=journal.columns,
             of_table=self.log.columns,
             emit=self.emit,
         )

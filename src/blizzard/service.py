@@ -23,7 +23,7 @@ from blizzard.events import (
     SparkStarting,
 )
 from blizzard.execute.attempts import Attempts
-from blizzard.execute.runner import Runner
+from blizzard.execute.runner import Rewriter, Runner
 from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Fates
@@ -68,7 +68,7 @@ class Result:
     error: BaseException | None
 
 
-class ServiceRunner(Runner, Protocol):
+class ServiceRunner(Runner, Rewriter, Protocol):
     """A runner that the service starts and stops."""
 
     def stop(self) -> None:

@@ -159,6 +159,14 @@ class FilesCollected(LakeError):
     retryable = True
 
 
+class ColumnsPromoted(LakeError):
+    """A column was promoted while a batch ran without it; the batch's sources are read again."""
+
+    code = "columns_promoted"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
 class JournalLost(LakeError):
     """The table knows of batches that the journal does not have."""
 

@@ -17,7 +17,7 @@ from penguin.events.backlog import (
     FilesUnnamed,
     MetasLeftAlone,
 )
-from penguin.events.commits import FilesHeld
+from penguin.events.commits import FilesHeld, PromotionPassedOver
 from penguin.events.foreign_files import (
     FilesLeftOut,
     FilesPassedOver,
@@ -190,6 +190,18 @@ class Announcer:
                     reasons=reasons,
                     paths=tuple(file.filename for file in files),
                     rows=sum(file.record_count for file in files),
+                )
+            )
+
+    def not_promoted(self, plan: CommitPlan) -> None:
+        """Announce the promotions that a commit settled without effect."""
+        for one in plan.not_promoted:
+            self.emit(
+                PromotionPassedOver(
+                    table=self.table,
+                    pipeline=one.entry.pipeline,
+                    entry=one.entry.sequence,
+                    reasons=one.reasons,
                 )
             )
 

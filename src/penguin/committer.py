@@ -172,7 +172,8 @@ class Committer:
                     continue
                 step = _metadata("commit", token, attempt) | plan.metadata()
                 if plan.removes:
-                    table.take_out(plan.removes, plan.transactions(), step, self.clock.now())
+                    at = self.clock.now()
+                    table.take_out(plan.removes, plan.transactions(), step, at, plan.adds)
                 elif plan.goes_by_paths:
                     table.commit(plan.adds, plan.transactions(), step, next_version=True)
                 else:

@@ -1,6 +1,7 @@
 """Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from lakebed.types import Evolution
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
+    from penguin.delta.snapshot import FileFacts
     from penguin.pipeline import TableRun
 
 
@@ -175,3 +177,32 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
             table=uri,
         )
     return frozenset(known.paths)
+
+
+def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
+    """Return the files that are in a table, to have them replaced; None where there is no table.
+
+    Raise where penguin would not commit the replacement of any file.
+    """
+    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.model.errors import TableUnsupported  # noqa: PLC0415
+
+    folder = local_path(uri)
+    if folder is not None and not folder.exists():
+        return None
+    table = LogReader(Reader(uri, options)).open()
+    if table is None:
+        return None
+    why = table.why_no_removal()
+    if why is not None:
+        raise TableUnsupported(f"no file of this table can be replaced: {why}", table=uri)
+    return TableFiles(schema=dict(table.facts.schema), files=table.file_facts())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFiles:
+    """One version of a table: its schema as Delta writes it, and its files by their names."""
+
+    schema: dict[str, Any]
+    files: "Mapping[str, FileFacts]"

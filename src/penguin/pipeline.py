@@ -241,6 +241,7 @@ class TableRun:
                     )
                 )
                 self._announcer.held(plan)
+                self._announcer.not_promoted(plan)
                 if plan.others is not None and plan.others.late:
                     late = plan.others.late
                     self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))

@@ -15,7 +15,7 @@ from penguin.model.backlog import Stopped, Waiting
 from penguin.model.commit import CommitPlan, Releasable
 from penguin.model.foreign_file import LeftOut
 from penguin.model.settings import TableSettings
-from penguin.plan.draft import draft_commit, join_others
+from penguin.plan.draft import NO_TABLE, draft_commit, join_others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,9 @@ def propose(
         retried,
         transactions=view.transactions,
         unused=unused,
+        why_not_replaced=(
+            view.table.why_not_replaced if view.table is not None else lambda _files: NO_TABLE
+        ),
         looked=looked,
     )
     joined = join_others(settings, facts, planned.commit, view.others, store, unused=unused)

@@ -35,8 +35,8 @@ KEYS = {
         table_schema partition_columns columns sources[source path size etag lines blank quarantined
         rows skipped complete unread dropped rescued unit failure redo reingested retry gone]
         files[filename size record_count partition_values source_file source_files unit
-        statistics modification_time] dlq deleted redone inherits heir moved follows path digest
-        size committed is_last held_files held_rows discarded_files discarded_rows
+        statistics modification_time] dlq deleted redone inherits heir moved follows replaced path
+        digest size committed is_last held_files held_rows discarded_files discarded_rows
     """,
     "blizzard --dry-run": """
         pipeline table_uri entry files bytes units[unit partition_values files[path size bytes]]
@@ -79,7 +79,8 @@ KEYS = {
     "penguin plan": """
         table table_uri version creates_table entries files rows columns_added columns_dropped
         columns_widened pipelines[pipeline journal first last] held[pipeline entry files code
-        reasons] released still_held others left_out stopped waiting error
+        reasons] released still_held others left_out stopped waiting
+        replaced not_promoted error
     """,
     "penguin discard ID --yes": """
         table id file rows outcome version reasons
@@ -104,7 +105,7 @@ KEYS = {
     "penguin plan # stopped": """
         table table_uri version creates_table entries files rows columns_added columns_dropped
         columns_widened pipelines held released still_held others left_out stopped[pipeline code
-        error] waiting error
+        error] waiting replaced not_promoted error
     """,
     "blizzard status # damaged": """
         pipeline table_uri error code

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
+from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
 from blizzard.model.settings import SparkSettings
+from blizzard.worker.rewrite import rewrite_file
 from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
+from lakebed.storage.store import Store
 
 
 @dataclass
@@ -42,11 +45,16 @@ class InProcessRunner:
 
     stores: Callable[[Work], Stores] = OpenedStores
     parallelism: int = 2
+    sink: Callable[[Promotion], Store] = lambda of: Store(of.sink.uri, of.sink.options)
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores = self.stores(work)
         overseer = Overseer(work.bounds, work.clock.seconds)
         return [run_unit(unit, work, stores, Near(overseer, unit.name)) for unit in units]
+
+    def rewrite(self, files: Sequence[ActiveFile], promotion: Promotion) -> list[RewriteOutcome]:
+        store = self.sink(promotion)
+        return [rewrite_file(file, promotion, store) for file in files]
 
 
 @dataclass

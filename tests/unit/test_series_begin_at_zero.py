@@ -34,6 +34,8 @@ PAGE = (ROOT / "docs/metrics.md").read_text()
 OPEN_SETS = {"penguin_pipeline_stopped"}
 """Gauges one of whose labels is a name that only the table directory knows."""
 NEVER_A_STEPS = {
+    "field_not_promotable",  # a command
+    "file_not_rewritten",  # a command
     "file_rewritten",  # an order
     "known_names_broken",  # mended on the spot
     "no_such_entry",  # a command
@@ -41,6 +43,7 @@ NEVER_A_STEPS = {
     "nothing_to_look_at",  # a command
     "nothing_to_move",  # a command
     "nothing_to_replay",  # an order
+    "promotion_waits",  # a command
     "rows_uncertain",  # an order
     "snapshot_broken",  # mended on the spot
     "workers_died",  # its files are read in smaller jobs

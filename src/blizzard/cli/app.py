@@ -21,6 +21,7 @@ from blizzard.cli.init import init
 from blizzard.cli.journal import app as journal_app
 from blizzard.cli.output import One, chosen, load, tables_of
 from blizzard.cli.progress_bar import Display
+from blizzard.cli.promote import promote
 from blizzard.cli.redo import redo
 from blizzard.cli.schema import app as schema_app
 from blizzard.cli.source import source_app
@@ -133,6 +134,7 @@ app.command()(gc)
 app.command()(redo)
 app.add_typer(journal_app, name="journal")
 app.add_typer(dlq_app, name="dlq")
+schema_app.command(name="promote")(promote)
 app.add_typer(schema_app, name="schema")
 app.add_typer(source_app, name="source")
 

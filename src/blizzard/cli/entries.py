@@ -135,6 +135,10 @@ def show(kept: Kept) -> None:
     for path in entry.deleted[:FEW]:
         say(to, f"  deleted {path}")
     _say_more(to, len(entry.deleted))
+    for one in entry.replaced[:FEW]:
+        say(to, f"  {one.old}")
+        say(to, f"    -> {one.new.filename}")
+    _say_more(to, len(entry.replaced))
 
 
 def _facts(kept: Kept) -> list[tuple[str, str]]:
@@ -189,6 +193,9 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "moved", f"source {entry.moved} is {where}"
     if entry.deleted:
         yield "deletes", plural(len(entry.deleted), "object")
+    if entry.replaced:
+        size = in_words(sum(one.new.size for one in entry.replaced))
+        yield "replaces", f"{plural(len(entry.replaced), 'data file')} ({size})"
 
 
 def _show_sources(to: Console, entry: Entry) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
 from lakebed.errors import LakeError, Whose
 
 
@@ -35,6 +36,17 @@ class ExecutorsUnfit(LakeError):
 
     code = "executors_unfit"
     whose = Whose.EXTERNAL
+
+
+class Rewriter(Protocol):
+    """Rewrites data files somewhere; exactly one outcome per file comes back."""
+
+    def rewrite(self, files: Sequence[ActiveFile], promotion: Promotion) -> list[RewriteOutcome]:
+        """Rewrite all files and return the outcomes, in the order of the files.
+
+        WorkersDied says that something in them kills the processes that rewrite them; RunFailed
+        says that they could not be rewritten at all.
+        """
 
 
 class Runner(Protocol):

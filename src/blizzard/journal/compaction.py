@@ -51,6 +51,7 @@ class SnapshotWriter:
                 sequence=history.sequence,
                 digest=history.digest,
                 last=history.last.sequence,
+                shaping=None if history.shaping is None else history.shaping.sequence,
                 source_names=history.source_names,
                 source_uris=history.source_uris,
                 since={name: at.isoformat() for name, at in history.since.items()},

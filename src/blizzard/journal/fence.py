@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from lakebed import layout
 from lakebed.documents.entry import Entry, digest, encode
-from lakebed.errors import FilesCollected, JournalConflict
+from lakebed.errors import ColumnsPromoted, FilesCollected, JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.units import plural
@@ -77,7 +77,7 @@ def withdraw_stray(store: Store, entry: Entry) -> bool:
 def refuse_collected(first: Entry, ours: Entry) -> None:
     """Raise if a batch names a file that a clean-up has announced to delete. Pure."""
     taken = set(first.deleted) & {
-        *(file.filename for file in ours.files),
+        *(file.filename for file in ours.data_files),
         *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
     }
     letters = {uri.rpartition("/")[2] for uri in ours.dlq}
@@ -88,4 +88,18 @@ def refuse_collected(first: Entry, ours: Entry) -> None:
             "batch that was not journaled yet; its source files are read again. Make gc leave "
             "younger files alone: --older-than must be longer than a batch takes",
             file=min(taken),
+        )
+
+
+def refuse_promoted(first: Entry, ours: Entry) -> None:
+    """Raise if a batch was written without a column that was promoted meanwhile. Pure.
+
+    It may have found the same column with another type, and the next batch would go on without it.
+    What the configuration declares needs no such care: no batch finds it.
+    """
+    if first.kind == "promote" and ours.files and first.columns not in (None, ours.columns):
+        raise ColumnsPromoted(
+            f"blizzard schema promote (entry {first.sequence}) has added a column while a batch "
+            "ran; the batch's source files are read again with that column",
+            entry=first.sequence,
         )

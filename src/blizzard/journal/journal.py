@@ -13,7 +13,7 @@ from typing import Any, Literal
 from blizzard.journal.checks import SourceTaken, admit, redirected, refuse_rivals, unread
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.entry_columns import EntryColumns, columns_after
-from blizzard.journal.fence import refuse_collected, withdraw_stray
+from blizzard.journal.fence import refuse_collected, refuse_promoted, withdraw_stray
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
 from blizzard.journal.start_note import StartNote
@@ -38,11 +38,12 @@ from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavail
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
 from lakebed.retry import Backoff, attempts
+from lakebed.schema import Schema
 from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
 
 TRIES = 6
-MAINTENANCE = ("gc", "redo", "retry")
+MAINTENANCE = ("gc", "redo", "retry", "promote")
 """Entries of an operator's commands; a batch comes after them."""
 
 
@@ -115,6 +116,11 @@ class Journal:
         if self._history.last is None:
             raise AssertionError("an open journal has an entry")
         return self._history.last
+
+    @property
+    def columns(self) -> Schema | None:
+        """Return the columns as the journal knows them; None where the configuration says all."""
+        return self._history.columns
 
     def check_protocol(self) -> None:
         """Check that the table's hand-off is still ours: it may have been changed."""
@@ -335,6 +341,7 @@ class Journal:
             self._in_doubt = None
             self._history.learn(*first)
             refuse_collected(first[0], entry)
+            refuse_promoted(first[0], entry)
             entry = replace(entry, sequence=self.sequence + 1, previous=self._history.digest)
             body = encode(entry)
         self._in_doubt = None

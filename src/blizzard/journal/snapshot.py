@@ -49,6 +49,8 @@ class Snapshot:
     """The SHA-256 of entry N."""
     last: int
     """The last entry with files, which may have to be handed off again."""
+    shaping: int | None = None
+    """The last entry that says which columns were found; None where it is `last`."""
     source_names: Mapping[str, str] = field(default_factory=dict)
     source_uris: Mapping[str, str] = field(default_factory=dict)
     since: Mapping[str, str] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader
+from lakebed.schema import Schema
 from lakebed.storage.store import Reader
 
 
@@ -69,6 +70,8 @@ class History:
     stepped_back: timedelta = timedelta(0)
     """By how much a later entry has an earlier time: the clock was ahead by at least that."""
     last: Entry | None = None
+    shaping: Entry | None = None
+    """The last entry that says which columns were found: one with files, or a promotion."""
     awaits: int = 0
     """The last entry that a journal with inherited knowledge needs before it may go on."""
     moving: str | None = None
@@ -117,6 +120,8 @@ class History:
         self.heir = entry.heir or self.heir
         if entry.files or self.last is None:
             self.last = entry
+        if entry.data_files or self.shaping is None:
+            self.shaping = entry
         for record in entry.sources:
             if record.gone:
                 self._forget(record.key, at)
@@ -125,6 +130,11 @@ class History:
                 self.unfinished.pop(record.key, None)
             else:
                 self.unfinished[record.key] = UnfinishedFile(record=record, at=at)
+
+    @property
+    def columns(self) -> Schema | None:
+        """Return the columns that were found in the data; None where the configuration says all."""
+        return None if self.shaping is None else self.shaping.columns
 
     def _heed_clock(self, at: datetime) -> None:
         """Correct what a clock that was ahead recorded for the sources that are known so far."""
@@ -283,11 +293,8 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
             "a snapshot does not match its entry", path=journal.where(found.sequence)
         )
     entry = stored.entry
-    last = entry if found.last == found.sequence else journal.entry(found.last)
-    if last is None:
-        raise DocumentUnreadable(
-            "this entry is missing; restore it from a backup", path=journal.where(found.last)
-        )
+    last = entry if found.last == found.sequence else _present(journal, found.last)
+    shaping = last if found.shaping in (None, found.last) else _present(journal, found.shaping)
     return History(
         journal=found.journal,
         sequence=found.sequence,
@@ -303,6 +310,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         since={name: datetime.fromisoformat(at) for name, at in found.since.items()},
         peak=datetime.fromisoformat(entry.created),
         last=last,
+        shaping=shaping,
         awaits=found.awaits,
         heir=found.heir,
         unfinished=_by_key(found),
@@ -310,6 +318,15 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         marks_empty=found.format == snapshot.FORMAT_2,
         kept=found.sequence,
     )
+
+
+def _present(journal: JournalReader, sequence: int) -> Entry:
+    entry = journal.entry(sequence)
+    if entry is None:
+        raise DocumentUnreadable(
+            "this entry is missing; restore it from a backup", path=journal.where(sequence)
+        )
+    return entry
 
 
 def _by_key(found: snapshot.Snapshot) -> dict[str, UnfinishedFile]:

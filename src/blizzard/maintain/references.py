@@ -60,7 +60,7 @@ def read_references(store: Reader, pipeline: str) -> References:
         for folder in (*aside, layout.journal_folder(other)):
             for stored in entries_in(store, other, folder):
                 entry = stored.entry
-                named |= {file.filename for file in entry.files}
+                named |= {file.filename for file in entry.data_files}
                 named |= {last_part(uri) for uri in entry.dlq}
                 if other != pipeline:
                     continue

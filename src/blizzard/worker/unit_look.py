@@ -1,4 +1,4 @@
-"""What a unit sees of values that have no column: in files that it looks at, and in rescued ones."""
+"""What a unit sees of values that have no column: in files it looks at, and in rescued ones."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import DocumentUnreadable
+from lakebed.layout import TablePath
 from lakebed.schema import Schema
 from lakebed.types import RESCUED, Handoff
 
@@ -23,8 +24,9 @@ FORMAT_WITH_HOLES = 2
 """Of an entry that names a file which was read in places. A program that knows format 1 only would
 take those lines for the first ones of the file, so it must not read such an entry at all."""
 FORMAT_WITH_FORMS = 3
-"""Of an entry that counts filtered records, or the records of a document that was read in part. A
-program of before would find books that do not balance, or take the records for lines."""
+"""Of an entry that counts filtered records, or the records of a document that was read in part, or
+that puts data files in the place of others. A program of before would find books that do not
+balance, take the records for lines, or pass the replaced files over."""
 FORMATS = (FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS)
 
 
@@ -140,14 +142,24 @@ class SourceRecord:
         return FORMAT_WITH_HOLES if self.has_holes else FORMAT
 
 
-Kind = Literal["open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved"]
-"""What an entry is: only a batch has data files.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A data file of the table, and the one with the same rows that takes its place."""
+
+    old: TablePath
+    old_size: int
+    new: FinishedFile
+
+
+Kind = Literal["open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote"]
+"""What an entry is: only a batch has data files of its own.
 
 `open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
 gone, so that their source files are read again. `retry` names source files that failed and are to
 be read again at once. `inherited` repeats what an earlier journal knew of source files. `closed`
 ends a journal that another pipeline has taken over. `moved` says that the files of a source lie at
-another place now, and which objects they are there.
+another place now, and which objects they are there. `promote` puts data files in the place of
+others, in which a column is filled from `_rescued`.
 """
 
 
@@ -207,6 +219,13 @@ class Entry:
     """
     follows: int = 0
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
+    replaced: tuple[Replacement, ...] = ()
+    """The data files of a `promote` entry: all of them take the place of others, or none does."""
+
+    @property
+    def data_files(self) -> tuple[FinishedFile, ...]:
+        """Return every data file that was written for it, whatever is to become of it."""
+        return (*self.files, *(one.new for one in self.replaced))
 
     @property
     def rescues(self) -> bool:
@@ -234,6 +253,9 @@ class Entry:
         source_uris: Mapping[str, str] | None = None,
         moved: str | None = None,
         follows: int = 0,
+        replaced: tuple[Replacement, ...] = (),
+        table_schema: dict[str, Any] | None = None,
+        columns: Schema | None = None,
     ) -> "Entry":
         """Return the entry that follows this one and contains only what it is given. Pure.
 
@@ -250,15 +272,16 @@ class Entry:
             previous=previous,
             handoff=self.handoff,
             source_uris=self.source_uris if source_uris is None else source_uris,
-            table_schema=self.table_schema,
+            table_schema=self.table_schema if table_schema is None else table_schema,
             partition_columns=self.partition_columns,
-            columns=self.columns,
+            columns=self.columns if columns is None else columns,
             sources=sources,
             deleted=deleted,
             redone=redone,
             heir=heir,
             moved=moved,
             follows=follows,
+            replaced=replaced,
         )
 
 
@@ -315,6 +338,8 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
 
 def _format_of(entry: Entry) -> int:
     """Return the lowest format whose readers understand an entry."""
+    if entry.replaced:
+        return FORMAT_WITH_FORMS
     return max((each.needs_format for each in entry.sources), default=FORMAT)
 
 

@@ -262,7 +262,7 @@ class _Journal:
             yield ready
             last = ready
             # An entry without files costs a read, too.
-            files += max(1, len(ready.entry.files))
+            files += max(1, len(ready.entry.data_files))
 
     def _read(self, sequence: int) -> ReadyEntry | None:
         body = self.reader.body(sequence)
@@ -284,6 +284,11 @@ class _Journal:
         if entry.files and entry.kind != "batch":
             raise JournalBroken(
                 f"entry {sequence} ({entry.kind}) names data files, which only a batch does",
+                path=where,
+            )
+        if entry.replaced and entry.kind != "promote":
+            raise JournalBroken(
+                f"entry {sequence} ({entry.kind}) replaces data files, which only a promotion does",
                 path=where,
             )
 

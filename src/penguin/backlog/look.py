@@ -86,7 +86,9 @@ class TableView:
     def _wait_since(self) -> Iterator[datetime]:
         """Yield the times of what waits; an entry without files waits for nothing."""
         for backlog in self.backlogs:
-            with_files = (ready.entry.created for ready in backlog.entries if ready.entry.files)
+            with_files = (
+                ready.entry.created for ready in backlog.entries if ready.entry.data_files
+            )
             if (at := instant(next(with_files, ""))) is not None:
                 yield at
         for since in (
@@ -161,7 +163,7 @@ def look(
     )
     if search is not None and hears_others:
         entries = (ready.entry for backlog in waiting.backlogs for ready in backlog.entries)
-        named = frozenset(file.filename for entry in entries for file in entry.files)
+        named = frozenset(file.filename for entry in entries for file in entry.data_files)
         view = replace(view, others=search.find(store, table, asked_for(metas), named=named))
     if not staged:
         return view

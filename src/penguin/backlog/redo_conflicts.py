@@ -23,8 +23,6 @@ from penguin.held import HeldFile, read_held
 from penguin.model.backlog import Transactions
 from penguin.model.commit import HeldState
 
-APPEND_ONLY = "delta.appendOnly"
-
 
 class FileRewritten(LakeError):
     """A file cannot be removed from the table as it was added."""
@@ -136,11 +134,7 @@ def why_not_taken_out(one: ContestedFile, table: Snapshot) -> str | None:
     """Return why a file cannot be removed from the table as a whole; None if it can."""
     if one.file.filename not in table.files():
         return "it is not in the table as it was written: OPTIMIZE, or a change of rows, rewrote it"
-    if table.may_delete_in_place():
-        return "the table has deletion vectors, so some of its rows may be deleted in place"
-    if table.facts.configuration.get(APPEND_ONLY, "").lower() == "true":
-        return f"{APPEND_ONLY} is set: nothing may be removed from the table"
-    return None
+    return table.why_no_removal()
 
 
 def _waiting(

@@ -114,6 +114,15 @@ class WaitingRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotPromotedRow:
+    """A promotion that is settled without effect."""
+
+    pipeline: str
+    entry: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRow:
     """What the next commit of one table would do, or why it would not."""
 
@@ -135,6 +144,8 @@ class PlanRow:
     left_out: tuple[LeftOutRow, ...] = ()
     stopped: tuple[StoppedRow, ...] = ()
     waiting: tuple[WaitingRow, ...] = ()
+    replaced: int = 0
+    not_promoted: tuple[NotPromotedRow, ...] = ()
     error: str | None = None
 
     @property
@@ -181,6 +192,8 @@ def _details(row: PlanRow) -> Iterator[str]:
         )
     if row.released:
         yield f"  release {plural(row.released, 'file that was', 'files that were')} held"
+    if row.replaced:
+        yield f"  replace {plural(row.replaced, 'file')}"
     for verb, names in (
         ("add", row.columns_added),
         ("drop", row.columns_dropped),
@@ -193,6 +206,9 @@ def _details(row: PlanRow) -> Iterator[str]:
 
 def _left(row: PlanRow) -> Iterator[str]:
     """Yield what is not part of a plan, and why."""
+    for one in row.not_promoted:
+        reasons = "; ".join(one.reasons)
+        yield f"  leave   {one.pipeline}: promotion in entry {one.entry}: {reasons}"
     for waiting in row.waiting:
         yield f"  wait    {waiting.pipeline}: entry {waiting.entry}: {waiting.reason}"
     if row.still_held:
@@ -234,6 +250,13 @@ def plan_row(table: str, uri: str, found: "Explanation") -> PlanRow:
         waiting=tuple(
             WaitingRow(pipeline=one.pipeline, entry=one.sequence, reason=one.reason)
             for one in proposal.waiting
+        ),
+        replaced=len(commit.removes) if commit else 0,
+        not_promoted=tuple(
+            NotPromotedRow(
+                pipeline=one.entry.pipeline, entry=one.entry.sequence, reasons=one.reasons
+            )
+            for one in (commit.not_promoted if commit else ())
         ),
     )
 

@@ -5,6 +5,9 @@ Never use this module in a forked process.
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -14,10 +17,12 @@ from lakebed.errors import StoreDenied
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, journal_transaction, pipeline_transaction
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, local_path
+from lakebed.units import plural
 from penguin.delta.file_names import naming
 from penguin.delta.library import NoTable, location, options_for, translated
 from penguin.delta.log_cache import CachedVersion
 from penguin.delta.writer_features import (
+    APPEND_ONLY,
     DELETION_VECTORS,
     SAFE_FEATURES,
     unsafe_fields,
@@ -27,7 +32,18 @@ from penguin.delta.writer_features import (
 from penguin.model.errors import CommitFailed, TableUnreadable, TableUnsupported
 from penguin.model.table import DeltaSchema, TableFacts
 
+ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+"""How the name of a file begins that is not relative to the table."""
 LOG_FILE = re.compile(r"\d{20}\.(json|checkpoint\..*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """What a log says of a file that is in the table."""
+
+    size: int
+    rows: int | None
+    partition_values: Mapping[str, str | None]
 
 
 class Snapshot:
@@ -97,6 +113,27 @@ class Snapshot:
         """Name the files that are in the table, as they are in the store."""
         return frozenset(self._written())
 
+    def file_facts(self) -> dict[str, FileFacts]:
+        """Return what the log says of the files that are in the table's directory, by their names.
+
+        A table may have others: those of a shallow clone are in the directory of another table.
+        """
+        named = naming(self._store)
+        with translated(self._store):
+            rows = pa.table(self._handle.get_add_actions(flatten=True)).to_pylist()
+        return {
+            name: FileFacts(
+                size=row["size_bytes"],
+                rows=row.get("num_records"),
+                partition_values={
+                    name: _as_written(row[f"partition.{name}"])
+                    for name in self.facts.partition_columns
+                },
+            )
+            for row in rows
+            if not ELSEWHERE.match(name := named(unquote(row["path"])))
+        }
+
     def _written(self) -> dict[str, str]:
         """Return the files that are in the table as the log writes them, by their names."""
         named = naming(self._store)
@@ -105,6 +142,25 @@ class Snapshot:
     def may_delete_in_place(self) -> bool:
         """Whether rows may be deleted without their file being written anew."""
         return DELETION_VECTORS in (self._handle.protocol().reader_features or ())
+
+    def why_no_removal(self) -> str | None:
+        """Return why no file may be removed from the table as a whole; None if one may be."""
+        if self.may_delete_in_place():
+            return "the table has deletion vectors, so some of its rows may be deleted in place"
+        if self.facts.configuration.get(APPEND_ONLY, "").lower() == "true":
+            return f"{APPEND_ONLY} is set: nothing may be removed from the table"
+        return None
+
+    def why_not_replaced(self, files: frozenset[str]) -> str | None:
+        """Return why files with the same rows cannot take the place of some; None if they can."""
+        gone = files - self.files()
+        if gone:
+            return (
+                f"{plural(len(gone), 'file')} to be replaced, such as {min(gone)}, "
+                f"{'is' if len(gone) == 1 else 'are'} no longer in the table: OPTIMIZE, DELETE or "
+                "another rewrite came first"
+            )
+        return self.why_no_removal()
 
     def counts(self) -> tuple[int, int]:
         """Count the files and the rows."""
@@ -230,6 +286,22 @@ def _read(handle: DeltaTable, store: Reader) -> CachedVersion:
                 ),
             ),
         )
+
+
+def _as_written(value: object) -> str | None:
+    """Return a partition value as the Delta protocol writes it."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            at = value if value.tzinfo is None else value.astimezone(UTC)
+            return at.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)
 
 
 def _unreadable(store: Reader) -> TableUnreadable:

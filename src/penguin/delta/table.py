@@ -13,6 +13,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
@@ -99,8 +100,9 @@ class Table(Snapshot):
         transactions: Pairs,
         metadata: object,
         at: datetime,
+        adds: tuple[Add, ...] = (),
     ) -> None:
-        """Remove files in the very next version, or not at all.
+        """Remove files, and add others, in the very next version, or not at all.
 
         The library does not see that somebody else has rewritten a file in between; its rows would
         be back. So the version is written here, create-only. A file that is not in the table is
@@ -125,8 +127,8 @@ class Table(Snapshot):
             }
             for file in files
         ]
-        told = self._commit_info("DELETE", metadata, at)
-        self._write_next(_version([told, *removes, *_txns(transactions)]))
+        told = self._commit_info("UPDATE" if adds else "DELETE", metadata, at)
+        self._write_next(_version([told, *removes, *map(_added, adds), *_txns(transactions)]))
 
     def _write_next(self, body: bytes) -> None:
         match self._writable.create(log_version(self.version + 1), body):
@@ -327,6 +329,20 @@ def _properties(
 
 def _custom_metadata(metadata: object) -> dict[str, Any]:
     return {"penguin": metadata, "penguin.writer": WRITER}
+
+
+def _added(add: Add) -> Action:
+    return {
+        "add": {
+            # The protocol writes paths as parts of a URI.
+            "path": quote(add.path, safe="/="),
+            "partitionValues": dict(add.partition_values),
+            "size": add.size,
+            "modificationTime": add.modification_time,
+            "dataChange": True,
+            "stats": add.stats,
+        }
+    }
 
 
 def _txns(transactions: Pairs) -> Iterator[Action]:

@@ -12,6 +12,7 @@ VERSION_WITH_IDENTITY_COLUMNS = 6
 INVARIANTS = "invariants"
 DELETION_VECTORS = "deletionVectors"
 OTHER_CHECKPOINTS = "v2Checkpoint"
+APPEND_ONLY = "delta.appendOnly"
 SAFE_FEATURES = frozenset(
     {
         "appendOnly",  # only adds are written

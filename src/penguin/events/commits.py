@@ -87,6 +87,29 @@ class FilesHeld(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionPassedOver(Event):
+    """A promotion was settled without effect: the table is as it was, and so are its rows."""
+
+    level: ClassVar[Level] = Level.WARN
+    table: str
+    pipeline: str
+    entry: int
+    reasons: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Report why, and what to do."""
+        return (
+            f"{self.table}: the promotion in entry {self.entry} of pipeline {self.pipeline} was "
+            f"not applied: {'; '.join(self.reasons)}; no row changed, run blizzard schema promote "
+            "again"
+        )
+
+    def measures(self) -> Iterable[Measure]:
+        """Count it."""
+        yield Count("penguin_promotions_passed_over_total", 1, {"table": self.table})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedByOther(Event):
     """Somebody else committed the entries that were planned."""
 

@@ -82,5 +82,5 @@ def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:
         entries = JournalReader(store, pipeline).until_missing(after=0)
         # No more entries are read than it takes.
         while left and (entry := next(entries, None)) is not None:
-            left -= {file.filename for file in entry.files}
+            left -= {file.filename for file in entry.data_files}
     return left

@@ -127,7 +127,7 @@ def _named(shown: Explanation) -> frozenset[str]:
     waiting = (ready.entry for backlog in shown.view.backlogs for ready in backlog.entries)
     return frozenset(
         (
-            *(file.filename for entry in waiting for file in entry.files),
+            *(file.filename for entry in waiting for file in entry.data_files),
             *(file.meta.filename for file in shown.view.held),
             *(file.found.path for file in shown.view.others.files),
             *(file.path for file in shown.proposal.left_out),

@@ -114,6 +114,14 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotPromoted:
+    """A promotion that a commit passes over, and why: all of its files are replaced, or none."""
+
+    entry: EntryName
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
     """One pipeline's part in a commit: from a position, over its entries, to another."""
 
@@ -176,7 +184,9 @@ class CommitPlan:
     discarded: Mapping[str, HeldState | None] = field(default_factory=dict)
     """The names of files that are given up for good, each with what the log says of it so far."""
     removes: tuple[FinishedFile, ...] = ()
-    """Files that are taken out of the table again."""
+    """Files that are taken out of the table again, or that others take the place of."""
+    not_promoted: tuple[NotPromoted, ...] = ()
+    """Promotions that are settled by leaving the table as it is."""
     moved: tuple[TransactionUpdate, ...] = ()
     """What else the commit moves."""
     note: Mapping[str, object] = field(default_factory=dict)
@@ -188,8 +198,9 @@ class CommitPlan:
 
     @property
     def rows(self) -> int:
-        """Count the rows that the commit makes visible."""
-        return sum(add.rows for add in self.adds)
+        """Count the rows that the commit makes visible; those of a replaced file were before."""
+        replaced = sum(file.record_count for file in self.removes) if self.adds else 0
+        return sum(add.rows for add in self.adds) - replaced
 
     @property
     def goes_by_paths(self) -> bool:
@@ -246,6 +257,11 @@ class CommitPlan:
             told["released"] = list(self.released)
         if self.discarded:
             told["discarded"] = list(self.discarded)
+        if self.not_promoted:
+            told["not_promoted"] = {
+                f"{one.entry.pipeline}/{one.entry.sequence}": list(one.reasons)
+                for one in self.not_promoted
+            }
         if self.others is not None:
             told["others"] = self.others.metadata()
         return told

@@ -7,16 +7,14 @@ entries and the other pipelines go on.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName
 from lakebed.errors import LakeError
-from lakebed.layout import DELTA_LOG, OURS, STAGING, file_name, why_unreadable
-from lakebed.partition import check_value
-from lakebed.schema import Field
+from lakebed.layout import file_name
 from penguin.model.backlog import Backlog, ReadyEntry, Stopped, Waiting
 from penguin.model.commit import (
     Add,
@@ -25,14 +23,21 @@ from penguin.model.commit import (
     HeldState,
     Hold,
     HoldCode,
+    NotPromoted,
     Planned,
     Releasable,
 )
-from penguin.model.delta_types import FIELD_TYPES, why_no_table
-from penguin.model.errors import EntryInvalid, FileReleased, SchemaRefused
+from penguin.model.delta_types import why_no_table
+from penguin.model.errors import FileReleased, SchemaRefused
 from penguin.model.table import Changes, Decision, Evolves, Fits, Refused, TableFacts
-
-RESERVED_FOLDERS = (DELTA_LOG, OURS, STAGING)
+from penguin.plan.checks import (
+    check_books,
+    check_configured_partitions,
+    check_file,
+    check_names,
+    check_replaced,
+    partition_fields,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,8 @@ class Rules:
     """Whether a file that was set aside goes in, as the table now decides on it."""
     replacement: Callable[[TableFacts, Entry], Evolves | None] = lambda _table, _entry: None
     """What a table becomes for an entry that it refuses, if no row was ever written to it."""
+    why_not_replaced: Callable[[frozenset[str]], str | None] = lambda _files: None
+    """Why files of the table cannot be replaced; None where they can."""
 
 
 def plan_commit(
@@ -111,32 +118,38 @@ class _Draft:
         self.discarded: dict[str, HeldState | None] = {}
         self.taken: dict[str, list[ReadyEntry]] = {}
         self.replaces = False
+        self.removes: dict[str, FinishedFile] = {}
+        self.not_promoted: list[NotPromoted] = []
 
     def is_full_for(self, ready: ReadyEntry) -> bool:
-        files = len(self.adds) + len(self.holds) + len(ready.entry.files)
+        files = len(self.adds) + len(self.holds) + len(ready.entry.data_files)
         return bool(self.taken) and files > self.rules.max_files
 
     def settles_what(self, ready: ReadyEntry) -> bool:
-        """Whether an entry gives up files of this very commit: it comes with the next one.
+        """Whether an entry gives up or replaces files of this very commit: it comes with the next.
 
         What becomes of them the log has yet to say. It is so only where a log has lost what it had.
         """
         here = {hold.name for hold in self.holds} | {file_name(path) for path in self.adds}
-        return not here.isdisjoint(ready.entry.redone)
+        replaced = (file_name(one.old) for one in ready.entry.replaced)
+        return not here.isdisjoint((*ready.entry.redone, *replaced))
 
     def take(self, ready: ReadyEntry) -> None:
         entry = ready.entry
-        _check_configured_partitions(self.rules.partition_columns, ready)
+        check_configured_partitions(self.rules.partition_columns, ready)
         if self.table is None and not (entry.files or entry.table_schema["fields"]):
             # Nothing is known of the columns yet: a later entry makes the table.
-            _check_books(ready)
+            check_books(ready)
             self.taken.setdefault(entry.pipeline, []).append(ready)
             return
         table = self.table or self._new_table(ready)
         after = self.after or table
-        _check_books(ready)
-        _check_names(ready, self.adds)
+        check_books(ready)
+        check_names(ready, self.adds)
         given_up = _given_up(ready, self.rules.held_state)
+        if entry.replaced:
+            self._promote(ready, table, after)
+            return
         decision = self.rules.decide(after, entry)
         replacement = self._replacement(decision, after, entry)
         if replacement is not None:
@@ -157,12 +170,12 @@ class _Draft:
                 return
             case _:
                 assert_never(decision)
-        columns = _partition_fields(after, ready)
+        columns = partition_fields(after, ready)
         lacking = [file for file in entry.files if file.filename in self.lacking]
         units = {file.unit for file in lacking}
         adds: dict[str, Add] = {}
         for file in entry.files:
-            _check_file(file, columns, ready)
+            check_file(file, columns, ready)
             if file.unit not in units:
                 stats = self.rules.statistics(file, entry, after)
                 adds[file.filename] = Add.of(file, ready, stats)
@@ -176,6 +189,48 @@ class _Draft:
         broken = tuple(file for file in entry.files if file.unit in units)
         self.holds += _hold(ready, broken, HoldCode.FILE_MISSING, told)
         self.taken.setdefault(entry.pipeline, []).append(ready)
+
+    def _promote(self, ready: ReadyEntry, table: TableFacts, after: TableFacts) -> None:
+        """Put all files of a promotion in the places of others, or leave the table as it is.
+
+        Its rows are in the table either way: nothing waits for it, and it can be run again.
+        """
+        entry = ready.entry
+        check_replaced(ready)
+        decision = self.rules.decide(after, _with_all_columns(entry, after))
+        reasons = self._reasons_against(entry, decision)
+        if not reasons:
+            changes = Changes()
+            if isinstance(decision, Evolves):
+                after, changes = decision.table, decision.changes
+            columns = partition_fields(after, ready)
+            for one in entry.replaced:
+                check_file(one.new, columns, ready)
+            for one in entry.replaced:
+                stats = self.rules.statistics(one.new, entry, after)
+                # It has its final name from the start, whatever the hand-off is.
+                self.adds[one.new.filename] = replace(Add.of(one.new, ready, stats), outbox=None)
+                self.removes[one.old] = replace(one.new, filename=one.old, size=one.old_size)
+            self.after, self.changes = after, self.changes.then(changes)
+        else:
+            name = EntryName(entry.pipeline, entry.journal, entry.sequence)
+            self.not_promoted.append(NotPromoted(entry=name, reasons=reasons))
+            self.after = after
+        self.table = table
+        self.taken.setdefault(entry.pipeline, []).append(ready)
+
+    def _reasons_against(self, entry: Entry, decision: Decision) -> tuple[str, ...]:
+        """Return why the files of a promotion cannot take their places."""
+        if isinstance(decision, Refused):
+            return decision.reasons
+        lacking = [one.new for one in entry.replaced if one.new.filename in self.lacking]
+        if lacking:
+            return tuple(f"{file.filename}: {self.lacking[file.filename]}" for file in lacking)
+        old = frozenset(one.old for one in entry.replaced)
+        if not old.isdisjoint(self.removes):
+            return ("another promotion in the same commit replaces the same files",)
+        why = self.rules.why_not_replaced(frozenset(map(str, old)))
+        return () if why is None else (why,)
 
     def _new_table(self, ready: ReadyEntry) -> TableFacts:
         wrong = why_no_table(ready.entry.table_schema)
@@ -213,9 +268,9 @@ class _Draft:
             return
         after = decision.table if isinstance(decision, Evolves) else self.after
         try:
-            columns = _partition_fields(after, held.ready)
+            columns = partition_fields(after, held.ready)
             for file in held.files:
-                _check_file(file, columns, held.ready)
+                check_file(file, columns, held.ready)
         except LakeError:
             return
         if isinstance(decision, Evolves):
@@ -239,6 +294,8 @@ class _Draft:
             released=tuple(self.released),
             discarded=dict(self.discarded),
             replaces=self.replaces,
+            removes=tuple(self.removes.values()),
+            not_promoted=tuple(self.not_promoted),
             advances=tuple(
                 Advance(before=backlog.position, entries=tuple(self.taken[backlog.pipeline]))
                 for backlog in backlogs
@@ -247,54 +304,12 @@ class _Draft:
         )
 
 
-def _check_configured_partitions(configured: tuple[str, ...] | None, ready: ReadyEntry) -> None:
-    if configured is not None and configured != ready.entry.partition_columns:
-        why = (
-            f"partition_by names {', '.join(configured) or 'nothing'}, the files are "
-            f"partitioned by {', '.join(ready.entry.partition_columns) or 'nothing'}"
-        )
-        raise SchemaRefused(
-            ready.entry.sequence,
-            (why,),
-            path=ready.path,
-        )
-
-
-def _check_books(ready: ReadyEntry) -> None:
-    """Refuse an entry whose files do not hold as many rows as its source files gave."""
-    for source in ready.entry.sources:
-        told = source.blank + source.filtered + source.quarantined + source.rows
-        if (source.rows if source.failure else source.lines - told) != 0:
-            raise EntryInvalid(
-                f"the row counts of entry {ready.entry.sequence} do not add up: {source.key} has "
-                f"{source.lines} lines, of which {source.blank} blank, {source.filtered} "
-                f"filtered, {source.quarantined} quarantined and {source.rows} rows"
-                + (", and failed" if source.failure else ""),
-                path=ready.path,
-            )
-    given = sum(source.rows for source in ready.entry.sources)
-    held = sum(file.record_count for file in ready.entry.files)
-    if given != held:
-        raise EntryInvalid(
-            f"the row counts of entry {ready.entry.sequence} do not add up: its source files "
-            f"gave {given} rows, but its data files hold {held}",
-            path=ready.path,
-        )
-
-
-def _check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
-    """Refuse an entry that names something other than a data file, or a file twice."""
-    seen: set[str] = set()
-    for file in ready.entry.files:
-        segments = file.filename.split("/")
-        if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
-            raise _invalid(ready, "this is not the name of a data file", file)
-        unreadable = why_unreadable(file.filename)
-        if unreadable is not None:
-            raise _invalid(ready, unreadable, file)
-        if file.filename in seen or file.filename in others:
-            raise _invalid(ready, "this file is named twice", file)
-        seen.add(file.filename)
+def _with_all_columns(entry: Entry, table: TableFacts) -> Entry:
+    """Return a promotion with every column that the table has by now: it takes none away."""
+    named = {one["name"] for one in entry.table_schema["fields"]}
+    others = [one for one in table.schema["fields"] if one["name"] not in named]
+    fields = [*entry.table_schema["fields"], *others]
+    return replace(entry, table_schema={**entry.table_schema, "fields": fields})
 
 
 def _given_up(
@@ -325,46 +340,6 @@ def _hold(
         Hold(file=file, entry=name, code=code, reasons=reasons, outbox=ready.outbox(file))
         for file in files
     ]
-
-
-def _check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
-    if file.size <= 0 or file.record_count < 0:
-        raise _invalid(
-            ready, f"{file.size} bytes and {file.record_count} rows are impossible", file
-        )
-    if set(file.partition_values) != set(columns):
-        raise _invalid(
-            ready,
-            f"it has partition values for {', '.join(file.partition_values) or 'nothing'}, "
-            f"the table is partitioned by {', '.join(columns) or 'nothing'}",
-            file,
-        )
-    for name, value in file.partition_values.items():
-        try:
-            # Delta takes an empty string for null.
-            check_value(columns[name], value or None)
-        except ValueError as reason:
-            raise _invalid(ready, f"its value of partition column {name}: {reason}", file) from None
-
-
-def _partition_fields(table: TableFacts, ready: ReadyEntry) -> dict[str, Field]:
-    fields = {field["name"]: field for field in table.schema["fields"]}
-    found = {}
-    for name in table.partition_columns:
-        kind = fields[name]["type"] if name in fields else None
-        if not isinstance(kind, str) or kind not in FIELD_TYPES:
-            why = f"partition column {name} has type {kind}, whose values cannot be checked"
-            raise SchemaRefused(ready.entry.sequence, (why,), path=ready.path)
-        found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
-    return found
-
-
-def _invalid(ready: ReadyEntry, why: str, file: FinishedFile) -> EntryInvalid:
-    return EntryInvalid(
-        f"entry {ready.entry.sequence} must not be committed: {why}",
-        file=file.filename,
-        path=ready.path,
-    )
 
 
 def without(

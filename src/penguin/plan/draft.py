@@ -32,6 +32,9 @@ CREATED_WITH = {
 }
 
 
+NO_TABLE = "there is no table whose files could be replaced"
+
+
 def draft_commit(
     settings: TableSettings,
     facts: TableFacts | None,
@@ -42,12 +45,14 @@ def draft_commit(
     transactions: Transactions = lambda _app_id: None,
     asked: bool = False,
     unused: Callable[[], bool] = lambda: False,
+    why_not_replaced: Callable[[frozenset[str]], str | None] = lambda _files: NO_TABLE,
     looked: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> Planned:
     """Plan the next commit of files that are all there.
 
     With `asked` an operator wants what was set aside to go in, also where that changes the schema.
     `unused` says whether no row was ever written to the table: the first files say what it is then.
+    `why_not_replaced` says why files of the table cannot be replaced; None where they can.
     """
     rules = Rules(
         decide=lambda table, entry: decide(table, entry, settings),
@@ -60,6 +65,7 @@ def draft_commit(
         replacement=lambda table, entry: replacement(
             table, entry.table_schema, entry.partition_columns, settings, unused
         ),
+        why_not_replaced=why_not_replaced,
     )
     lacking: dict[str, str] = {}
     waiting: tuple[Waiting, ...] = ()

@@ -37,11 +37,14 @@ from blizzard.execute.spark.session import (
 from blizzard.model.bounds import Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Instruction, Progress, Report
+from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import ProgressClient, ProgressServer
+from blizzard.worker.rewrite import rewrite_file
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.errors import ConfigInvalid, LakeError
+from lakebed.storage.store import Store
 
 ANSWER = "unit bigint, outcome binary, reached boolean"
 POOL = "spark.scheduler.pool"
@@ -129,6 +132,25 @@ class SparkRunner:
         self._notice_silence([row.reached for row in answers], server)
         by_unit = {row.unit: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
         return [by_unit[index] for index in range(count)]
+
+    def rewrite(self, files: Sequence[ActiveFile], promotion: Promotion) -> list[RewriteOutcome]:
+        """Rewrite every file as a task of one job; return the outcomes in the order of the files.
+
+        What an attempt wrote means nothing until an entry names it, as with units.
+        """
+        session, _server = self._started()
+        count = len(files)
+        try:
+            session.sparkContext.setLocalProperty(POOL, promotion.marks["pipeline"])
+            answers = (
+                session.range(0, count, 1, count)
+                .mapInArrow(rewriting(tuple(files), promotion), "file bigint, outcome binary")
+                .collect()
+            )
+        except TROUBLE as cause:
+            raise self._explained(cause, count, session) from cause
+        by_file = {row.file: pickle.loads(row.outcome) for row in answers}  # noqa: S301 - our own workers wrote it
+        return [by_file[index] for index in range(count)]
 
     def _report(self, report: Report) -> None:
         """Pass on a report; an attempt of a finished job may go on for a while, ignored."""
@@ -284,6 +306,26 @@ def task(
                         pa.array([channel.reached], pa.bool_()),
                     ],
                     names=["unit", "outcome", "reached"],
+                )
+
+    return run
+
+
+def rewriting(
+    files: tuple[ActiveFile, ...], promotion: Promotion
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that a Python worker of Spark runs to rewrite data files."""
+    packed = [pickle.dumps(file) for file in files]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = Store(promotion.sink.uri, promotion.sink.options)
+        for batch in batches:
+            for index in batch.column(0).to_numpy().tolist():
+                file: ActiveFile = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
+                outcome = rewrite_file(file, promotion, store)
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([index], pa.int64()), pa.array([pickle.dumps(outcome)], pa.binary())],
+                    names=["file", "outcome"],
                 )
 
     return run

@@ -1,0 +1,283 @@
+"""`blizzard schema promote`: fill a column from `_rescued` for rows that are in the table."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blizzard.cli.output import One, load, open_reader, the_one
+from blizzard.cli.surroundings import Surroundings
+from blizzard.events import SparkStarting
+from blizzard.maintain.promote import (
+    Promoted,
+    TableLog,
+    TableNow,
+    Wanted,
+    look,
+)
+from blizzard.maintain.promote import promote as append_promotion
+from blizzard.model.locations import sink_location
+from blizzard.model.promotion import ActiveFile
+from blizzard.model.settings import BlizzardSettings, PipelineSettings
+from blizzard.service import SPARK_SAID
+from lakebed.arguments import (
+    DONE,
+    FAILED,
+    Files,
+    Folders,
+    Output,
+    Shape,
+    Sure,
+    complain,
+    exit_code_of,
+)
+from lakebed.console import console, plural, print_line, say
+from lakebed.errors import ConfigInvalid, LakeError
+from lakebed.layout import TablePath
+from lakebed.storage.store import Store
+from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
+from lakebed.types import Commit
+from lakebed.units import in_words
+from penguin import inline
+from penguin.config import load as penguin_config
+from penguin.model.settings import TableSettings
+
+FEW = 10
+
+
+def promote(
+    context: typer.Context,
+    field: Annotated[
+        str,
+        typer.Argument(metavar="FIELD", help="A column, a field of a struct (user.plan)."),
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="The type of a column that is not declared."),
+    ] = None,
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    yes: Sure = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Fill a column from _rescued for the rows that are in the table.
+
+    The data files with such values are rewritten on Spark; penguin replaces them in one commit.
+    """
+    loaded = load(files, folders)
+    settings = the_one(loaded, pipeline)
+    wanted = Wanted(field=field, type=kind)
+    table, around = _table_of(settings, loaded, files, folders), Surroundings.of(context)
+    log = table_log(settings, table)
+    try:
+        if yes:
+            done = _promote(settings, wanted, log, loaded, around)
+            if done.entry is not None and settings.sink.commit is Commit.INLINE:
+                _commit(settings, table, around)
+        else:
+            reader = open_reader(sink_location(settings))
+            done = Promoted(found=look(reader, settings, wanted, log))
+    except LakeError as trouble:
+        complain(trouble, who=settings.name)
+        raise typer.Exit(exit_code_of(trouble)) from None
+    if output is Output.JSON:
+        print_line(promotion_row(settings, done))
+    else:
+        _show(settings, done, sure=yes)
+    raise typer.Exit(FAILED if done.found.files and not yes else DONE)
+
+
+def _promote(
+    settings: PipelineSettings,
+    wanted: Wanted,
+    log: TableLog,
+    loaded: BlizzardSettings,
+    around: Surroundings,
+) -> Promoted:
+    place, emit = sink_location(settings), log_events(LogLevel.INFO, LogFormat.TEXT)
+    runner = around.make_runner(
+        loaded.spark,
+        starting=lambda: emit(SparkStarting(master=loaded.spark.master)),
+        stop_requested=lambda: around.stop.requested,
+        heard=lambda _report: None,
+        unreached=lambda _host, _port: None,
+        said=lambda line, severity: emit(SPARK_SAID[severity](line=line)),
+    )
+    try:
+        store = Store(place.uri, place.options)
+        return append_promotion(store, settings, wanted, log, runner, clock=around.clock)
+    finally:
+        runner.stop()
+
+
+def _commit(settings: PipelineSettings, table: TableSettings | None, around: Surroundings) -> None:
+    """Commit the entry, as a batch of this pipeline would: no penguin is expected to."""
+    inline.committer(
+        table,
+        settings.sink.table_uri,
+        settings.sink.storage_options,
+        emit=log_events(LogLevel.WARN, LogFormat.TEXT),
+        clock=around.clock,
+        pipeline=settings.name,
+    )()
+
+
+def _table_of(
+    settings: PipelineSettings,
+    loaded: BlizzardSettings,
+    files: list[Path] | None,
+    folders: list[Path] | None,
+) -> TableSettings | None:
+    """Return how penguin is configured for the table, where that is in the same configuration."""
+    name = loaded.tables.get(settings.name)
+    if name is None:
+        return None
+    try:
+        tables = penguin_config.load(files or [], folders or [], os.environ).tables
+    except ConfigInvalid:
+        return None  # Penguin tells what is wrong with it.
+    return next(each for each in tables if each.name == name)
+
+
+def table_log(settings: PipelineSettings, table: TableSettings | None = None) -> TableLog:
+    """Return what is asked of the table's log; `table` says how penguin changes its schema."""
+    sink = settings.sink
+    unknown = TableSettings(
+        name=settings.name, table_uri=sink.table_uri, storage_options=sink.storage_options
+    )
+
+    def now() -> TableNow | None:
+        found = inline.table_files(sink.table_uri, sink.storage_options)
+        if found is None:
+            return None
+        files = {
+            path: ActiveFile(
+                path=TablePath(path),
+                size=facts.size,
+                rows=facts.rows,
+                partition_values=facts.partition_values,
+            )
+            for path, facts in found.files.items()
+        }
+        return TableNow(schema=found.schema, files=files)
+
+    def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
+        inline.check_schema(
+            table or unknown, schema, partition_columns, mode_is_known=table is not None
+        )
+
+    return TableLog(
+        now=now,
+        committed=lambda journal: inline.last_committed(
+            sink.table_uri, sink.storage_options, settings.name, journal
+        ),
+        check=check,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One data file."""
+
+    path: str
+    rows: int | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionRow:
+    """What a promotion rewrites; `entry` is None where nothing was written."""
+
+    pipeline: str
+    table_uri: str
+    field: str
+    type: str
+    entry: int | None
+    files: tuple[FileRow, ...]
+    rows: int
+    bytes: int
+    promoted: int | None
+    left: int | None
+    waiting_entries: int
+
+
+def promotion_row(settings: PipelineSettings, done: Promoted) -> PromotionRow:
+    """Return what was rewritten or, where nothing was done, what would be looked into."""
+    found, files = done.found, _files(done)
+    return PromotionRow(
+        pipeline=settings.name,
+        table_uri=settings.sink.table_uri,
+        field=found.target.shown,
+        type=found.target.field.shown,
+        entry=done.entry,
+        files=tuple(FileRow(path=one.path, rows=one.rows, bytes=one.size) for one in files),
+        rows=sum(one.rows or 0 for one in files),
+        bytes=sum(one.size for one in files),
+        promoted=sum(one.taken for one in done.rewritten) if done.rewritten else None,
+        left=sum(one.left for one in done.rewritten) if done.rewritten else None,
+        waiting_entries=found.waiting,
+    )
+
+
+def _files(done: Promoted) -> tuple[ActiveFile, ...]:
+    if not done.rewritten:
+        return done.found.files
+    return tuple(one.old for one in done.rewritten if one.new is not None)
+
+
+def _show(settings: PipelineSettings, done: Promoted, *, sure: bool) -> None:
+    to, found = console(), done.found
+    say(to, f"pipeline {settings.name}: {found.target.shown}, {found.target.field.shown}")
+    if not found.files:
+        say(to, "  no file of the table has values of it in _rescued")
+    elif not sure:
+        _show_plan(done)
+    else:
+        _show_done(settings, done)
+    if found.waiting and not sure:
+        entries = plural(found.waiting, "entry is", "entries are")
+        say(to, f"  {entries} not committed yet; rows in there are not included")
+    if found.files and not sure:
+        say(to, "add --yes to do it")
+
+
+def _show_plan(done: Promoted) -> None:
+    to = console()
+    _show_files("to be rewritten", _files(done))
+    if done.found.unknown:
+        some = plural(len(done.found.unknown), "of them was", "of them were")
+        say(to, f"  {some} written by another program and may have no such value")
+
+
+def _show_done(settings: PipelineSettings, done: Promoted) -> None:
+    to = console()
+    left = sum(one.left for one in done.rewritten)
+    if done.entry is None:
+        say(to, "  nothing was changed: no value in _rescued fits the column")
+    else:
+        _show_files("rewritten", _files(done))
+        taken = sum(one.taken for one in done.rewritten)
+        say(to, f"  {plural(taken, 'value')} moved from _rescued to the column")
+    if left:
+        say(
+            to,
+            f"  {plural(left, 'value')} left in _rescued: of another type, or the column has one",
+        )
+    if done.entry is not None:
+        inlined = settings.sink.commit is Commit.INLINE
+        when = "is committed" if inlined else "replaces the files once penguin has committed it"
+        say(to, f"  entry {done.entry} {when}")
+
+
+def _show_files(verb: str, files: tuple[ActiveFile, ...]) -> None:
+    to = console()
+    rows = plural(sum(one.rows or 0 for one in files), "row")
+    size = in_words(sum(one.size for one in files))
+    say(to, f"  {plural(len(files), 'file')} with {rows} ({size}) {verb}:")
+    for one in files[:FEW]:
+        say(to, f"    {one.path}")
+    if len(files) > FEW:
+        say(to, f"    ... and {len(files) - FEW:,} more; --output json has them all")

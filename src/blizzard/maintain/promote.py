@@ -1,0 +1,371 @@
+"""A column filled from `_rescued`, for the rows that are already in the table.
+
+The data files that hold such values are written anew beside the old ones, and one `promote` entry
+names which file takes the place of which. Until it is appended nothing has happened, and the new
+files are garbage like those of any attempt that died; from then on penguin replaces all of the
+files in one version or, where one of them is not in the table any more, none.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from blizzard.config.columns import columns_from, schema_of
+from blizzard.execute.runner import Rewriter
+from blizzard.journal.checks import refuse_closed, refuse_half_begun
+from blizzard.journal.fence import append_what_is_found, refuse_collected
+from blizzard.journal.state import read_history
+from blizzard.maintain.references import entries_in
+from blizzard.model.columns import with_found
+from blizzard.model.json_path import steps
+from blizzard.model.locations import sink_location
+from blizzard.model.promotion import (
+    ActiveFile,
+    Promotion,
+    RewriteFailed,
+    Rewritten,
+    Target,
+    find_target,
+    with_target,
+)
+from blizzard.model.seen import is_column_name
+from blizzard.model.settings import PipelineSettings
+from blizzard.worker.ndjson.decoder import OTHER_FIELDS
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.config.schema import DeclaredSchema
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry, Replacement
+from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
+from lakebed.journal import JournalReader
+from lakebed.schema import Field, Schema
+from lakebed.storage.store import Reader, Store
+from lakebed.types import RESCUED, UnknownFields
+
+
+class FieldNotPromotable(LakeError):
+    """No column can be filled from `_rescued` for this field, as things are configured."""
+
+    code = "field_not_promotable"
+    whose = Whose.USER
+
+
+class PromotionWaits(LakeError):
+    """An earlier promotion of the pipeline is not committed yet."""
+
+    code = "promotion_waits"
+    whose = Whose.USER
+    retryable = True
+
+
+class NotRewritten(LakeError):
+    """A data file could not be rewritten, so nothing was changed."""
+
+    code = "file_not_rewritten"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableNow:
+    """The table as its log has it."""
+
+    schema: Mapping[str, Any]
+    """As Delta writes it."""
+    files: Mapping[str, ActiveFile]
+    """Its data files by their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLog:
+    """What is asked of the table's log, which blizzard does not read itself."""
+
+    now: Callable[[], TableNow | None]
+    """Returns the table; None where there is none."""
+    committed: Callable[[str], int | None]
+    """Returns the last entry of a journal of the pipeline that is committed."""
+    check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
+    """Raises where the table would not take this schema and these partition columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What an operator asks for."""
+
+    field: str
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The files that may hold values of the field, and where the journal stands."""
+
+    target: Target
+    files: tuple[ActiveFile, ...]
+    unknown: frozenset[str]
+    """Those of them that no journal names: other programs wrote them, say by OPTIMIZE."""
+    waiting: int
+    """Entries that are not committed yet: their rows are left as they are."""
+    last: Entry
+    digest: str | None
+    columns: Schema | None
+    """The columns as the next batch is to know them."""
+    table_schema: dict[str, Any]
+    """The table's columns with that of the field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promoted:
+    """What was rewritten, and the entry that puts it into the table."""
+
+    found: Found
+    rewritten: tuple[Rewritten, ...] = ()
+    entry: int | None = None
+    """None where no value fits."""
+
+
+def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLog) -> Found:
+    """Find the data files of the table that may hold values of a field in `_rescued`."""
+    pipeline = settings.name
+    history = read_history(store, pipeline)
+    tail = JournalReader(store, pipeline).entries(history.sequence - 1)
+    last = next(tail, None) if history.sequence >= 0 else None
+    table = log.now()
+    if last is None or table is None:
+        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
+    refuse_closed(store, pipeline, heir=history.heir)
+    refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    known = with_found(settings.schema, history.columns)
+    target = target_of(settings, known, columns_from(table.schema), wanted)
+    if find_target(known, wanted.field) is None:
+        known = Schema((*known.fields, *target.chain))
+    adds = settings.unknown_fields is UnknownFields.ADD
+    table_schema = with_target(table.schema, target)
+    log.check(table_schema, last.partition_columns)
+    committed = log.committed(last.journal) or 0
+    named = _named(store, target)
+    _refuse_waiting(store, pipeline, committed)
+    files = [
+        replace(file, partition_values=named[path].partition_values) if path in named else file
+        for path, file in sorted(table.files.items())
+        if path not in named or named[path].holds
+    ]
+    return Found(
+        target=target,
+        files=tuple(files),
+        unknown=frozenset(file.path for file in files if file.path not in named),
+        waiting=max(0, last.sequence - committed),
+        last=last,
+        digest=history.digest,
+        # Where columns are found, a batch must not find this one with another type.
+        columns=known if adds else history.columns,
+        table_schema=table_schema,
+    )
+
+
+def promote(
+    store: Store,
+    settings: PipelineSettings,
+    wanted: Wanted,
+    log: TableLog,
+    rewriter: Rewriter,
+    *,
+    clock: Clock,
+) -> Promoted:
+    """Rewrite the files that hold values of a field, and append the entry that replaces them."""
+    found = look(store, settings, wanted, log)
+    if not found.files:
+        return Promoted(found=found)
+    work = Promotion(
+        target=found.target,
+        sink=sink_location(settings),
+        codec=settings.sink.rolling.codec,
+        upload=settings.sink.upload,
+        marks={"pipeline": settings.name, "journal": found.last.journal},
+        clock=clock,
+    )
+    rewritten = tuple(map(_done, rewriter.rewrite(found.files, work)))
+    replaced = tuple(
+        Replacement(old=one.old.path, old_size=one.old.size, new=one.new)
+        for one in rewritten
+        if one.new is not None
+    )
+    if not replaced:
+        return Promoted(found=found, rewritten=rewritten)
+
+    def look_again() -> tuple[Found, Entry]:
+        now = look(store, settings, wanted, log)
+        entry = now.last.successor(
+            "promote",
+            previous=now.digest,
+            run=str(clock.fresh_id()),
+            created=clock.now().isoformat(),
+            replaced=replaced,
+            table_schema=now.table_schema,
+            columns=now.columns,
+        )
+        _refuse_overtaken(store, found, now, entry)
+        return now, entry
+
+    now, entry = append_what_is_found(store, settings.name, look_again)
+    return Promoted(found=now, rewritten=rewritten, entry=None if entry is None else entry.sequence)
+
+
+def target_of(
+    settings: PipelineSettings, known: Schema, table: Schema | None, wanted: Wanted
+) -> Target:
+    """Return the field that is meant, as the next batch will read it. Pure."""
+    name = wanted.field
+    given = None if wanted.type is None else _declared(name, wanted.type)
+    target = find_target(known, name)
+    if target is None:
+        target = Target((_new(settings, known, table, name, given),))
+    elif given is not None and given.shown != target.field.shown:
+        raise FieldNotPromotable(
+            f"{target.shown} is {target.field.shown}, not {given.shown}; leave out --type",
+            field=name,
+        )
+    template = settings.sink.template
+    if target.chain[0].name in (template.keys if template else ()):
+        raise FieldNotPromotable(
+            f"{target.shown} is a partition column: its values decide where a row is", field=name
+        )
+    if not target.field.nullable:
+        raise FieldNotPromotable(
+            f"{target.shown} is required, but rows without a value are in the table; declare it "
+            "with nullable: true",
+            field=name,
+        )
+    return target
+
+
+def _new(
+    settings: PipelineSettings,
+    known: Schema,
+    table: Schema | None,
+    name: str,
+    given: Field | None,
+) -> Field:
+    """Return a column that is not declared: only where columns are added by themselves."""
+    if settings.unknown_fields is not UnknownFields.ADD:
+        raise FieldNotPromotable(
+            f"{name} is not declared: add it to schema.fields of pipeline {settings.name}, so "
+            "that later batches fill the column, too, and run this again",
+            field=name,
+        )
+    (step, *inner) = steps(name) or [""]
+    taken = {one.name.casefold() for one in known.fields}
+    if inner or not isinstance(step, str) or not is_column_name(step) or step.casefold() in taken:
+        raise FieldNotPromotable(
+            f"{name} is not a name for a new column; a field inside a struct has to be declared, "
+            "and one inside a list or a map cannot be filled",
+            field=name,
+        )
+    there = next((one for one in (table.fields if table else ()) if one.name == step), None)
+    if there is not None and (given is None or given.shown == there.shown):
+        return replace(there, nullable=True)
+    if given is None:
+        raise FieldNotPromotable(
+            f"{name} has no column yet; say which type it is to have with --type", field=name
+        )
+    return given
+
+
+def _declared(name: str, kind: str) -> Field:
+    try:
+        document = {"fields": [{"name": "value", "type": kind}]}
+        (field,) = schema_of(DeclaredSchema.model_validate(document)).fields
+    except ValueError:
+        raise FieldNotPromotable(
+            f"--type {kind} is not a type that can be given here; a struct, list or map has to be "
+            "declared in the configuration",
+            field=name,
+        ) from None
+    last = steps(name)[-1:]
+    return replace(field, name=str(*last))
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A data file that an entry names."""
+
+    partition_values: Mapping[str, str | None]
+    holds: bool
+    """Whether `_rescued` may have values of the field in it."""
+
+
+def _named(store: Reader, target: Target) -> dict[str, _Named]:
+    """Return what all journals of the table say of its data files."""
+    found: dict[str, _Named] = {}
+    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+        below = f"{layout.OURS}/{pipeline}"
+        aside = [one.rstrip("/") for one in store.folders(below) if layout.is_journal_aside(one)]
+        for folder in (*aside, layout.journal_folder(pipeline)):
+            for stored in entries_in(store, pipeline, folder):
+                found |= _in_entry(stored.entry, target)
+    return found
+
+
+def _in_entry(entry: Entry, target: Target) -> dict[str, _Named]:
+    hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
+    return {
+        file.filename: _Named(
+            file.partition_values,
+            _rescues(file) and (entry.kind == "promote" or not hold.isdisjoint(file.source_files)),
+        )
+        for file in entry.data_files
+    }
+
+
+def _mentions(rescued: Iterable[str], target: Target) -> bool:
+    return any(path == OTHER_FIELDS or target.holds(path) for path in rescued)
+
+
+def _rescues(file: FinishedFile) -> bool:
+    known = file.statistics.get(RESCUED)
+    return known is not None and known.null_count < file.record_count
+
+
+def _refuse_waiting(store: Reader, pipeline: str, committed: int) -> None:
+    """Raise while an earlier promotion may still replace the same files."""
+    for entry in JournalReader(store, pipeline).entries(committed):
+        if entry.replaced:
+            raise PromotionWaits(
+                f"the promotion in entry {entry.sequence} is not committed yet; run penguin "
+                "first, then this again",
+                entry=entry.sequence,
+            )
+
+
+def _refuse_overtaken(store: Reader, before: Found, now: Found, entry: Entry) -> None:
+    """Raise where what was rewritten is not what is to be replaced any more."""
+    path = store.describe(layout.journal_folder(entry.pipeline))
+    there = {file.path: file.size for file in now.files}
+    if now.target != before.target or now.last.journal != before.last.journal:
+        raise JournalConflict(
+            "the columns changed while files were rewritten; nothing was done, try again", path=path
+        )
+    if any(there.get(one.old) != one.old_size for one in entry.replaced):
+        raise JournalConflict(
+            "files of the table were rewritten by somebody else meanwhile; nothing was done, try "
+            "again",
+            path=path,
+        )
+    for first in JournalReader(store, entry.pipeline).entries(before.last.sequence):
+        try:
+            refuse_collected(first, entry)
+        except FilesCollected as collected:
+            raise JournalConflict(
+                f"blizzard gc (entry {first.sequence}) has deleted the rewritten files; nothing "
+                "was done, try again, and give gc a longer --older-than",
+                path=path,
+            ) from collected
+
+
+def _done(outcome: Rewritten | RewriteFailed) -> Rewritten:
+    if isinstance(outcome, RewriteFailed):
+        raise NotRewritten(
+            f"{outcome.message} [{outcome.code}]; nothing was changed, try again",
+            file=outcome.old.path,
+        )
+    return outcome

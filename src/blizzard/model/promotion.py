@@ -1,0 +1,155 @@
+"""A column that is filled from `_rescued`: which one, in which files, and what came of each. Pure.
+
+These values cross from the driver to Spark's executors and back, so they are frozen and pickle.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from blizzard.model.files import Location
+from blizzard.model.json_path import member_path, steps
+from blizzard.model.settings import UploadSettings
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.layout import TablePath
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType, ParquetCodec
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The field to fill: the column that it is in, the structs inside of it, and itself last."""
+
+    chain: tuple[Field, ...]
+
+    @property
+    def field(self) -> Field:
+        """Return the field itself."""
+        return self.chain[-1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names from the column down to the field."""
+        return tuple(one.name for one in self.chain)
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """Return where its values stand in a record, member by member."""
+        return tuple(name for one in self.chain for name in one.path)
+
+    @property
+    def path(self) -> str:
+        """Return the same as `_rescued` writes it."""
+        path = ""
+        for name in self.source:
+            path = member_path(path, name)
+        return path
+
+    @property
+    def shown(self) -> str:
+        """Return the field as a person names it."""
+        return ".".join(self.names)
+
+    def alone(self) -> Schema:
+        """Return the columns of a record that has this field and no other.
+
+        Whatever does not fit must be kept, so nothing in it is required.
+        """
+        column = replace(self.field, nullable=True)
+        for above in reversed(self.chain[:-1]):
+            column = replace(above, nullable=True, fields=(column,))
+        return Schema((column,))
+
+    def holds(self, path: str) -> bool:
+        """Whether a value at a path of `_rescued` is that of the field, or has it inside."""
+        found = steps(path)
+        return bool(found) and tuple(found) == self.source[: len(found)]
+
+
+def find_target(schema: Schema, name: str) -> Target | None:
+    """Return the field that a name means: a column, a field inside one, or where its values stand.
+
+    None where there is none, or where it is inside a list or a map.
+    """
+    wanted = steps(name)
+    fields, chain = schema.fields, []
+    for step in wanted:
+        one = next((each for each in fields if each.name == step), None)
+        if one is None:
+            break
+        chain.append(one)
+        fields = one.fields
+    if chain and len(chain) == len(wanted):
+        return Target(tuple(chain))
+    read = next((one for one in schema.fields if list(one.path) == wanted), None)
+    return None if read is None else Target((read,))
+
+
+def with_target(schema: Mapping[str, Any], target: Target) -> dict[str, Any]:
+    """Return a table's schema, as Delta writes it, with the field as files will have it."""
+    return _with(schema, target.chain)
+
+
+def _with(schema: Mapping[str, Any], chain: Sequence[Field]) -> dict[str, Any]:
+    first, *rest = chain
+    fields = list(schema["fields"])
+    place = next((at for at, one in enumerate(fields) if one["name"] == first.name), None)
+    if place is None:
+        new: Any = Target(tuple(chain)).alone().delta()
+        fields += new["fields"]
+    else:
+        inner = fields[place]["type"]
+        is_struct = isinstance(inner, Mapping) and inner["type"] == FieldType.STRUCT.value
+        kind = _with(inner, rest) if rest and is_struct else first.delta_type()
+        fields[place] = {**fields[place], "type": kind}
+    return {**schema, "fields": fields}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveFile:
+    """A data file of the table as its log has it."""
+
+    path: TablePath
+    size: int
+    rows: int | None
+    partition_values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """What the rewriting of all files shares."""
+
+    target: Target
+    sink: Location
+    codec: ParquetCodec
+    upload: UploadSettings
+    marks: Mapping[str, str]
+    """What every footer carries: the pipeline and the journal's id."""
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """What came of one file."""
+
+    old: ActiveFile
+    new: FinishedFile | None
+    """None where nothing in it fits the field."""
+    taken: int = 0
+    """Rows whose value is in the column now."""
+    left: int = 0
+    """Rows whose value stays in `_rescued`: it does not fit, or the column has one already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteFailed:
+    """Why one file could not be rewritten."""
+
+    old: ActiveFile
+    code: str
+    message: str
+    retryable: bool
+
+
+RewriteOutcome = Rewritten | RewriteFailed

@@ -1,0 +1,116 @@
+"""What an entry must be so that any of it may be committed. Pure."""
+
+from collections.abc import Mapping
+
+from lakebed.documents.data_file import FinishedFile
+from lakebed.layout import DELTA_LOG, OURS, STAGING, why_unreadable
+from lakebed.partition import check_value
+from lakebed.schema import Field
+from penguin.model.backlog import ReadyEntry
+from penguin.model.commit import Add
+from penguin.model.delta_types import FIELD_TYPES
+from penguin.model.errors import EntryInvalid, SchemaRefused
+from penguin.model.table import TableFacts
+
+RESERVED_FOLDERS = (DELTA_LOG, OURS, STAGING)
+
+
+def check_configured_partitions(configured: tuple[str, ...] | None, ready: ReadyEntry) -> None:
+    """Refuse an entry that is partitioned by other columns than the configuration says."""
+    if configured is not None and configured != ready.entry.partition_columns:
+        why = (
+            f"partition_by names {', '.join(configured) or 'nothing'}, the files are "
+            f"partitioned by {', '.join(ready.entry.partition_columns) or 'nothing'}"
+        )
+        raise SchemaRefused(
+            ready.entry.sequence,
+            (why,),
+            path=ready.path,
+        )
+
+
+def check_books(ready: ReadyEntry) -> None:
+    """Refuse an entry whose files do not hold as many rows as its source files gave."""
+    for source in ready.entry.sources:
+        told = source.blank + source.filtered + source.quarantined + source.rows
+        if (source.rows if source.failure else source.lines - told) != 0:
+            raise EntryInvalid(
+                f"the row counts of entry {ready.entry.sequence} do not add up: {source.key} has "
+                f"{source.lines} lines, of which {source.blank} blank, {source.filtered} "
+                f"filtered, {source.quarantined} quarantined and {source.rows} rows"
+                + (", and failed" if source.failure else ""),
+                path=ready.path,
+            )
+    given = sum(source.rows for source in ready.entry.sources)
+    held = sum(file.record_count for file in ready.entry.files)
+    if given != held:
+        raise EntryInvalid(
+            f"the row counts of entry {ready.entry.sequence} do not add up: its source files "
+            f"gave {given} rows, but its data files hold {held}",
+            path=ready.path,
+        )
+
+
+def check_names(ready: ReadyEntry, others: Mapping[str, Add]) -> None:
+    """Refuse an entry that names something other than a data file, or a file twice."""
+    seen: set[str] = set()
+    for file in ready.entry.data_files:
+        segments = file.filename.split("/")
+        if any(part in ("", ".", "..") for part in segments) or segments[0] in RESERVED_FOLDERS:
+            raise invalid(ready, "this is not the name of a data file", file)
+        unreadable = why_unreadable(file.filename)
+        if unreadable is not None:
+            raise invalid(ready, unreadable, file)
+        if file.filename in seen or file.filename in others:
+            raise invalid(ready, "this file is named twice", file)
+        seen.add(file.filename)
+
+
+def check_replaced(ready: ReadyEntry) -> None:
+    """Refuse a promotion that replaces a file twice."""
+    seen: set[str] = set()
+    for one in ready.entry.replaced:
+        if one.old in seen:
+            raise invalid(ready, f"{one.old} is replaced twice", one.new)
+        seen.add(one.old)
+
+
+def check_file(file: FinishedFile, columns: dict[str, Field], ready: ReadyEntry) -> None:
+    """Refuse a file whose size, rows or partition values the table cannot have."""
+    if file.size <= 0 or file.record_count < 0:
+        raise invalid(ready, f"{file.size} bytes and {file.record_count} rows are impossible", file)
+    if set(file.partition_values) != set(columns):
+        raise invalid(
+            ready,
+            f"it has partition values for {', '.join(file.partition_values) or 'nothing'}, "
+            f"the table is partitioned by {', '.join(columns) or 'nothing'}",
+            file,
+        )
+    for name, value in file.partition_values.items():
+        try:
+            # Delta takes an empty string for null.
+            check_value(columns[name], value or None)
+        except ValueError as reason:
+            raise invalid(ready, f"its value of partition column {name}: {reason}", file) from None
+
+
+def partition_fields(table: TableFacts, ready: ReadyEntry) -> dict[str, Field]:
+    """Return the partition columns of a table, whose values can be checked."""
+    fields = {field["name"]: field for field in table.schema["fields"]}
+    found = {}
+    for name in table.partition_columns:
+        kind = fields[name]["type"] if name in fields else None
+        if not isinstance(kind, str) or kind not in FIELD_TYPES:
+            why = f"partition column {name} has type {kind}, whose values cannot be checked"
+            raise SchemaRefused(ready.entry.sequence, (why,), path=ready.path)
+        found[name] = Field(name=name, type=FIELD_TYPES[kind], nullable=fields[name]["nullable"])
+    return found
+
+
+def invalid(ready: ReadyEntry, why: str, file: FinishedFile) -> EntryInvalid:
+    """Return the error of an entry that names a file which must not be committed."""
+    return EntryInvalid(
+        f"entry {ready.entry.sequence} must not be committed: {why}",
+        file=file.filename,
+        path=ready.path,
+    )

@@ -1,0 +1,130 @@
+"""`blizzard schema promote`, as a person types it."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.support.builders import entries
+from tests.support.promotions import ID, PRICE, Rescued
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Rescued(tmp_path)
+    desk.land("a.ndjson", '{"id":1,"price":1.50}', '{"id":2,"price":"much"}')
+    desk.ingest()
+    desk.configure({"fields": [ID, PRICE]})
+    return desk
+
+
+def test_without_yes_it_only_says_what_would_be_done(desk):
+    shown = desk.cli("schema", "promote", "price")
+    assert shown.exit_code == 1
+    (file,) = desk.active
+    first, second, *rest = shown.stdout.splitlines()
+    assert first == "pipeline default: price, decimal(10,2)"
+    assert second.startswith("  1 file with 2 rows (")
+    assert rest == [f"    {file}", "add --yes to do it"]
+    assert all(len(line) <= 80 for line in shown.stdout.splitlines())
+    assert [one.kind for one in entries(desk.table)][-1] == "batch"
+
+
+def test_with_yes_it_is_done_and_penguin_commits_it(desk):
+    shown = desk.cli("schema", "promote", "price", "--yes")
+    assert shown.exit_code == 0, shown.output
+    assert "1 value moved from _rescued to the column" in shown.stdout
+    assert "1 value left in _rescued" in shown.stdout
+    assert "entry 2 replaces the files once penguin has committed it" in shown.stdout
+    assert all(len(line) <= 80 for line in shown.stdout.splitlines())
+    desk.penguin()
+    assert [row["price"] is None for row in desk.rows()] == [False, True]
+    again = desk.cli("schema", "promote", "price", "--yes")
+    assert again.exit_code == 0
+    assert "nothing was changed" in again.stdout
+
+
+def test_its_json_has_these_keys(desk):
+    shown = desk.cli("schema", "promote", "price", "--output", "json")
+    row = json.loads(shown.stdout)
+    assert list(row) == [
+        *("pipeline", "table_uri", "field", "type", "entry", "files", "rows", "bytes"),
+        *("promoted", "left", "waiting_entries"),
+    ]
+    assert (row["field"], row["type"], row["entry"], row["promoted"]) == (
+        *("price", "decimal(10,2)"),
+        *(None, None),
+    )
+    done = json.loads(desk.cli("schema", "promote", "price", "--yes", "--output", "json").stdout)
+    assert (done["entry"], done["rows"], done["promoted"], done["left"]) == (2, 2, 1, 1)
+
+
+def test_a_field_without_values_is_no_work(desk):
+    desk.configure({"fields": [ID, {"name": "none", "type": "string"}]})
+    shown = desk.cli("schema", "promote", "none")
+    assert shown.exit_code == 0
+    assert "no file of the table has values of it in _rescued" in shown.stdout
+
+
+def test_rows_that_are_not_committed_are_told(desk):
+    desk.land("b.ndjson", '{"id":3,"other":1}')
+    desk.blizzard()
+    shown = desk.cli("schema", "promote", "price")
+    assert "1 entry is not committed yet; rows in there are not included" in shown.stdout
+
+
+def test_files_of_others_are_told_apart(desk):
+    desk.land("b.ndjson", '{"id":3,"price":1}')
+    desk.ingest()
+    DeltaTable(str(desk.table)).optimize.compact()
+    shown = desk.cli("schema", "promote", "price")
+    assert "1 of them was written by another program" in shown.stdout
+
+
+def test_a_field_that_is_not_declared_is_refused_with_the_way_out(desk):
+    shown = desk.cli("schema", "promote", "unheard", "--yes")
+    assert shown.exit_code == 1
+    assert "unheard is not declared: add it to schema.fields" in shown.stderr
+
+
+def test_a_table_that_is_not_there_is_told(tmp_path):
+    desk = Rescued(tmp_path, {"fields": [ID, PRICE]})
+    shown = desk.cli("schema", "promote", "price")
+    assert shown.exit_code == 1
+    assert "error: default:" in shown.stderr
+
+
+def test_a_schema_that_penguin_would_refuse_is_refused_at_once(desk):
+    desk.configure({"fields": [ID, PRICE]}, schema_evolution="strict")
+    shown = desk.cli("schema", "promote", "price", "--yes")
+    assert shown.exit_code != 0
+    assert "strict" in shown.stderr
+    assert [one.kind for one in entries(desk.table)][-1] == "batch"
+
+
+def test_the_entry_says_what_it_replaces(desk):
+    (old,) = desk.active
+    desk.cli("schema", "promote", "price", "--yes")
+    shown = desk.cli("journal", "show", "2").stdout
+    assert "replaces   1 data file (" in shown
+    assert f"  {old}\n    -> " in shown
+
+
+def test_a_pipeline_that_commits_by_itself_commits_it_at_once(tmp_path):
+    desk = Rescued(tmp_path, commit="inline")
+    desk.land("a.ndjson", '{"id":1,"price":1.50}')
+    desk.ingest()
+    desk.configure({"fields": [ID, PRICE]})
+    shown = desk.cli("schema", "promote", "price", "--yes")
+    assert "entry 2 is committed" in shown.stdout
+    assert desk.column("price") == [(Decimal("1.50"), None)]
+
+
+def test_penguin_says_what_it_would_replace_and_what_not(desk):
+    desk.cli("schema", "promote", "price", "--yes")
+    assert "  replace 1 file\n  add     column price\n" in desk.order("plan").stdout
+    DeltaTable(str(desk.table)).delete("id = 1")
+    shown = desk.order("plan").stdout
+    assert "  leave   default: promotion in entry 2: 1 file to be replaced, such as" in shown
+    assert "replace 1 file" not in shown

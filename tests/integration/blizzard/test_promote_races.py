@@ -1,0 +1,336 @@
+"""A promotion beside running blizzards and penguins, other promotions, clean-ups and writers."""
+
+import json
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
+
+from blizzard.handoff.publish import HandedOn
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.state import read_history
+from blizzard.maintain.gc import collect, look
+from blizzard.maintain.promote import NotRewritten, PromotionWaits
+from lakebed.errors import ColumnsPromoted, JournalConflict
+from lakebed.telemetry.events import Event
+from penguin import inline
+from penguin.config import load as penguin_config
+from penguin.delta.table import Log, Table
+from penguin.events.commits import PromotionPassedOver
+from penguin.foreign.listing import unnamed
+from penguin.model.errors import TableUnsupported
+from penguin.pipeline import TableRun, commit_all
+from tests.support.builders import entries
+from tests.support.dying import Died
+from tests.support.pipelines import pipeline_of
+from tests.support.promotions import ID, PRICE, Rescued
+from tests.support.runner import InProcessRunner
+
+OPEN = {"fields": [ID], "unknown_fields": "add"}
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Rescued(tmp_path)
+    for name, first in (("a", 1), ("b", 2)):
+        desk.land(f"{name}.ndjson", f'{{"id":{first},"price":{first}.25}}')
+        desk.ingest()
+    desk.configure({"fields": [ID, PRICE]})
+    return desk
+
+
+class While(InProcessRunner):
+    """Lets something happen once files are rewritten and before the entry is appended."""
+
+    def __init__(self, happens):
+        super().__init__()
+        self.happens = happens
+
+    def rewrite(self, files, promotion):
+        done = super().rewrite(files, promotion)
+        self.happens()
+        return done
+
+
+def committed(desk, open_log=Log):
+    """Let penguin commit what waits, and return what it tells."""
+    (settings,) = penguin_config.load([desk.file], [], {}).tables
+    told: list[Event] = []
+    run = TableRun(
+        settings=settings,
+        emit=told.append,
+        clock=desk.clock,
+        open_store=lambda: desk.store,
+        open_log=open_log,
+        pause=lambda _seconds: None,
+    )
+    commit_all(run, None)
+    return [one for one in told if isinstance(one, PromotionPassedOver)]
+
+
+def prices(desk):
+    return [row.get("price") for row in desk.rows()]
+
+
+def optimize(desk):
+    DeltaTable(str(desk.table)).optimize.compact()
+
+
+def delete(desk):
+    DeltaTable(str(desk.table)).delete("id = 1")
+
+
+@pytest.mark.parametrize("other", [optimize, delete])
+def test_files_that_somebody_rewrote_first_leave_the_table_as_it_is(desk, other):
+    desk.promote("price")
+    other(desk)
+    before = desk.rows()
+    (told,) = committed(desk)
+    assert "no longer in the table" in told.sentence()
+    assert "run blizzard schema promote again" in told.sentence()
+    assert desk.rows() == before
+    assert committed(desk) == []
+    desk.promote("price")
+    assert committed(desk) == []
+    assert None not in prices(desk)
+
+
+def test_later_entries_are_committed_whatever_becomes_of_a_promotion(desk):
+    desk.promote("price")
+    optimize(desk)
+    desk.land("c.ndjson", '{"id":3,"price":3.25}')
+    desk.blizzard()
+    assert len(committed(desk)) == 1
+    assert prices(desk) == [None, None, Decimal("3.25")]
+
+
+def test_somebody_who_rewrites_files_between_plan_and_commit_is_noticed(desk):
+    desk.promote("price")
+    tries: list[object] = []
+
+    class Late(Table):
+        def take_out(self, *given):
+            if not tries:
+                optimize(desk)
+            tries.append(given)
+            super().take_out(*given)
+
+    class LateLog(Log):
+        opened = Late
+
+    assert len(committed(desk, LateLog)) == 1
+    assert len(tries) == 1
+    assert [row["id"] for row in desk.rows()] == [1, 2]
+    assert prices(desk) == [None, None]
+
+
+def test_a_rewritten_file_that_is_gone_leaves_the_table_as_it_is(desk):
+    done = desk.promote("price")
+    (desk.table / done.rewritten[0].new.filename).unlink()
+    (told,) = committed(desk)
+    assert "the file is gone" in told.sentence()
+    assert "price" not in desk.rows()[0]
+
+
+def test_a_table_that_takes_no_new_column_stays_as_it_is(desk):
+    desk.promote("price")
+    desk.configure({"fields": [ID, PRICE]}, schema_evolution="strict")
+    (told,) = committed(desk)
+    assert "strict" in told.sentence()
+    assert "price" not in desk.rows()[0]
+
+
+def test_no_column_is_lost_where_schemas_are_overwritten(desk):
+    desk.promote("price")
+    DeltaTable(str(desk.table)).alter.add_columns(Field("theirs", PrimitiveType("string")))
+    desk.configure({"fields": [ID, PRICE]}, schema_evolution="overwrite")
+    assert committed(desk) == []
+    assert set(desk.rows()[0]) == {"id", "_rescued", "theirs", "price"}
+
+
+def test_a_table_from_which_nothing_may_be_removed_is_refused(desk):
+    DeltaTable(str(desk.table)).alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(TableUnsupported, match=r"delta\.appendOnly"):
+        desk.promote("price")
+
+
+def test_a_table_that_becomes_append_only_stays_as_it_is(desk):
+    desk.promote("price")
+    DeltaTable(str(desk.table)).alter.set_table_properties({"delta.appendOnly": "true"})
+    assert len(committed(desk)) == 1
+
+
+def test_of_two_promotions_at_once_one_wins(desk):
+    with pytest.raises(PromotionWaits):
+        desk.promote("price", runner=While(lambda: desk.promote("price")))
+    assert [one.kind for one in entries(desk.table)].count("promote") == 1
+    assert committed(desk) == []
+    assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
+
+
+def test_a_batch_that_comes_first_does_no_harm(desk):
+    def batch():
+        desk.land("c.ndjson", '{"id":3,"price":3.25}')
+        desk.ingest()
+
+    desk.promote("price", runner=While(batch))
+    assert committed(desk) == []
+    assert prices(desk) == [Decimal("1.25"), Decimal("2.25"), Decimal("3.25")]
+
+
+def test_files_rewritten_by_somebody_else_meanwhile_are_not_replaced(desk):
+    with pytest.raises(JournalConflict, match="nothing was done"):
+        desk.promote("price", runner=While(lambda: optimize(desk)))
+    assert [one.kind for one in entries(desk.table)][-1] == "batch"
+
+
+def names(desk):
+    return lambda: inline.named_files(str(desk.table), desk.sink.storage_options)
+
+
+def clean_up(desk):
+    return collect(
+        desk.store, "default", names(desk), clock=desk.clock, older_than=timedelta(seconds=0)
+    )
+
+
+def test_a_clean_up_that_takes_the_new_files_first_is_noticed(desk):
+    with pytest.raises(JournalConflict, match="older-than"):
+        desk.promote("price", runner=While(lambda: clean_up(desk)))
+    assert committed(desk) == []
+    assert len(desk.rows()) == 2
+
+
+def test_a_clean_up_leaves_what_a_promotion_names(desk):
+    desk.promote("price")
+    assert clean_up(desk).entry is None
+    assert committed(desk) == []
+    assert clean_up(desk).entry is None
+    assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
+
+
+def test_files_of_a_promotion_are_named_by_it(desk):
+    done = desk.promote("price")
+    paths = [one.new.filename for one in done.rewritten]
+    assert unnamed(desk.store, [*paths, "date=x/nobody.parquet"]) == {"date=x/nobody.parquet"}
+
+
+def test_what_a_promotion_that_failed_has_written_is_garbage(desk):
+    class Fails(While):
+        def rewrite(self, files, promotion):
+            (desk.table / files[1].path).rename(desk.table / "away")
+            return super().rewrite(files, promotion)
+
+    with pytest.raises(NotRewritten, match="nothing was changed"):
+        desk.promote("price", runner=Fails(lambda: None))
+    (desk.table / "away").rename(desk.table / sorted(desk.active)[1])
+    found = look(
+        desk.store, "default", names(desk), now=desk.clock.now(), older_than=timedelta(seconds=0)
+    )
+    assert [piece.kind.value for piece in found.garbage] == ["data"]
+    assert committed(desk) == []
+
+
+def test_a_batch_that_ran_without_a_promoted_column_is_read_again(tmp_path):
+    desk = Rescued(tmp_path)
+    desk.land("a.ndjson", '{"id":1,"price":1.25}')
+    desk.ingest()
+    desk.configure(OPEN)
+    desk.land("b.ndjson", '{"id":2,"price":2.25}')
+
+    class Beside(InProcessRunner):
+        promoted = False
+
+        def run(self, units, work):
+            done = super().run(units, work)
+            if not self.promoted:
+                self.promoted = True
+                desk.promote("price", "decimal(10,2)")
+            return done
+
+    pipeline = pipeline_of(desk.settings, Beside())
+    with pytest.raises(ColumnsPromoted) as error:
+        pipeline.step()
+    assert error.value.retryable
+    while pipeline.step():
+        pass
+    assert committed(desk) == []
+    assert prices(desk) == [Decimal("1.25"), Decimal("2.25")]
+
+
+def test_a_batch_with_declared_columns_goes_after_a_promotion(desk):
+    desk.land("c.ndjson", '{"id":3,"price":3.25}')
+
+    class Beside(InProcessRunner):
+        def run(self, units, work):
+            done = super().run(units, work)
+            desk.promote("price")
+            return done
+
+    pipeline = pipeline_of(desk.settings, Beside())
+    assert pipeline.step()
+    assert [one.kind for one in entries(desk.table)][-2:] == ["promote", "batch"]
+    assert committed(desk) == []
+    assert prices(desk) == [Decimal("1.25"), Decimal("2.25"), Decimal("3.25")]
+
+
+@pytest.mark.parametrize("handoff", ["staging", "direct"])
+def test_a_batch_that_was_not_handed_off_before_a_promotion_still_is(tmp_path, handoff):
+    class Dies:
+        def publish(self, store, last, *, redo):
+            if redo:
+                return HandedOn()
+            raise Died
+
+    desk = Rescued(tmp_path, handoff=handoff)
+    desk.land("a.ndjson", '{"id":1,"price":1.25}')
+    desk.ingest()
+    desk.land("b.ndjson", '{"id":2,"price":2.25}')
+    with pytest.raises(Died):
+        pipeline_of(desk.settings, InProcessRunner(), publisher=Dies()).step()
+    desk.configure({"fields": [ID, PRICE]})
+    desk.promote("price")
+    assert committed(desk) == []
+    assert [row["id"] for row in desk.rows()] == [1]
+    desk.ingest()
+    assert prices(desk) == [Decimal("1.25"), None]
+
+
+def test_a_promoted_column_is_known_from_a_snapshot(tmp_path):
+    desk = Rescued(tmp_path)
+    desk.land("a.ndjson", '{"id":1,"price":1.25}')
+    desk.ingest()
+    desk.configure(OPEN)
+    desk.promote("price", "decimal(10,2)")
+    history = read_history(desk.store, "default")
+    SnapshotWriter(store=desk.store, pipeline="default", clock=desk.clock).write(history)
+    again = read_history(desk.store, "default")
+    assert again.kept == again.sequence
+    assert again.columns is not None
+    assert again.last is not None
+    assert [one.shown for one in again.columns.fields] == ["int64", "decimal(10,2)"]
+    assert again.last.kind == "batch"
+
+
+def test_a_program_that_does_not_know_promotions_refuses_the_entry(desk):
+    done = desk.promote("price")
+    path = desk.table / f"_blizzard/default/journal/{done.entry:020d}.json"
+    assert json.loads(path.read_text())["format"] == 3
+    kinds = {json.loads(one.read_text())["format"] for one in path.parent.glob("*[0-9].json")}
+    assert kinds == {1, 3}
+
+
+def test_promotions_of_two_pipelines_in_one_commit(tmp_path):
+    one, other = Rescued(tmp_path), Rescued(tmp_path, pipeline="other")
+    one.land("a.ndjson", '{"id":1,"price":1.25}')
+    one.ingest()
+    other.land("b.ndjson", '{"id":2}')
+    other.ingest()
+    for desk in (one, other):
+        desk.configure({"fields": [ID, PRICE]})
+        desk.promote("price")
+    (told,) = committed(one)
+    assert "another promotion" in told.sentence()
+    assert prices(one) == [Decimal("1.25"), None]

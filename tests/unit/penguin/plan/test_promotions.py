@@ -1,0 +1,125 @@
+"""A promotion in the plan of a commit: every file takes its place, or none does."""
+
+from dataclasses import replace
+
+import pytest
+
+from lakebed.documents.entry import Replacement
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType, Handoff
+from penguin.model.table import TableFacts
+from penguin.plan.commit import plan_commit
+from tests.unit.penguin.plan.test_commit import PARTS, RULES, SCHEMA, backlog, file, ready, table
+
+NEW = Field(name="price", type=FieldType.INT64)
+WIDER = Schema((*SCHEMA.fields, NEW))
+OLD = file("old").filename
+
+
+def promotion(sequence=1, *pairs, pipeline="p", **changes):
+    pairs = pairs or (("old", "new"),)
+    replaced = tuple(
+        Replacement(old=file(old).filename, old_size=7, new=file(new)) for old, new in pairs
+    )
+    return ready(
+        sequence,
+        pipeline=pipeline,
+        **{
+            "kind": "promote",
+            "replaced": replaced,
+            "sources": (),
+            "table_schema": WIDER.delta(),
+            **changes,
+        },
+    )
+
+
+def planned(*backlogs, active=(OLD,), facts="table", **more):
+    rules = replace(
+        RULES,
+        why_not_replaced=lambda files: None if files <= {*active} else "one is gone",
+    )
+    return plan_commit(table() if facts == "table" else facts, backlogs, rules, **more)
+
+
+def test_a_promotion_removes_and_adds_and_brings_its_column():
+    commit = planned(backlog(promotion())).commit
+    assert [add.path for add in commit.adds] == [file("new").filename]
+    assert [(one.filename, one.size) for one in commit.removes] == [(OLD, 7)]
+    assert commit.changes.added == ("price",)
+    assert commit.after.schema == WIDER.delta()
+    assert commit.not_promoted == ()
+
+
+def test_its_rows_were_in_the_table_before():
+    assert planned(backlog(promotion())).commit.rows == 0
+    assert planned(backlog(promotion(), ready(2, file("b", rows=5)))).commit.rows == 5
+
+
+def test_its_files_have_their_names_whatever_the_hand_off_is():
+    (add,) = planned(backlog(promotion(handoff=Handoff.DIRECT))).commit.adds
+    assert add.outbox is None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"active": ()}, "one is gone"),
+        ({"lacking": {file("new").filename: "the file is gone"}}, "the file is gone"),
+        (
+            {
+                "facts": TableFacts(
+                    version=7,
+                    schema=Schema(
+                        (*SCHEMA.fields, Field(name="price", type=FieldType.STRING))
+                    ).delta(),
+                    partition_columns=PARTS,
+                    configuration={},
+                )
+            },
+            "price",
+        ),
+    ],
+)
+def test_one_that_cannot_be_applied_is_settled_and_changes_nothing(options, says):
+    commit = planned(backlog(promotion(), ready(2, file("b"))), **options).commit
+    assert [add.path for add in commit.adds] == [file("b").filename]
+    assert (commit.removes, commit.holds, commit.entries) == ((), (), 2)
+    assert commit.after.shape() == commit.table.shape()
+    (one,) = commit.not_promoted
+    assert (one.entry.pipeline, one.entry.sequence) == ("p", 1)
+    assert says in one.reasons[0]
+    assert says in commit.metadata()["not_promoted"]["p/1"][0]
+
+
+def test_one_file_that_is_gone_keeps_all_in_their_places():
+    pairs = (("old", "new"), ("away", "other"))
+    commit = planned(backlog(promotion(1, *pairs))).commit
+    assert (commit.adds, commit.removes) == ((), ())
+
+
+def test_a_file_of_this_very_commit_is_replaced_by_the_next():
+    """It is so only where a log has lost what it had."""
+    found = planned(backlog(ready(1, file("old")), promotion(2), ready(3, file("b"))), active=())
+    assert found.commit.entries == 1
+    assert [add.path for add in found.commit.adds] == [OLD]
+
+
+def test_a_file_that_is_replaced_twice_stops_the_pipeline():
+    found = planned(backlog(promotion(1, ("old", "new"), ("old", "other"))))
+    assert found.commit is None
+    assert "is replaced twice" in str(found.stopped[0].error)
+
+
+def test_a_new_file_with_partition_values_of_another_table_stops_the_pipeline():
+    entry = promotion().entry
+    (one,) = entry.replaced
+    odd = replace(one, new=replace(one.new, partition_values={}))
+    found = planned(backlog(replace(promotion(), entry=replace(entry, replaced=(odd,)))))
+    assert found.commit is None
+    assert "partition values" in str(found.stopped[0].error)
+
+
+def test_a_log_without_a_table_settles_a_promotion():
+    commit = planned(backlog(promotion()), active=(), facts=None).commit
+    assert (commit.adds, commit.removes, commit.entries) == ((), (), 1)
