@@ -1,4 +1,7 @@
-"""Fields named by where they stand: `user.id` is the field `id` of the struct `user`. Pure."""
+"""Fields named by where they stand: `user.id` is the field `id` of the struct `user`. Pure.
+
+Paths of values in a record are another matter: they lead to elements of lists as well.
+"""
 
 import re
 from collections.abc import Iterable

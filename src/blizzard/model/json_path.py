@@ -1,12 +1,14 @@
 """Where a value stands in a record: `user.tags[3]`. Pure.
 
-A name that would be misread stands in backticks, and a backtick in it is doubled.
+A name that would be misread stands in backticks, and a backtick in it is doubled. The paths of
+`lakebed.field_path` name fields of a schema, as Delta writes them: they have no elements, and
+brackets mean nothing in them.
 """
 
 import re
 
 _PLAIN = re.compile(r"[^.\[\]`]+")
-_INDEX = re.compile(r"\[[0-9]+\]")
+_QUOTED_OR_INDEX = re.compile(r"(`(?:[^`]|``)*`)|\[[0-9]+\]")
 _STEP = re.compile(r"`((?:[^`]|``)*)`|\[([0-9]*)\]|([^.\[\]`]+)")
 ANY = -1
 """The step to an element of a list, whichever it is."""
@@ -25,7 +27,7 @@ def element_path(above: str, index: int) -> str:
 
 def any_element(path: str) -> str:
     """Return a path without the numbers of elements, so that all of them are counted as one."""
-    return _INDEX.sub("[]", path)
+    return _QUOTED_OR_INDEX.sub(lambda found: found[1] or "[]", path) if "[" in path else path
 
 
 def steps(path: str) -> list[str | int]:

@@ -249,9 +249,9 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
     doors = {
         "read": ("blizzard.worker.stores.Reader.stream", fails),
         "decode": ("blizzard.worker.ndjson.lines._pieces", fails),
-        "write": ("blizzard.worker.unit.RollingWriter.take", fails),
+        "write": ("blizzard.worker.groups.RollingWriter.take", fails),
         "folder": ("blizzard.worker.unit.tempfile.TemporaryDirectory", fails),
-        "last group": ("blizzard.worker.unit._Unit._settle", fails),
+        "last group": ("blizzard.worker.groups.OutputGroups.settle", fails),
         "clear away": ("pathlib.Path.unlink", fails),
     }
     put(place.source, "a.ndjson", ndjson(rows(2)))

@@ -1,0 +1,188 @@
+"""The output files of one unit, in groups: the source files of a group stand or fall together.
+
+What is written for a group that is forgotten or breaks may be in the store, but nobody will ever
+name it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
+from blizzard.model.progress import Done
+from blizzard.model.unread import failed, untouched
+from blizzard.worker.fan_out import PartitionedWriter
+from blizzard.worker.ndjson.decoder import Decoded
+from blizzard.worker.parquet import Repeating, RollingWriter
+from blizzard.worker.record import failure_of
+from blizzard.worker.upload import Uploads
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.partition import PartitionValues
+
+Slice = tuple[pa.RecordBatch, int]
+"""Rows, and the memory that they take."""
+
+
+def slices_of(decoded: Decoded, most: int) -> list[Slice]:
+    """Return the decoded rows in batches of no more than `most` rows."""
+    batch = decoded.batch
+    if batch.num_rows <= most:
+        return [(batch, decoded.size)]
+    slices = [batch.slice(start, most) for start in range(0, batch.num_rows, most)]
+    return [(each, decoded.size * each.num_rows // batch.num_rows) for each in slices]
+
+
+@dataclass(slots=True)
+class Group:
+    """Source files that share output files, and so stand or fall together."""
+
+    name: str
+    writer: RollingWriter | PartitionedWriter
+    records: list[SourceRecord] = field(default_factory=list)
+    uploads: list[Future[FinishedFile]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    """How long each of them took to be written."""
+    broken: Exception | None = None
+    """Why nothing more can be written to it, once something could not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What became of all groups of a unit, once every upload has ended."""
+
+    read: Sequence[SourceRecord]
+    failed: Sequence[SourceRecord]
+    files: tuple[FinishedFile, ...]
+    write_seconds: Mapping[str, float]
+
+
+class OutputGroups:
+    """The groups of one unit while it runs, and the way of their rows into the store."""
+
+    def __init__(
+        self, unit: WorkUnit, work: Work, folder: Path, uploads: Uploads, done: Done
+    ) -> None:
+        self._unit = unit
+        self._work = work
+        self._folder = folder
+        self._uploads = uploads
+        self._done = done
+        self._files = {file.key: file for file in unit.files}
+        self._groups: list[Group] = []
+
+    @property
+    def last(self) -> Group:
+        """Return the group that was made last."""
+        return self._groups[-1]
+
+    def new(self) -> Group:
+        """Return a group of its own."""
+        group = Group(f"{self._unit.name}.{len(self._groups)}", self._new_writer())
+        self._groups.append(group)
+        return group
+
+    def write(self, group: Group, slices: list[Slice], file: SourceFile) -> None:
+        """Write rows of a source file; trouble breaks the group, and only the group."""
+        for batch, size in slices:
+            self._write_all(group, group.writer.write(batch, file.key, size))
+            self._done.rows += batch.num_rows
+
+    def close(self, group: Group) -> None:
+        """Write what is left; the group gets no more rows."""
+        self._write_all(group, group.writer.close())
+
+    def forget(self, group: Group) -> None:
+        """Drop a group whose only source file has failed."""
+        group.writer.abandon()
+        self._groups.remove(group)
+
+    def settle(self) -> Settled:
+        """Wait for all uploads; if one failed, all source files of its group have failed."""
+        read: list[SourceRecord] = []
+        lost: list[SourceRecord] = []
+        files: list[FinishedFile] = []
+        seconds: dict[str, float] = {}
+        for group in self._groups:
+            uploaded = _uploaded(group)
+            if group.broken is not None:
+                lost += self._failed(group, group.broken)
+                continue
+            read += group.records
+            files += uploaded
+            seconds.update(zip((file.filename for file in uploaded), group.seconds, strict=True))
+        return Settled(read=read, failed=lost, files=tuple(files), write_seconds=seconds)
+
+    def _failed(self, group: Group, error: Exception) -> list[SourceRecord]:
+        failure = failure_of(error, stage=Stage.UPLOAD, show_values=self._work.show_values)
+        return [failed(untouched(self._files[record.key]), failure) for record in group.records]
+
+    def _new_writer(self) -> RollingWriter | PartitionedWriter:
+        work = self._work
+        schema = work.written.stored().arrow()
+
+        def for_partition(
+            values: PartitionValues, repeating: Repeating | None = None
+        ) -> RollingWriter:
+            return RollingWriter(
+                schema=schema,
+                policy=work.rolling,
+                marks=work.marks,
+                folder=self._folder,
+                clock=work.clock,
+                partition_values=values,
+                repeating=repeating,
+            )
+
+        if work.row_partitions is None:
+            return for_partition(self._unit.partition_values)
+        return PartitionedWriter(
+            by=work.row_partitions,
+            from_path=self._unit.partition_values,
+            schema=schema,
+            policy=work.rolling,
+            batch_size_of=lambda key: work.limits[self._files[key].source].batch_size,
+            clock=work.clock,
+            for_partition=for_partition,
+            staged_bytes=work.sizing.staged_bytes,
+        )
+
+    def _write_all(self, group: Group, closed: Iterator[ClosedFile]) -> None:
+        """Write and hand in what was closed; trouble breaks the group, and only the group."""
+        if group.broken is not None:
+            return
+        try:
+            for file in closed:
+                group.uploads.append(
+                    self._uploads.hand_in(
+                        file,
+                        partition_values=file.partition_values,
+                        unit=group.name,
+                        source_file=self._only_source(file),
+                    )
+                )
+                group.seconds.append(file.seconds)
+        except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
+            group.broken = error
+            group.writer.abandon()
+
+    def _only_source(self, closed: ClosedFile) -> str | None:
+        """Return the URI of the one source file in an output file, if there is but one."""
+        if len(closed.sources) != 1:
+            return None
+        file = self._files[closed.sources[0]]
+        return f"{self._work.sources[file.source].uri.rstrip('/')}/{file.path}"
+
+
+def _uploaded(group: Group) -> list[FinishedFile]:
+    """Wait for the group's uploads; the first that failed breaks it."""
+    files = []
+    for upload in group.uploads:
+        try:
+            files.append(upload.result())
+        except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
+            group.broken = group.broken or error
+    return files
