@@ -9,6 +9,8 @@ from blizzard.worker.ndjson.values import Number, Refused, day, float64, string,
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ZONED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ].*(?:Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)")
+MOST_PATHS = 5000
+"""So many different paths are looked at; values at others stay in `_rescued`."""
 LONGEST_INTEGER = 4000
 """Digits; Python refuses to read more, and no column holds as many."""
 

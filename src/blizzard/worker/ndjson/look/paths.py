@@ -9,10 +9,9 @@ from blizzard.model.json_path import any_element, member_path
 from blizzard.model.seen import Objects, Seen
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look.compiled import FastLook
+from blizzard.worker.ndjson.look.gather import MOST_PATHS
 from blizzard.worker.ndjson.look.values import look, parse
 
-MOST_PATHS = 5000
-"""So many different paths are looked at; values at others stay in `_rescued`."""
 MOST_ROWS = 10_000
 """So many rows with rescued values are looked at by one task. Values of later ones that do not fit
 the column that is found stay in `_rescued`."""
