@@ -21,9 +21,10 @@ KEYS = {
         writer(run host process since state) sources[source uri pending_files pending_bytes
         oldest_pending lag_secs failed_files failed_for_good next_try failures[path stage code
         message line field attempts failed_at next_try lines_in_table] changed_files passed_over
-        watermarks[folder name] folders totals(batches files lines blank quarantined rows
-        source_bytes) error] totals(batches files lines blank quarantined rows source_bytes)
-        parquet_files parquet_bytes held_files held_rows held[code reasons files rows]
+        watermarks[folder name] folders totals(batches files lines blank filtered quarantined
+        rows source_bytes rescued dropped) rescued dropped error] totals(batches files lines
+        blank filtered quarantined rows source_bytes rescued dropped) parquet_files
+        parquet_bytes found_columns held_files held_rows held[code reasons files rows]
         discarded_files discarded_rows aside_error lag_secs error
     """,
     "blizzard journal": """
@@ -32,16 +33,18 @@ KEYS = {
     """,
     "blizzard journal 2": """
         format kind pipeline journal sequence run created previous handoff source_uris
-        table_schema partition_columns columns sources[source path size etag lines blank quarantined
-        rows skipped complete unread dropped rescued unit failure redo reingested retry gone]
-        files[filename size record_count partition_values source_file source_files unit
+        table_schema partition_columns columns sources[source path size etag lines blank filtered
+        quarantined rows skipped complete unread dropped rescued unit failure redo reingested
+        retry gone form] files[filename size record_count partition_values source_file
+        source_files unit
         statistics modification_time] dlq deleted redone inherits heir moved follows replaced path
         digest size committed is_last held_files held_rows discarded_files discarded_rows
     """,
     "blizzard --dry-run": """
-        pipeline table_uri entry files bytes units[unit partition_values files[path size bytes]]
+        pipeline table_uri entry files bytes units[unit partition_values files[path size bytes
+        format]]
         not_taken[source reason files bytes some detail until] left_out[source path size reason
-        detail until] refusal
+        detail until] refusal looks_at
     """,
     "blizzard dlq list": """
         path error stage timestamp retry_count code line field pipeline source batch size etag

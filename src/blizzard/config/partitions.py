@@ -69,5 +69,5 @@ def _unknown(name: str, fields: Sequence[Field]) -> str:
     known = [path for path in times if "[]" not in path] + [field.name for field in fields]
     close = difflib.get_close_matches(name, known, n=1)
     names = ", ".join(dict.fromkeys([field.name for field in fields] + known))
-    told = f"did you mean {close[0]}?" if close else f"declared are {names}"
+    told = f"did you mean {close[0]}?" if close else f"the declared fields are {names}"
     return f"{name} is not a declared field; {told}"
