@@ -7,6 +7,7 @@ from blizzard.events import ColumnsFound
 from blizzard.journal.entry_columns import EntryColumns
 from blizzard.model.columns import adopted, grown, with_found
 from blizzard.model.files import Work, WorkUnit
+from blizzard.model.json_path import member_path
 from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.data_file import FinishedFile
@@ -60,8 +61,12 @@ class BatchColumns:
 
     def grow(self, seen: Mapping[str, Seen]) -> bool:
         """Take in what values look like that have no column; return whether they get one."""
-        if not seen or self.settings.unknown_fields is not UnknownFields.ADD:
+        if not seen or not (self.to_be_inferred or self._adds):
             return False
+        table = self.of_table()
+        there = set() if table is None else {member_path("", one.name) for one in table.fields}
+        # Of names that differ only in case, the one that the table has gets the column.
+        seen = dict(sorted(seen.items(), key=lambda one: one[0] not in there))
         template = self.settings.sink.template
         keys = frozenset(template.keys if template else ())
         # A column that the path of a source file gives has its name already.
@@ -69,7 +74,7 @@ class BatchColumns:
         added = tuple(one for one in whole.fields if one.name not in keys)
         declared = tuple(one for one in self.schema.fields if one.name in keys)
         # Files of this batch may have the columns that it had so far: those stay as they are.
-        wider = adopted(Schema(declared + added), self.of_table(), declared=self.schema)
+        wider = adopted(Schema(declared + added), table, declared=self.schema)
         if set(wider.fields) == set(self.schema.fields):
             return False
         self.emit(ColumnsFound(pipeline=self.settings.name, columns=_new(self.schema, wider)))
@@ -77,10 +82,21 @@ class BatchColumns:
         return True
 
     def within(self, work: Work) -> Work:
-        """Return the work with the columns as they are now."""
+        """Return the work with the columns as they are now.
+
+        While no column is known, everything is kept: what is left out or refused beside columns
+        that are found would be all there is.
+        """
         template = self.settings.sink.template
         keys = frozenset(template.keys if template else ())
-        return replace(work, file_schema=self.schema.without(keys))
+        schema = self.schema.without(keys)
+        if not schema.fields and not self._adds:
+            work = replace(work, unknown_fields=UnknownFields.RESCUE)
+        return replace(work, file_schema=schema)
+
+    @property
+    def _adds(self) -> bool:
+        return self.settings.unknown_fields is UnknownFields.ADD
 
 
 def _new(before: Schema, after: Schema) -> dict[str, str]:

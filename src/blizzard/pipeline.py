@@ -204,7 +204,7 @@ class Pipeline:
         ):
             if columns.to_be_inferred:
                 share = look_share(proposal.units, self.settings.infer_max_bytes)
-                look = replace(work, look=share)
+                look = replace(columns.within(work), look=share)
                 columns.grow(look_at_units(proposal.units, look, self.runner, self.emit))
             settled = run_units(
                 proposal.units,

@@ -93,6 +93,11 @@ class Field:
         return self.fields if self.items is None else (self.items,)
 
     @property
+    def depth(self) -> int:
+        """Return how many levels of fields it has, itself included."""
+        return 1 + max((one.depth for one in self.inner), default=0)
+
+    @property
     def is_nested(self) -> bool:
         """Whether it is a struct, a list or a map."""
         return self.type in NESTED_TYPES

@@ -75,6 +75,9 @@ RESCUED = "_rescued"
 """The column that keeps what no other column takes, as JSON text `{"path": value}`."""
 FORBIDDEN_IN_NAMES = frozenset(" ,;{}()=\x7f") | frozenset(map(chr, range(32)))
 """Characters that no column of a Delta table may have in its name, without column mapping."""
+DEEPEST_COLUMN = 30
+"""Levels of fields in one column, itself included. Readers of the Delta log give up on schemas that
+are nested deeper, from about 40 levels on, and then the whole table cannot be read."""
 NESTED_TYPES = frozenset({FieldType.STRUCT, FieldType.LIST, FieldType.MAP})
 """The types that hold fields of their own."""
 

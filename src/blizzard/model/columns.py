@@ -11,7 +11,7 @@ from blizzard.model.json_path import ANY, steps
 from blizzard.model.seen import Seen, column_of, is_column_name
 from lakebed.field_ids import same_ids
 from lakebed.schema import Field, Schema
-from lakebed.types import FieldType
+from lakebed.types import DEEPEST_COLUMN, FieldType
 
 MOST_COLUMNS = 2000
 """Columns and fields in all that are found by themselves; values of others stay in `_rescued`."""
@@ -33,6 +33,10 @@ def grown(schema: Schema, seen: Mapping[str, Seen]) -> Schema:
     for path, look in seen.items():
         if room > 0:
             wider = _with_path(fields, steps(path), look)
+            if any(one.depth > DEEPEST_COLUMN for one in wider):
+                wider = _with_path(fields, steps(path), Seen(deep=True))
+            if any(one.depth > DEEPEST_COLUMN for one in wider):
+                continue
             if wider != fields and not any(same_ids(wider)):
                 room -= 1
                 fields = wider

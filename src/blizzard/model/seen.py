@@ -85,6 +85,8 @@ class Seen:
     """Numbers that are not written as integers, within the range of float64."""
     unbounded: bool = False
     """Numbers beyond the range of float64."""
+    deep: bool = False
+    """Values that are nested deeper than any column."""
     texts: frozenset[Text] = frozenset()
     objects: Objects | None = None
     arrays: bool = False
@@ -100,6 +102,7 @@ class Seen:
             integers=_joined(self.integers, other.integers),
             fractions=self.fractions or other.fractions,
             unbounded=self.unbounded or other.unbounded,
+            deep=self.deep or other.deep,
             texts=self.texts | other.texts,
             objects=_joined(self.objects, other.objects),
             arrays=self.arrays or other.arrays,
@@ -190,7 +193,7 @@ def is_column_name(name: str) -> bool:
 
 def _is_json(seen: Seen) -> bool:
     """Whether no one type takes every value, of arrays and objects as far as they go themselves."""
-    if seen.families > 1 or seen.unbounded or Text.BROKEN in seen.texts:
+    if seen.families > 1 or seen.unbounded or seen.deep or Text.BROKEN in seen.texts:
         return True
     if seen.arrays:
         return _differs_in_depth(seen.elements or NOTHING)

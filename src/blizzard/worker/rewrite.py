@@ -101,7 +101,29 @@ def _downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
 
 
 def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
-    return (file.read_row_group(index) for index in range(file.num_row_groups))
+    schema = _without_views(file.schema_arrow)
+    return (file.read_row_group(index).cast(schema) for index in range(file.num_row_groups))
+
+
+def _without_views(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose texts are plain: other writers note views, which Arrow cannot count."""
+    return pa.schema([one.with_type(_plain(one.type)) for one in schema])
+
+
+def _plain(kind: Any) -> Any:  # noqa: ANN401 - pyarrow's stubs know one type at a time
+    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        inner = (kind.field(place) for place in range(kind.num_fields))
+        return pa.struct([one.with_type(_plain(one.type)) for one in inner])
+    if pa.types.is_map(kind):
+        item = kind.item_field
+        return pa.map_(_plain(kind.key_type), item.with_type(_plain(item.type)))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
 
 
 def _write(path: Path, groups: Iterator[pa.Table], promotion: Promotion) -> None:

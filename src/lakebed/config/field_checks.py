@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath
 from lakebed.config.schema import DeclaredField, DeclaredType
-from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED
+from lakebed.types import DEEPEST_COLUMN, FORBIDDEN_IN_NAMES, RESCUED
 
 
 def check_fields(
@@ -17,9 +17,21 @@ def check_fields(
         spellings.setdefault(one.name.casefold(), []).append(one.name)
         yield from _check_name((*path, index, "name"), one, above)
         yield from _check_inside((*path, index), one, f"{above}{one.name}")
+        if not above and _depth(one) > DEEPEST_COLUMN:
+            yield Fault(
+                (*path, index),
+                f"is nested deeper than {DEEPEST_COLUMN} levels, which readers of Delta tables do "
+                "not bear; declare what is further inside as json",
+                near=(),
+            )
     for _name, given in sorted(spellings.items()):
         if len(given) > 1:
             yield Fault(path, _given_twice([f"{above}{name}" for name in given]), near=())
+
+
+def _depth(one: DeclaredType) -> int:
+    inner = [*one.fields_, *(each for each in (one.items, one.values) if each is not None)]
+    return 1 + max((_depth(each) for each in inner), default=0)
 
 
 def _check_inside(path: KeyPath, one: DeclaredType, shown: str) -> Iterator[Fault]:

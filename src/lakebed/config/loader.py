@@ -115,7 +115,19 @@ def _validated(tree: Any, written: Any, faults: list[Fault]) -> Document:  # noq
             _report(Fault(error["loc"], in_words(error, written)), faults)
         # A section without a required key is cut out whole.
         cut = {error["loc"][: -1 if error["type"] == "missing" else None] for error in errors}
-        tree = _without(tree, cut)
+        tree = _without(tree, {_within(tree, path) for path in cut})
+
+
+def _within(tree: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401
+    """Return a path as far as the tree has it: what stands in a short form has no keys there."""
+    for length, part in enumerate(path):
+        try:
+            tree = tree[part]
+        except (LookupError, TypeError):
+            return path[:length]
+        if isinstance(tree, str):
+            return path[: length + 1]
+    return path
 
 
 def _report(fault: Fault, faults: list[Fault]) -> None:

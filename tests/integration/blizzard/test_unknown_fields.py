@@ -177,3 +177,40 @@ def test_an_entry_before_anything_is_known_of_the_columns_makes_no_table(tmp_pat
     desk.land("a.ndjson", {"id": 1})
     desk.ingest()
     assert desk.rows() == [{"id": 1}]
+
+
+@pytest.mark.parametrize("depth", [29, 45, 80, 300, 700])
+def test_no_column_is_nested_deeper_than_readers_bear(tmp_path, depth):
+    """Beyond a depth, a value is the text of a column of JSON, and the table stays readable."""
+    desk = OpenTable(tmp_path, None)
+    desk.land("a.ndjson", {"id": 1}, '{"id":2,"v":' + '{"a":' * depth + "1" + "}" * depth + "}")
+    desk.land("b.ndjson", '{"id":3,"v":' + "[" * depth + "1" + "]" * depth + "}")
+    desk.land("good.ndjson", {"id": 4})
+    desk.ingest()
+    expected = [1, 2, 3, 4] if depth < 500 else [4]
+    assert sorted(row["id"] for row in desk.rows()) == expected
+
+
+@pytest.mark.parametrize("mode", ["rescue", "drop", "fail"])
+def test_columns_are_found_whatever_becomes_of_later_fields(tmp_path, mode):
+    desk = OpenTable(tmp_path, {"infer": True, "unknown_fields": mode})
+    desk.land("a.ndjson", {"id": 1, "price": 1.5})
+    desk.ingest()
+    assert desk.types == {"id": "long", "price": "double"}
+
+
+def test_of_two_spellings_the_one_of_the_table_gets_the_column(tmp_path):
+    desk = OpenTable(tmp_path, None)
+    desk.land("a.ndjson", {"id": 1, "Name": "x"})
+    desk.ingest()
+    other = OpenTable(tmp_path / "other", None)
+    document = yaml.safe_load(other.file.read_text())
+    document["pipelines"] = {
+        "late": {"source": document.pop("source"), "sink": {"path": str(desk.table)}}
+    }
+    del document["sink"], document["tables"]
+    other.file.write_text(yaml.safe_dump(document))
+    other.land("b.ndjson", {"id": 2, "name": "y"}, {"id": 3, "Name": "z"})
+    other.blizzard()
+    desk.penguin()
+    assert [row["Name"] for row in desk.rows()] == ["x", None, "z"]

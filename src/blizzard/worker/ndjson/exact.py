@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -136,11 +137,21 @@ class _Line:
         except RecursionError:
             raise self.bad("too_deep", "found values nested too deep to be read") from None
 
-    def object(self, level: Level, members: Mapping[str, Member], above: str) -> list[Cell | None]:
-        """Return the cells of an object's fields; what no field takes is kept, left out or bad."""
+    def object(
+        self,
+        level: Level,
+        members: Mapping[str, Member],
+        above: str,
+        elsewhere: Mapping[str, Place] = MappingProxyType({}),
+    ) -> list[Cell | None]:
+        """Return the cells of an object's fields; what no field takes is kept, left out or bad.
+
+        Fields `elsewhere` take members of the object, too: those whose paths lead through it.
+        """
         opened: dict[str, Mapping[str, Member]] = {above: members}
-        cells = [self._field(one, opened, above) for one in level.fields]
-        self._leftovers(level.places, members, opened, above)
+        cells = [self._field(one, level, opened, above) for one in level.fields]
+        others = {name: one for name, one in members.items() if not _is_taken(elsewhere, name)}
+        self._leftovers(level.places, others, opened, above)
         return cells
 
     def _members(self, text: str, above: str) -> dict[str, Member]:
@@ -152,7 +163,7 @@ class _Line:
             raise self.bad(bad.code, bad.message, above or None, shown(bad.name)) from None
 
     def _field(
-        self, one: Field, opened: dict[str, Mapping[str, Member]], above: str
+        self, one: Field, level: Level, opened: dict[str, Mapping[str, Member]], above: str
     ) -> Cell | None:
         here, members = above, opened[above]
         for name in one.path[:-1]:
@@ -163,7 +174,7 @@ class _Line:
         member = members.get(one.path[-1])
         path = member_path(here, one.path[-1])
         missing = f"no such field{_other_spelling(one.path[-1], members)}"
-        return self._cell(one, member, path, missing)
+        return self._cell(one, member, path, missing, _inside(level.places, one.path))
 
     def _opened(self, member: Member | None, path: str) -> Mapping[str, Member]:
         """Take apart an object that a field's path leads through; nothing where there is none."""
@@ -177,21 +188,28 @@ class _Line:
         except BadLine:
             if self.on_mismatch is OnMismatch.FAIL:
                 raise
-            self.rescued.append((path, source))
+            self._rescue(path, source)
             return {}
 
-    def _cell(self, one: Field, member: Member | None, path: str, missing: str) -> Cell | None:
+    def _cell(
+        self,
+        one: Field,
+        member: Member | None,
+        path: str,
+        missing: str,
+        elsewhere: Mapping[str, Place] = MappingProxyType({}),
+    ) -> Cell | None:
         """Return the cell that a member gives; rescue it where it does not fit and may be null."""
         value, source = member or (None, "")
         kept = len(self.rescued), len(self.dropped)
         try:
-            cell = None if value is None else self._taken(one, value, source, path)
+            cell = None if value is None else self._taken(one, value, source, path, elsewhere)
         except BadLine:
             if self.on_mismatch is OnMismatch.FAIL or not one.nullable:
                 raise
             # All of it is kept, and with it what is inside and was kept apart so far.
             del self.rescued[kept[0] :], self.dropped[kept[1] :]
-            self.rescued.append((path, source))
+            self._rescue(path, source)
             return None
         if cell is None and not one.nullable:
             found = "null" if value is None and member else missing if value is None else "null"
@@ -199,7 +217,14 @@ class _Line:
             raise self.bad("required_field_missing", message, path)
         return cell
 
-    def _taken(self, one: Field, value: JsonValue, source: str, path: str) -> Cell | None:
+    def _taken(
+        self,
+        one: Field,
+        value: JsonValue,
+        source: str,
+        path: str,
+        elsewhere: Mapping[str, Place],
+    ) -> Cell | None:
         match one.type:
             case FieldType.JSON:
                 return source
@@ -207,7 +232,7 @@ class _Line:
                 if not _is_object(value, source):
                     raise self._refused(Refused("wrong_type", "an object"), value, source, path)
                 inner = level_of(one.fields)
-                cells = self.object(inner, self._members(source, path), path)
+                cells = self.object(inner, self._members(source, path), path, elsewhere)
                 return dict(zip((each.name for each in one.fields), cells, strict=True))
             case FieldType.LIST:
                 if not isinstance(value, Nested) or source[0] != "[":
@@ -256,7 +281,23 @@ class _Line:
             elif self.unknown is UnknownFields.DROP:
                 self.dropped.append(path)
             else:
-                self.rescued.append((path, source))
+                self._rescue(path, source)
+
+    def _rescue(self, path: str, source: str) -> None:
+        """Keep a value; several fields may take one that fits none of them."""
+        if (path, source) not in self.rescued:
+            self.rescued.append((path, source))
+
+
+def _inside(places: Mapping[str, Place], path: Sequence[str]) -> Mapping[str, Place]:
+    """Return what other fields take of the value that a path leads to."""
+    for name in path:
+        places = places[name].inside
+    return places
+
+
+def _is_taken(places: Mapping[str, Place], name: str) -> bool:
+    return name in places and bool(places[name].columns)
 
 
 def _is_object(value: JsonValue, source: str) -> bool:

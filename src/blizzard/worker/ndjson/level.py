@@ -4,7 +4,7 @@ A level is an object: the line itself, or the value of a struct. A field takes t
 name, or the one that its path leads to, through objects that need not be declared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -30,6 +30,28 @@ class Level:
 
     fields: tuple[Field, ...]
     places: Mapping[str, Place]
+
+
+def levels(fields: tuple[Field, ...]) -> Iterator["Level"]:
+    """Yield the level of these fields, and those of all structs inside of them."""
+    yield level_of(fields)
+    for one in fields:
+        inner = one
+        while inner.items is not None:
+            inner = inner.items
+        if inner.fields:
+            yield from levels(inner.fields)
+
+
+def is_shared(level: "Level") -> bool:
+    """Whether a field takes a value whole that others take members of, and both are declared."""
+    places = list(level.places.values())
+    while places:
+        place = places.pop()
+        if place.inside and place.columns:
+            return True
+        places += place.inside.values()
+    return False
 
 
 @lru_cache(maxsize=1024)

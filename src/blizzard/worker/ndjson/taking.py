@@ -49,7 +49,7 @@ def _time(field: Field, name: str) -> Take:
     micros: times.Micros
     if name == ISO:
         if is_date:
-            return values.day
+            return _day_of_time if truncate else values.day
         zone = field.type is FieldType.TIMESTAMP
         expected = values.ISO if zone else values.ISO_NTZ
         return partial(values.iso_micros, expected=expected, zone=zone, truncate=truncate)
@@ -62,6 +62,16 @@ def _time(field: Field, name: str) -> Take:
     if not is_date:
         return micros
     return lambda value: times.whole_days(micros(value), truncate=truncate)
+
+
+def _day_of_time(value: JsonValue) -> int:
+    """Take a day, or the day in UTC of a time; the time of day is cut off."""
+    try:
+        return values.day(value)
+    except Refused as refused:
+        if refused.code != "wrong_type":
+            raise
+    return times.whole_days(values.iso_micros(value, values.ISO, truncate=True), truncate=True)
 
 
 def _first(value: JsonValue, ways: Sequence[Take]) -> Cell:

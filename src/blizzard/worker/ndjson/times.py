@@ -28,7 +28,10 @@ def epoch_micros(value: JsonValue, unit: str, *, truncate: bool) -> int:
         raise Refused("wrong_type", expected)
     if len(value) > LONGEST_EPOCH:
         raise Refused("out_of_range", f"a number of at most {LONGEST_EPOCH} characters ({unit})")
-    micros = _EXACT.multiply(Decimal(value), EPOCHS[unit])
+    try:
+        micros = _EXACT.multiply(Decimal(value), EPOCHS[unit])
+    except ArithmeticError:  # an exponent of many digits
+        raise Refused("out_of_range", expected) from None
     if micros.adjusted() > LONGEST_EPOCH:  # a large exponent, of which no integer is made
         return in_range(FIRST_MICROS - 1)
     whole = int(micros)

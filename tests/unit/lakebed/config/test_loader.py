@@ -462,3 +462,28 @@ def test_no_message_speaks_of_the_library(folder: Path) -> None:
         assert "\n" not in fault
         for jargon in ("pydantic", "http", "Input", "dict", "instance", "Value error", "str"):
             assert jargon not in fault
+
+
+@pytest.mark.parametrize(
+    ("field", "fault"),
+    [
+        ("from: ''", "schema.fields[0].from[0]: must not be empty"),
+        ("from: a..b", "schema.fields[0].from[1]: must not be empty"),
+        ("format: ''", "schema.fields[0].format[0]: must not be empty"),
+        ("items: ''", "schema.fields[0].items.type: must be string"),
+        ("values: {type: map, values: ''}", "schema.fields[0].values.values.type: must be string"),
+        ("null_values: 7", "schema.fields[0].null_values: must be a list"),
+    ],
+)
+def test_a_fault_in_a_short_form_is_told_and_ends(folder: Path, field: str, fault: str) -> None:
+    found = faults(folder, f"schema: {{fields: [{{name: a, type: int64, {field}}}]}}")
+    assert any(one.startswith(fault) for one in found), found
+
+
+def test_a_column_is_not_nested_deeper_than_readers_bear(folder: Path) -> None:
+    kind = "string"
+    for _ in range(40):
+        kind = f"{{type: list, items: {kind}}}"
+    found = faults(folder, f"schema: {{fields: [{{name: a, type: list, items: {kind}}}]}}")
+    told = "schema.fields[0]: is nested deeper than 30 levels"
+    assert any(one.startswith(told) for one in found), found

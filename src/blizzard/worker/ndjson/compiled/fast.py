@@ -16,6 +16,7 @@ from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import Leftovers, Trail
 from blizzard.worker.ndjson.compiled.peel import Level, Page
 from blizzard.worker.ndjson.compiled.vector import WIDTH
+from blizzard.worker.ndjson.level import is_shared, levels
 from blizzard.worker.ndjson.lines import Block, Decoded
 from blizzard.worker.ndjson.values import Refused
 from lakebed.schema import Schema
@@ -43,6 +44,7 @@ class FastPath:
         if len({field.name for field in schema.fields}) < len(schema.fields):
             raise ValueError("two fields of one name would share one slot")
         self._level = Level(schema.fields)
+        self._is_shared = any(map(is_shared, levels(schema.fields)))
         self._keeps = unknown in KEEPING
         rescues = self._keeps or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if rescues else schema).arrow()
@@ -59,7 +61,7 @@ class FastPath:
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
         """
-        page = page_of(blocks, self._unknown)
+        page = None if self._is_shared else page_of(blocks, self._unknown)
         if page is None:
             return None
         try:

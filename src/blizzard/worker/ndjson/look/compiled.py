@@ -24,7 +24,7 @@ from blizzard.worker.ndjson.compiled.peel import Found, Members, Page, Room
 from blizzard.worker.ndjson.level import Place
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look.gather import text_kind
-from lakebed.types import UnknownFields
+from lakebed.types import DEEPEST_COLUMN, UnknownFields
 
 CERTAIN_DIGITS = 15
 """An integer of so many characters is exact in a float64."""
@@ -42,7 +42,7 @@ class FastLook:
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_line_bytes = max_line_bytes
-        self._root = _Object()
+        self._root = _Object(depth=0)
 
     def look(self, block: Block) -> dict[str, Seen] | None:
         """Return what the members of the block's records look like, or nothing."""
@@ -64,7 +64,8 @@ class FastLook:
 class _Object:
     """The members of the objects at one place that are known so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
         self._names: list[str] = []
         self._members = Members({})
         self._values: dict[str, _Value] = {}
@@ -98,7 +99,7 @@ class _Object:
             if any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
                 most = most + (tokens.kinds != syntax.ABSENT)
                 if name not in self._values:
-                    self._values[name] = _Value()
+                    self._values[name] = _Value(self._depth + 1)
                 members[name] = self._values[name].look(page, tokens)
         return Objects(members, int(most.max()))
 
@@ -117,7 +118,8 @@ class _Object:
 class _Value:
     """The values at one place: what is known of them, and of what is inside of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
         self._object: _Object | None = None
         self._inside: _Value | None = None
         self._texts: frozenset[Text] = frozenset()
@@ -126,6 +128,8 @@ class _Value:
         counts = tokens.counts
         texts = counts[syntax.TEXT] + counts[syntax.ESCAPED]
         arrays = counts[syntax.ARRAY] > 0
+        if self._depth >= DEEPEST_COLUMN and (arrays or counts[syntax.OBJECT]):
+            return Seen(deep=True)
         return Seen(
             booleans=counts[syntax.TRUE] + counts[syntax.FALSE] > 0,
             integers=_integers(page.data, tokens) if counts[syntax.INTEGER] else None,
@@ -144,7 +148,7 @@ class _Value:
 
     def _look_at_objects(self, page: Page, tokens: Tokens) -> Objects:
         objects = _of_kind(tokens, syntax.OBJECT)
-        self._object = self._object or _Object()
+        self._object = self._object or _Object(self._depth)
         if self._object.names_are_data:
             return self._look_at_entries(page, objects)
         count = objects.counts[syntax.OBJECT]
@@ -180,7 +184,7 @@ class _Value:
         """Look at the values inside of these: elements, or members whose names are data."""
         if not any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
             return None
-        self._inside = self._inside or _Value()
+        self._inside = self._inside or _Value(self._depth + 1)
         return self._inside.look(page, tokens)
 
 

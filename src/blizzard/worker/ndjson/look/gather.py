@@ -6,6 +6,7 @@ from typing import Any
 from blizzard.model import seen as seeing
 from blizzard.model.seen import Integers, Objects, Seen, Text
 from blizzard.worker.ndjson.values import Number, Refused, day, float64, string, timestamp
+from lakebed.types import DEEPEST_COLUMN
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ZONED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ].*(?:Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)")
@@ -21,6 +22,8 @@ class Gathered:
     __slots__ = (
         "_arrays",
         "_booleans",
+        "_deep",
+        "_depth",
         "_earlier",
         "_elements",
         "_fractions",
@@ -33,8 +36,9 @@ class Gathered:
         "_unbounded",
     )
 
-    def __init__(self) -> None:
-        self._booleans = self._fractions = self._unbounded = False
+    def __init__(self, depth: int = 0) -> None:
+        self._depth = depth
+        self._booleans = self._fractions = self._unbounded = self._deep = False
         self._least: int | None = None
         self._greatest = 0
         self._texts: list[Text] = []
@@ -54,10 +58,13 @@ class Gathered:
                 self._texts.append(text)
         elif kind is Number:
             self._add_number(value)
-        elif kind is dict:
-            self._add_object(value)
-        elif kind is list:
-            self._add_array(value)
+        elif kind is dict or kind is list:
+            if self._depth >= DEEPEST_COLUMN:
+                self._deep = True
+            elif kind is dict:
+                self._add_object(value)
+            else:
+                self._add_array(value)
         elif kind is bool:
             self._booleans = True
         elif value is not None:
@@ -71,6 +78,7 @@ class Gathered:
             integers=None if self._least is None else Integers(self._least, self._greatest),
             fractions=self._fractions,
             unbounded=self._unbounded,
+            deep=self._deep,
             texts=frozenset(self._texts),
             objects=self._joined_objects() if self._objects else None,
             arrays=self._arrays,
@@ -104,7 +112,7 @@ class Gathered:
         for name, inner in value.items():
             member = members.get(name)
             if member is None:
-                member = members[name] = Gathered()
+                member = members[name] = Gathered(self._depth + 1)
             member.add(inner)
         if len(members) > seeing.MOST_MEMBERS:
             self._earlier = self._joined_objects()
@@ -115,7 +123,7 @@ class Gathered:
         if not value:
             return
         if self._elements is None:
-            self._elements = Gathered()
+            self._elements = Gathered(self._depth + 1)
         for inner in value:
             self._elements.add(inner)
 
