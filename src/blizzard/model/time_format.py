@@ -74,13 +74,7 @@ def pattern_of(text: str) -> Pattern:
     if not codes:
         epochs = ", ".join(EPOCHS)
         raise ValueError(f"must be {ISO}, {epochs} or a pattern such as %d/%b/%Y:%H:%M:%S %z")
-    for choice in (
-        ("%d", "%e", "%j"),
-        ("%m", "%b", "%B"),
-        ("%Y", "%y"),
-        ("%H", "%I"),
-        ("%z", "%Z"),
-    ):
+    for choice in _ONE_OF:
         if len([code for code in codes if code in choice]) > 1:
             raise ValueError(f"{text} tells the same thing twice: {' and '.join(choice)}")
     if repeated := [code for code in codes if code != "%%" and codes.count(code) > 1]:

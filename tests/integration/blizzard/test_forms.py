@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -72,8 +71,8 @@ def test_a_pipeline_without_a_schema_finds_its_columns_in_the_records_of_documen
     ingest(desk, config)
     table = commit(desk)
     assert set(table.column_names) - {RESCUED} == set(rows(1)[0])
-    found: list[Any] = table["id"].to_pylist()
-    assert sorted(found) == [row["id"] for row in rows(5)]
+    assert {row["id"] for row in table.to_pylist()} == {row["id"] for row in rows(5)}
+    assert table.num_rows == 5
 
 
 def test_a_dry_run_says_what_files_are_and_why_a_large_one_is_read_whole(

@@ -358,3 +358,13 @@ def test_the_table_is_the_same_after_a_checkpoint_and_a_vacuum(desk):
     assert desk.rows() == before
     found = DeltaTable(str(desk.table)).to_pyarrow_table(filters=[("price", "=", Decimal("1.50"))])
     assert found["id"].to_pylist() == [1]
+
+
+def test_files_that_another_writer_has_rewritten_are_rewritten_again(desk):
+    """deltalake notes texts as views in the files that a DELETE leaves."""
+    DeltaTable(str(desk.table)).delete("id = 3")
+    desk.configure({"fields": [ID, PRICE]})
+    desk.promote("price")
+    desk.penguin()
+    assert desk.column("price")[0] == (Decimal("1.50"), '{"user":{"plan":"free"}}')
+    assert len(desk.rows()) == 3

@@ -60,10 +60,21 @@ def test_a_file_without_columns_is_left_out_of_a_table_too(table):
 def test_an_entry_that_can_make_no_table_stops_its_pipeline_by_name(tmp_path):
     """HOLES W37"""
     directory = TableDirectory(tmp_path / "table")
-    directory.journal(schema=Schema(()), partitions=()).batch(kind="batch")
+    directory.journal(schema=Schema(()), partitions=()).batch([{"id": 7}])
     found = Penguin(directory).drain()
     assert found.codes == {"events": "schema_refused"}
     assert "it has no columns" in found.reason()
+    directory.journal("other").batch(rows_of(1))
+    found.drain()
+    assert directory.ids() == [1]
+
+
+def test_an_entry_that_knows_no_columns_yet_stops_nothing(tmp_path):
+    """HOLES W37: all files of its batch failed, and columns are found in later ones."""
+    directory = TableDirectory(tmp_path / "table")
+    directory.journal(schema=Schema(()), partitions=()).batch(kind="batch")
+    found = Penguin(directory).drain()
+    assert found.codes == {}
     directory.journal("other").batch(rows_of(1))
     found.drain()
     assert directory.ids() == [1]

@@ -8,17 +8,11 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from blizzard.model.json_path import any_element, element_path, member_path
 from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
-from blizzard.worker.ndjson.level import (
-    Level,
-    Place,
-    any_element,
-    element_path,
-    level_of,
-    member_path,
-)
+from blizzard.worker.ndjson.level import Level, Place, level_of
 from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of

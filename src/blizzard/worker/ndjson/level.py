@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from blizzard.model.json_path import any_element, element_path, member_path
 from lakebed.schema import Field
-
-__all__ = ["Level", "Place", "any_element", "element_path", "level_of", "member_path"]
 
 
 @dataclass(slots=True)

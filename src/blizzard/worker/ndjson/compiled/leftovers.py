@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blizzard.model.json_path import any_element, member_path
 from blizzard.worker.ndjson.compiled.text import compose
 from blizzard.worker.ndjson.compiled.vector import WIDTH
-from blizzard.worker.ndjson.level import any_element, member_path
 
 Numbers = npt.NDArray[np.integer[Any]]
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from blizzard.model.json_path import any_element, member_path
 from blizzard.worker.ndjson.compiled import scan
 from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, required, valid
 from blizzard.worker.ndjson.compiled.convert import Doubtful
@@ -26,7 +27,7 @@ from blizzard.worker.ndjson.compiled.leftovers import (
 from blizzard.worker.ndjson.compiled.names import Names
 from blizzard.worker.ndjson.compiled.otherwise import leaf_of
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, MAX_DEPTH, OBJECT, SIZE, Array
-from blizzard.worker.ndjson.level import Place, any_element, level_of, member_path
+from blizzard.worker.ndjson.level import Place, level_of
 from lakebed.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 
