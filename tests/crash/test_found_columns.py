@@ -4,6 +4,7 @@ Its units run twice: once with the columns that are known, and again with a colu
 met. What they wrote the first time is named by nobody, whoever dies when.
 """
 
+import shutil
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -100,23 +101,28 @@ class Mortal(OpenTable):
 def test_death_at_any_call_of_a_batch_that_finds_columns_loses_and_doubles_nothing(
     tmp_path: Path, schema: dict[str, Any] | None, handoff: Handoff, inlined: bool
 ) -> None:
+    folder, before = tmp_path / "desk", tmp_path / "before"
+    desk = Mortal(folder, schema, handoff=handoff, inlined=inlined)
+    if schema is not None:
+        desk.land(f"{FIRST}/0.ndjson", {"id": 0})
+        desk.live(Fate.none())
+    desk.land(f"{FIRST}/a.ndjson", {"id": 1, "n": 7, "tags": []}, {"id": 2})
+    desk.land(f"{SECOND}/b.ndjson", {"id": 3})
+    shutil.copytree(folder, before)
     deaths = 0
     for number in range(1, MOST_CALLS):
         # Every third time the answer is lost, and not the call.
         fate = Fate(number, after=number % 3 == 0)
-        desk = Mortal(tmp_path / f"{number}", schema, handoff=handoff, inlined=inlined)
-        if schema is not None:
-            desk.land(f"{FIRST}/0.ndjson", {"id": 0})
-            desk.live(Fate.none())
-        desk.land(f"{FIRST}/a.ndjson", {"id": 1, "n": 7, "tags": []}, {"id": 2})
-        desk.land(f"{SECOND}/b.ndjson", {"id": 3})
+        shutil.rmtree(folder)
+        shutil.copytree(before, folder)
         died = not survives(desk.live, fate)
         desk.live(Fate.none())
 
         where = f"died at call {number}"
-        rows = {row["id"]: row for row in desk.rows()}
+        table = desk.rows()
+        rows = {row["id"]: row for row in table}
         assert sorted(rows) == [*([0] if schema else []), 1, 2, 3], where
-        assert len(desk.rows()) == len(rows), where
+        assert len(table) == len(rows), where
         assert (rows[1]["n"], rows[1][RESCUED]) == (7, '{"tags":[]}'), where
         assert (rows[2]["n"], rows[3]["n"]) == (None, None), where
         assert desk.types["n"] == "long", where
