@@ -37,14 +37,16 @@ class UnitLook:
     ) -> None:
         """Look at the first part of a file. What is wrong with it is told when it is read.
 
-        Nothing of it counts as work done: all of it is read again.
+        Where a block of lines has brought nothing new, the one after it is passed over. Nothing of
+        this counts as work done: all of it is read again.
         """
         part = file.part
         enough = share * (file.to_read if part is None else part.end - part.start)
         before = channel.progress.bytes_read
         with suppress(LakeError), closing(open_pieces()) as pieces:
+            is_new = True
             for block in decoder.blocks(pieces, file.from_start, file.form.skip):
-                self._paths().at_lines(block)
+                is_new = not is_new or self._paths().at_lines(block)
                 if channel.progress.bytes_read - before >= enough:
                     break
 

@@ -25,15 +25,18 @@ class Looks:
     rows: int = 0
     fast: FastLook = field(default_factory=FastLook)
 
-    def at_lines(self, block: Block) -> None:
-        """Look at the members of the records of some lines; what is no record is passed over."""
+    def at_lines(self, block: Block) -> bool:
+        """Look at the members of the records of some lines; return whether there was anything new.
+
+        What is no record is passed over.
+        """
         found = self.fast.look(block)
         if found is None:
             lines = (line for line in block.data.split(b"\n") if line.strip())
             seen = look(list(_records(lines))).objects or Objects()
             # Names that are data are no columns, and the records as a whole are no map.
             found = dict(seen.members)
-        self._add({member_path("", name): one for name, one in found.items()})
+        return self._add({member_path("", name): one for name, one in found.items()})
 
     def at_rescued(self, texts: Iterable[str | None]) -> None:
         """Look at what no column takes."""
@@ -45,11 +48,17 @@ class Looks:
                 at.setdefault(any_element(path), []).append(value)
         self._add({path: look(values) for path, values in at.items()})
 
-    def _add(self, found: Mapping[str, Seen]) -> None:
+    def _add(self, found: Mapping[str, Seen]) -> bool:
+        is_new = False
         for path, seen in found.items():
             known = self.seen.get(path)
-            if known is not None or len(self.seen) < MOST_PATHS:
-                self.seen[path] = seen if known is None else known.join(seen)
+            if known is None and len(self.seen) >= MOST_PATHS:
+                continue
+            joined = seen if known is None else known.join(seen)
+            if joined != known:
+                is_new = True
+                self.seen[path] = joined
+        return is_new
 
 
 def _records(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
