@@ -114,6 +114,12 @@ def _local(text: str) -> str:
     return text.rstrip("/") or "/"
 
 
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not have a NUL character in it")
+    return text
+
+
 def _no_boolean(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("must be a number, is true or false")  # noqa: TRY004 - pydantic's way
@@ -160,8 +166,8 @@ Megabytes = Annotated[
     Field(gt=0, allow_inf_nan=False),
     AfterValidator(_a_byte_at_least),
 ]
-Location = Annotated[Text, AfterValidator(location)]
-SourceLocation = Annotated[Text, AfterValidator(source_location)]
+Location = Annotated[Text, AfterValidator(_without_nul), AfterValidator(location)]
+SourceLocation = Annotated[Text, AfterValidator(_without_nul), AfterValidator(source_location)]
 Address = Annotated[str, AfterValidator(_address)]
 Folder = Annotated[Text, AfterValidator(_folder)]
 Port = Annotated[CountOrZero, AfterValidator(_port)]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 def _boolean(value: object) -> object:
@@ -14,13 +14,7 @@ def _boolean(value: object) -> object:
     return known[str(value).lower()]
 
 
-def _without_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("must not have a NUL character in it")
-    return text
-
-
-Text = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
+Text = Annotated[str, Field(min_length=1)]
 Flag = Annotated[bool, BeforeValidator(_boolean)]
 
 

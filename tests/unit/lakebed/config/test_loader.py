@@ -487,3 +487,8 @@ def test_a_column_is_not_nested_deeper_than_readers_bear(folder: Path) -> None:
     found = faults(folder, f"schema: {{fields: [{{name: a, type: list, items: {kind}}}]}}")
     told = "schema.fields[0]: is nested deeper than 30 levels"
     assert any(one.startswith(told) for one in found), found
+
+
+def test_a_location_with_a_nul_character_is_refused(folder: Path) -> None:
+    found = faults(folder, 'source: {path: "/in\\0"}')
+    assert any("source.path: must not have a NUL character" in one for one in found), found
