@@ -74,7 +74,8 @@ class Lake:
                 for row in self.landing.land(name, 40)
             ]
         file = config(self.folder, partitioned=True)
-        file.write_text(file.read_text().replace(FIELDS, self.fields))
+        text = file.read_text().replace(FIELDS, self.fields)
+        file.write_text(text.replace("schema:\n", "schema:\n  unknown_fields: drop\n"))
         (pipeline,) = blizzard_config.load([file], [], {}).pipelines
         work = pipeline_of(pipeline, InProcessRunner())
         while work.step():
