@@ -1,5 +1,7 @@
 """Fields that nobody declared, and schemas that nobody wrote, from the files to the table."""
 
+import json
+
 import pytest
 import yaml
 from deltalake import DeltaTable, Field
@@ -214,3 +216,35 @@ def test_of_two_spellings_the_one_of_the_table_gets_the_column(tmp_path):
     other.blizzard()
     desk.penguin()
     assert [row["Name"] for row in desk.rows()] == ["x", None, "z"]
+
+
+def test_without_a_file_the_columns_wait_for_the_first_one(tmp_path):
+    """HOLES W02: an empty source makes no table and fails nothing; the first file is typed."""
+    desk = OpenTable(tmp_path, None)
+    desk.ingest()
+    assert not (desk.table / "_delta_log").exists()
+    desk.land("a.ndjson", {"id": 1, "at": "2024-01-02T03:04:05Z"})
+    desk.ingest()
+    assert desk.types == {"id": "long", "at": "timestamp"}
+
+
+@pytest.mark.parametrize("value", ["1.5", '"x"', "{}", '{"a":1}', "9007199254740993.5", "true"])
+def test_values_of_several_types_in_one_field_are_kept_as_they_are(tmp_path, value):
+    """HOLES W08: seen together they are text or a column that holds all; later ones are rescued."""
+    desk = OpenTable(tmp_path / "together", None)
+    desk.land("a.ndjson", '{"id":1,"v":7}', f'{{"id":2,"v":{value}}}')
+    desk.ingest()
+    assert [kept(row) for row in desk.rows()] == [7, json.loads(value)]
+    desk = OpenTable(tmp_path / "later", None)
+    desk.land("a.ndjson", '{"id":1,"v":7}')
+    desk.ingest()
+    desk.land("b.ndjson", f'{{"id":2,"v":{value}}}')
+    desk.ingest()
+    assert [kept(row) for row in desk.rows()] == [7, json.loads(value)]
+
+
+def kept(row):
+    """Return what a row holds of the field, in its column or rescued."""
+    if row["v"] is None:
+        return json.loads(row[RESCUED])["v"]
+    return json.loads(row["v"]) if isinstance(row["v"], str) else row["v"]
