@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from bench.race import DATA
 from bench.workloads import WORKLOADS, Workload, generated
-from blizzard.model.codec import codec_of
 from blizzard.model.settings import RollingPolicy
+from blizzard.model.source.codec import codec_of
 from blizzard.worker.compression import decompress
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import Decoded, blocks

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.byte_range import ByteRange, cut, lines_of, without_first_lines
+from blizzard.model.source.byte_range import ByteRange, cut, lines_of, without_first_lines
 
 bodies = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), max_size=30)
 

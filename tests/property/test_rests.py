@@ -6,9 +6,9 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.byte_range import ByteRange
 from blizzard.model.files import SourceFile
-from blizzard.model.unread import bytes_in_words, left_of, lines_before, parts_of, untouched
+from blizzard.model.source.byte_range import ByteRange
+from blizzard.model.source.unread import bytes_in_words, left_of, lines_before, parts_of, untouched
 from blizzard.plan.units import _parts
 from lakebed.documents.entry import SourceRecord, Unread
 from tests.support.builders import record, source_file

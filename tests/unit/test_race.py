@@ -11,7 +11,7 @@ import pytest
 
 from bench import page, race, tree
 from bench.workloads import WORKLOADS, Workload, generated, plain_bytes
-from blizzard.model.codec import codec_of
+from blizzard.model.source.codec import codec_of
 from blizzard.worker.compression import decompress
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.exact import ExactPath

@@ -18,12 +18,12 @@ from blizzard.cli.dlq import app as dlq_app
 from blizzard.cli.dry_run import dry_run as dry_run_plan
 from blizzard.cli.gc import gc
 from blizzard.cli.init import init
-from blizzard.cli.journal import app as journal_app
+from blizzard.cli.journal.commands import app as journal_app
 from blizzard.cli.output import One, chosen, load, tables_of
 from blizzard.cli.progress_bar import Display
-from blizzard.cli.promote import promote
 from blizzard.cli.redo import redo
-from blizzard.cli.schema import app as schema_app
+from blizzard.cli.schema.commands import app as schema_app
+from blizzard.cli.schema.promote import promote
 from blizzard.cli.source import source_app
 from blizzard.cli.status import status
 from blizzard.cli.surroundings import Surroundings

@@ -14,7 +14,7 @@ from blizzard.inspect.field_guess import GuessedColumn, columns_in, fields_of
 from blizzard.inspect.form_guess import Records, records_of
 from blizzard.inspect.sample import Sample
 from blizzard.inspect.written import pipeline_lines
-from blizzard.model.source_glob import split
+from blizzard.model.source.glob import split
 from lakebed.arguments import DONE, FAILED, USAGE, complain, exit_code_of
 from lakebed.config.models import location, source_location
 from lakebed.errors import LakeError

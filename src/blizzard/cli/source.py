@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.new_journal import tell_event, tell_watching
+from blizzard.cli.journal.new import tell_event, tell_watching
 from blizzard.cli.output import One, load, open_reader, the_one
 from blizzard.journal.ingested import SegmentBroken
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of

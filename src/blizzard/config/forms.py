@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from blizzard.model.form import Form, SkipRule
+from blizzard.model.source.form import Form, SkipRule
 from lakebed.config.faults import Fault
 from lakebed.config.models import KeyPath, Source
 from lakebed.types import SourceFormat

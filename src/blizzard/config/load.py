@@ -16,7 +16,7 @@ from blizzard.model.settings import (
     SparkSettings,
     UploadSettings,
 )
-from blizzard.model.source_glob import Pattern, literally, split
+from blizzard.model.source.glob import Pattern, literally, split
 from lakebed.config.addresses import metrics_address
 from lakebed.config.checks import filter_fault
 from lakebed.config.faults import Fault

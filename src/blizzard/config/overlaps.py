@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from blizzard.model.source_glob import Pattern, is_hidden
+from blizzard.model.source.glob import Pattern, is_hidden
 from lakebed.config.faults import Fault
 from lakebed.config.models import Document, KeyPath, Source
 from lakebed.storage.store import local_path

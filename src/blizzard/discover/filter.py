@@ -11,7 +11,8 @@ from blizzard.discover.retry import is_due, next_try
 from blizzard.discover.skip_reason import AMISS, Reason, SkippedFile, SkipSummary, Tally
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, SourceFile, UnfinishedFile
-from blizzard.model.part_way import (
+from blizzard.model.settings import SourceSettings
+from blizzard.model.source.part_way import (
     ChangedPartWay,
     changed_part_way,
     is_part_way,
@@ -19,8 +20,7 @@ from blizzard.model.part_way import (
     lacks_its_object,
     read_otherwise,
 )
-from blizzard.model.settings import SourceSettings
-from blizzard.model.unread import failed
+from blizzard.model.source.unread import failed
 from lakebed.documents.entry import Failure, SourceRecord, Stage
 from lakebed.errors import LakeError
 from lakebed.listing.lookback import Window

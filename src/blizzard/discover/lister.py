@@ -18,8 +18,8 @@ from blizzard.journal.state import Before
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.model.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.listing.incremental import ListingPlan, Range
 from lakebed.listing.lookback import Window

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from blizzard.discover.skip_reason import Reason
-from blizzard.model import codec
-from blizzard.model.codec import codec_of
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source_glob import is_hidden
+from blizzard.model.source import codec
+from blizzard.model.source.codec import codec_of
+from blizzard.model.source.glob import is_hidden
 from lakebed.errors import LakeError
 from lakebed.partition import Template, check_value
 from lakebed.schema import Field

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from blizzard.model.files import UnfinishedFile
-from blizzard.model.part_way import lacks_its_object
+from blizzard.model.source.part_way import lacks_its_object
 from lakebed.documents.entry import Stage
 from lakebed.retry import Backoff
 

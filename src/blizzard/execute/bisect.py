@@ -14,7 +14,7 @@ from blizzard.execute.merge import Settled, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.seen import Seen, joined
-from blizzard.model.unread import failed, untouched
+from blizzard.model.source.unread import failed, untouched
 from lakebed.documents.entry import Failure, SourceRecord, Stage, Started
 from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
 from lakebed.telemetry.events import Emit

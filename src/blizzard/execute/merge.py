@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
-from blizzard.model.unread import left_of, lines_before, parts_of, untouched
+from blizzard.model.source.unread import left_of, lines_before, parts_of, untouched
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import SourceRecord
 

@@ -16,7 +16,7 @@ from blizzard.discover.names import PACKED, why_not_ours
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect.form_guess import Beginning
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source_glob import WILD, Pattern
+from blizzard.model.source.glob import WILD, Pattern
 from blizzard.worker.compression import decompress, recognised
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.options import StorageOptions

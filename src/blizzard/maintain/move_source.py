@@ -23,8 +23,8 @@ from blizzard.journal.fence import append_beside
 from blizzard.journal.state import Before, History
 from blizzard.maintain.new_journal import CHUNK, in_chunks
 from blizzard.maintain.old_journal import inherited
-from blizzard.model.part_way import is_part_way
 from blizzard.model.settings import SourceSettings
+from blizzard.model.source.part_way import is_part_way
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord, digest, encode

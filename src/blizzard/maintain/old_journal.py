@@ -8,7 +8,7 @@ from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.journal import Identity
 from blizzard.journal.state import learn_sources
 from blizzard.maintain.references import entries_in
-from blizzard.model.part_way import settled
+from blizzard.model.source.part_way import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.documents.pending_meta import decode_meta

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from blizzard.journal.checks import refuse_closed, refuse_half_begun, refuse_moved
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import read_history
-from blizzard.model.part_way import is_part_way, lacks_its_object, with_same_lines
+from blizzard.model.source.part_way import is_part_way, lacks_its_object, with_same_lines
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.journal import JournalReader

@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from blizzard.model.form import Form
 from blizzard.model.limits import MAX_DEPTH, MAX_LINE_BYTES
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from blizzard.model.source.form import Form
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.partition import table_schema
 from lakebed.schema import AS_WRITTEN, Field, walk

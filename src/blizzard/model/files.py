@@ -10,12 +10,12 @@ from pathlib import Path
 from uuid import UUID
 
 from blizzard.model.bounds import Bounds
-from blizzard.model.byte_range import ByteRange
 from blizzard.model.event_time import RowPartitions
-from blizzard.model.form import Form
 from blizzard.model.progress import Address, Done
 from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
+from blizzard.model.source.byte_range import ByteRange
+from blizzard.model.source.form import Form
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import SourceRecord, Unread

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from blizzard.model.codec import FIRST_BYTES, codec_in
 from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.locations import OpenReader, source_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.model.source.codec import FIRST_BYTES, codec_in
 from blizzard.plan.units import plan, to_recognise
 from lakebed.errors import LakeError
 

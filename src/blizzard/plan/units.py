@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress, groupby
 
-from blizzard.model.byte_range import ByteRange, cut
 from blizzard.model.files import SourceFile, WorkUnit
 from blizzard.model.settings import Sizing
+from blizzard.model.source.byte_range import ByteRange, cut
 from lakebed.types import Codec
 
 COMPRESSED_WEIGHT = 6

@@ -12,7 +12,7 @@ from typing import cast
 import zstandard
 from isal import isal_zlib
 
-from blizzard.model.codec import FIRST_BYTES, codec_in
+from blizzard.model.source.codec import FIRST_BYTES, codec_in
 from lakebed.errors import LakeError, Whose
 from lakebed.types import Codec
 

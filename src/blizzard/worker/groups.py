@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
 from blizzard.model.progress import Done
-from blizzard.model.unread import failed, untouched
+from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded
 from blizzard.worker.parquet import Repeating, RollingWriter

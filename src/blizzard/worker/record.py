@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from blizzard.model.files import SourceFile
-from blizzard.model.unread import failed, untouched
+from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.decoder import BadLine, Decoded
 from blizzard.worker.ndjson.lines import BrokenDocument, Place

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from blizzard.model.byte_range import lines_of, without_first_lines
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.groups import Group, OutputGroups, Slice, slices_of

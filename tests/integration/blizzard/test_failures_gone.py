@@ -7,7 +7,7 @@ import pytest
 from blizzard.discover.lister import SourceLister
 from blizzard.events import SourceFilesGone
 from blizzard.journal.state import Before, History
-from blizzard.model.source_glob import Pattern
+from blizzard.model.source.glob import Pattern
 from lakebed.documents.entry import Entry, digest, encode
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import Reader

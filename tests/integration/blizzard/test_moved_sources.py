@@ -14,7 +14,7 @@ from blizzard.maintain.move_source import compare, move, to_learn
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.model.source_glob import Pattern
+from blizzard.model.source.glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import JournalLost, LakeError, SourceMoved
 from lakebed.storage.store import Reader, Store

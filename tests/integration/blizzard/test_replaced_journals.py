@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.cli import new_journal as command
+from blizzard.cli.journal import new as command
 from blizzard.journal.fence import append_beside
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history

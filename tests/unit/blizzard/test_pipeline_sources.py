@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from blizzard import events
-from blizzard.model.source_glob import Pattern
+from blizzard.model.source.glob import Pattern
 from lakebed.errors import ObjectMissing
 from lakebed.listing.lookback import Window
 from lakebed.types import OnChange

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from blizzard.model.form import SkipRule
 from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, Block, Decoded, blocks
 from lakebed.schema import Schema

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from blizzard.config.load import NOT_AVAILABLE
-from blizzard.model.form import SkipRule
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -17,6 +16,7 @@ from blizzard.model.settings import (
     SparkSettings,
     UploadSettings,
 )
+from blizzard.model.source.form import SkipRule
 from lakebed.config.models import (
     ErrorHandling,
     Global,

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from blizzard.config.load import load
-from blizzard.model.form import Form, SkipRule
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source_glob import Pattern
+from blizzard.model.source.form import Form, SkipRule
+from blizzard.model.source.glob import Pattern
 from lakebed.errors import ConfigInvalid
 from lakebed.types import SourceFormat
 

@@ -11,7 +11,7 @@ from blizzard.discover.skip_reason import FEW, MOST_NAMED, Reason
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source_glob import Pattern
+from blizzard.model.source.glob import Pattern
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.listing.lookback import Window
 from lakebed.partition import Template, table_schema

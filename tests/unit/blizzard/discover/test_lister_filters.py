@@ -9,7 +9,7 @@ from blizzard.discover import cursor
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SKIPPED
 from blizzard.discover.skip_reason import Reason
-from blizzard.model.source_glob import Pattern
+from blizzard.model.source.glob import Pattern
 from lakebed.listing.lookback import Window
 from tests.support.bucket import LONG_AGO
 from tests.support.builders import NOON

@@ -11,7 +11,7 @@ from blizzard.cli import status as status_command
 from blizzard.inspect.books import Books
 from blizzard.inspect.explain import explain
 from blizzard.inspect.status import pipeline_status
-from blizzard.model.source_glob import Pattern
+from blizzard.model.source.glob import Pattern
 from lakebed.clock import Clock
 from lakebed.errors import StoreDenied
 from lakebed.storage.store import Reader

@@ -10,10 +10,10 @@ import pytest
 from blizzard.events import BatchHandedIn
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.bounds import Bounds, Overseer, instruction
-from blizzard.model.byte_range import without_first_lines
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
 from blizzard.model.settings import SparkSettings
+from blizzard.model.source.byte_range import without_first_lines
 from blizzard.worker import unit as worker
 from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores

@@ -13,8 +13,8 @@ import pytest
 from blizzard.events import RowsWithoutTime
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
-from blizzard.model.form import Form, SkipRule
 from blizzard.model.settings import RollingPolicy, Sizing
+from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import Stage

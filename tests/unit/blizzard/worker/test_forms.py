@@ -10,7 +10,7 @@ import pytest
 
 from blizzard.events import WorkDone
 from blizzard.inspect.books import Totals
-from blizzard.model.form import Form, SkipRule
+from blizzard.model.source.form import Form, SkipRule
 from blizzard.plan import units as planning
 from blizzard.worker import unit as worker
 from lakebed.documents.entry import SourceRecord

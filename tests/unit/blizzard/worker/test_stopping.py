@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.execute.bisect import PATIENCE, PATIENCE_ALONE
-from blizzard.model.byte_range import cut
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import Sizing
+from blizzard.model.source.byte_range import cut
 from blizzard.plan.units import plan
 from blizzard.worker.ndjson import decoder
 from blizzard.worker.stores import OpenedStores

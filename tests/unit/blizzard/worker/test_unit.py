@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from blizzard.execute.merge import settle
-from blizzard.model.byte_range import cut
 from blizzard.model.files import Limits, SourceFile
+from blizzard.model.source.byte_range import cut
 from blizzard.worker import unit as worker
 from blizzard.worker.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores

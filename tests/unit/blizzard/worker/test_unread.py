@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.cli.dry_run import plan_row
-from blizzard.cli.entries import _outcome
+from blizzard.cli.journal.entries import _outcome
 from blizzard.inspect.books import Books
 from blizzard.inspect.explain import explain
 from blizzard.inspect.status import pipeline_status

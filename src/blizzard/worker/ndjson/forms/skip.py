@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import int64, types, uint8
 
-from blizzard.model.form import SkipRule
+from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.compiled.vector import WIDTH, compiled, flat, ordinary, part, pointer
 from blizzard.worker.ndjson.lines import Block
 

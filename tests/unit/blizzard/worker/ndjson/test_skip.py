@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.model.form import SkipRule
+from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.forms.skip import Skipper
 from blizzard.worker.ndjson.lines import Block

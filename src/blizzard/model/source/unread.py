@@ -8,8 +8,8 @@ line is counted from the start of the file as soon as all before it is read.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from blizzard.model.byte_range import ByteRange
 from blizzard.model.files import SourceFile
+from blizzard.model.source.byte_range import ByteRange
 from lakebed.documents.entry import Failure, SourceRecord, Unread
 
 FEW = 3

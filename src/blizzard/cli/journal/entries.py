@@ -9,7 +9,7 @@ from blizzard.cli.output import place
 from blizzard.handoff.held_rows import Aside, Counts, by_reason
 from blizzard.inspect.books import Batch
 from blizzard.inspect.entries import Kept
-from blizzard.model.unread import bytes_in_words
+from blizzard.model.source.unread import bytes_in_words
 from lakebed.console import INLINED, add, columns, console, plural, say, second
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.units import in_words

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from blizzard.cli import entries
-from blizzard.cli.new_journal import begin_anew
+from blizzard.cli.journal import entries
+from blizzard.cli.journal.new import begin_anew
 from blizzard.cli.output import One, chosen, load, open_reader, the_one
 from blizzard.cli.surroundings import Surroundings
 from blizzard.inspect.entries import Kept, entry_of, last_entries

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli import schema_shown as shown
 from blizzard.cli.init import Looked, look, warn
 from blizzard.cli.output import One, chosen, load, open_reader, tables_of, the_one
-from blizzard.cli.schema_shown import DiffRow
+from blizzard.cli.schema import shown
+from blizzard.cli.schema.shown import DiffRow
 from blizzard.inspect import sample
 from blizzard.inspect.columns import PresentColumns, differences, present_columns
 from blizzard.inspect.explain import explain

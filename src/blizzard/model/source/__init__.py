@@ -1,0 +1,1 @@
+"""A source file: which one, which bytes of it, how it is written."""
