@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.parquet import RollingWriter, repeating_columns
 from lakebed.clock import Clock
 from lakebed.field_ids import FIELD_ID, field_id
 from lakebed.schema import Field, Schema
@@ -43,6 +44,20 @@ def test_a_dictionary_is_chosen_by_the_data_column_by_column(tmp_path: Path) -> 
         for index in range(group.num_columns)
     }
     assert dictionaries == {"fresh": False, "same": True, "few": True}
+
+
+def test_values_that_repeat_seldom_are_looked_at_over_more_rows() -> None:
+    steps = range(10_000)
+    table = pa.table(
+        {
+            "every 4,000": [number * 7919 % 4_000 for number in steps],
+            "every 8,000": [number * 7919 % 8_000 for number in steps],
+            "at first not": [number if number < 2_048 else 0 for number in steps],
+        }
+    )
+    shuffled = table.take(np.random.default_rng(7).permutation(len(steps)))
+    assert repeating_columns(shuffled) == ["every 4,000", "at first not"]
+    assert repeating_columns(table.slice(0, 2_048)) == []
 
 
 INNER = Field(
