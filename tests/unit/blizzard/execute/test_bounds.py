@@ -19,7 +19,7 @@ from blizzard.worker.progress import NoProgressChannel, ProgressClient, Progress
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import SourceRecord
-from tests.support.bounds import FOR_EVER, ids, read_in_small_pieces, settings_of
+from tests.support.bounds import FOR_EVER, SMALL_PIECES, ids, settings_of
 from tests.support.builders import (
     Bench,
     Hands,
@@ -69,11 +69,6 @@ class SlowRunner:
             run_unit(each, work, stores, Near(overseer, each.name, slow(self.hands, self.pace)))
             for each in units
         ]
-
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_in_small_pieces(monkeypatch)
 
 
 def bench_of(folder: Path, *, pace: float = 1.0, **given: Any) -> Bench:
@@ -190,7 +185,13 @@ def test_a_unit_that_the_driver_does_not_reach_goes_by_its_own_age(tmp_path: Pat
     for number in range(4):
         put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10)))
     hands = Hands()
-    given = work(tmp_path / "in", tmp_path / "table", clock=hands.clock, bounds=Bounds(seconds=15))
+    given = work(
+        tmp_path / "in",
+        tmp_path / "table",
+        clock=hands.clock,
+        bounds=Bounds(seconds=15),
+        sizing=SMALL_PIECES,
+    )
     line = NoProgressChannel(progress=slow(hands, 1))
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), line)
 
@@ -220,7 +221,7 @@ def test_a_unit_that_was_told_to_go_on_reads_its_first_file_whatever_comes_next(
 
     for number in range(3):
         put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10)))
-    given = work(tmp_path / "in", tmp_path / "table")
+    given = work(tmp_path / "in", tmp_path / "table", sizing=SMALL_PIECES)
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), Changing())
 
     assert [each.path for each in outcome.sources] == ["0.ndjson"]

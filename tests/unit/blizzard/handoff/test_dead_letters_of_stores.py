@@ -12,18 +12,13 @@ from blizzard.worker.stores import OpenedStores
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
-from tests.support.dead_letters import drain, lines, try_at_once
+from tests.support.dead_letters import drain, lines
 from tests.support.readers import parquet_ids
 from tests.support.runner import InProcessRunner
 from tests.support.stores import RefusesUploads
 
 GOOD = ndjson(rows(3))
 HOUR = 3600
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    try_at_once(monkeypatch)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from blizzard.execute.merge import settle
 from blizzard.model.files import Limits, SourceFile
+from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
-from blizzard.worker import unit as worker
 from blizzard.worker.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
@@ -16,7 +16,7 @@ from lakebed.errors import StoreDenied
 from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows, unit
 from tests.support.stores import RefusesUploads
-from tests.support.units import Place, With, failed, hold_to_the_books
+from tests.support.units import Place, With, failed
 
 
 @pytest.fixture
@@ -25,15 +25,8 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "in", tmp_path / "table")
 
 
-@pytest.fixture(autouse=True)
-def balanced(monkeypatch):
-    hold_to_the_books(monkeypatch)
-
-
-@pytest.fixture
-def tiny_budget(monkeypatch):
-    """Make every file with rows a large one."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 10)
+TINY_BUDGET = Sizing(decoded_budget=10)
+"""Every file with rows is a large one."""
 
 
 def test_small_files_share_an_output_file(place):
@@ -74,11 +67,10 @@ def test_fields_that_are_not_declared_are_counted(place):
     assert found.dropped == {"new": 2, "other": 1}
 
 
-@pytest.mark.usefixtures("tiny_budget")
 def test_large_files_have_outputs_of_their_own(place):
     put(place.source, "a.ndjson", ndjson(rows(3)))
     put(place.source, "b.ndjson", ndjson(rows(3, 10)))
-    outcome = place.run()
+    outcome = place.run(sizing=TINY_BUDGET)
     assert [file.source_files for file in outcome.files] == [
         ("default:a.ndjson",),
         ("default:b.ndjson",),

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from blizzard.worker.ndjson import decoder
+from blizzard.model.limits import BLOCK_BYTES, DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath
-from blizzard.worker.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS, BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BLOCK_BYTES, Block, blocks
+from blizzard.worker.ndjson.lines import Block, blocks
 from lakebed.errors import LakeError, Whose
 from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
@@ -249,21 +249,21 @@ def test_a_wide_schema_is_read_in_short_batches():
     wide = Schema(tuple(Field(name=f"c{n}", type=FieldType.INT64) for n in range(1000)))
     batches = decode(wide, b"{}\n" * 10_000)
     assert sum(batch.batch.num_rows for batch in batches) == 10_000
-    assert max(batch.batch.num_rows for batch in batches) * 1000 <= decoder.MAX_CELLS
+    assert max(batch.batch.num_rows for batch in batches) * 1000 <= USUAL_LIMITS.max_cells
 
 
 def test_names_beyond_the_limit_are_counted_together():
     data = ndjson(*[{f"name {number}": 1} for number in range(5000)])
     (decoded,) = decode(ID, data)
-    assert len(decoded.dropped) == MAX_NAMES + 1
-    assert decoded.dropped[OTHER_FIELDS] == 5000 - MAX_NAMES
+    assert len(decoded.dropped) == USUAL_LIMITS.max_names + 1
+    assert decoded.dropped[OTHER_FIELDS] == 5000 - USUAL_LIMITS.max_names
 
 
 def test_the_limit_of_names_holds_for_the_whole_file():
     data = ndjson(*[{f"name {number // 20_000}": 1, "pad": "x" * 50} for number in range(80_000)])
     more = ndjson(*[{f"other {number}": 1} for number in range(500)])
     names = {name for batch in decode(ID, data + more) for name in batch.dropped}
-    assert len(names) == MAX_NAMES + 1
+    assert len(names) == USUAL_LIMITS.max_names + 1
 
 
 def test_a_new_name_on_every_line_leaves_the_fast_path():
@@ -327,25 +327,24 @@ def test_short_files_are_read_together_and_each_keeps_its_own_counts(together: l
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "expected"),
-    [("MOST_TOGETHER", 4, [4, 4, 2]), ("BLOCK_BYTES", 50, [5, 5]), ("MAX_CELLS", 3, [3, 3, 3, 1])],
+    ("limits", "expected"),
+    [
+        (DecodeLimits(most_together=4), [4, 4, 2]),
+        (DecodeLimits(block_bytes=50), [5, 5]),
+        (DecodeLimits(max_cells=3), [3, 3, 3, 1]),
+    ],
 )
 def test_no_more_is_read_together_than_allowed(
-    monkeypatch: pytest.MonkeyPatch,
-    together: list[int],
-    limit: str,
-    value: int,
-    expected: list[int],
+    together: list[int], limits: DecodeLimits, expected: list[int]
 ):
     """By number, by bytes, and by cells in memory."""
-    monkeypatch.setattr(decoder, limit, value)
-    found = Decoder(ID).decode_all(opened(*[b'{"id": 1}\n'] * 10))
+    found = Decoder(ID, limits=limits).decode_all(opened(*[b'{"id": 1}\n'] * 10))
     assert sum(each.batch.num_rows for _, of in found for each in of) == 10
     assert together == expected
 
 
 def test_a_file_that_is_not_short_is_read_by_itself_in_its_place(together: list[int]):
-    long = b'{"id":1}\n' * (decoder.SHORT_BYTES // 9 + 1)
+    long = b'{"id":1}\n' * (USUAL_LIMITS.short_bytes // 9 + 1)
     found = Decoder(ID).decode_all(opened(b'{"id":2}', b'{"id":3}', long, b'{"id":4}'))
     assert [(place, sum(each.lines for each in of)) for place, of in found] == [
         (0, 1), (1, 1), (2, len(long) // 9), (3, 1),
