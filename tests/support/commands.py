@@ -11,6 +11,7 @@ from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.model.settings import PipelineSettings
 from tests.support.builders import Bench, pipeline_settings
+from tests.support.runner import inside
 from tests.support.waits import hurried
 
 WIDTH = 80
@@ -60,7 +61,7 @@ class Desk:
             app,
             [*arguments, "-c", str(file)],
             env={"COLUMNS": str(WIDTH), "NO_COLOR": "1"},
-            obj=Surroundings(clock=hurried()),
+            obj=Surroundings(make_runner=inside, clock=hurried()),
         )
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done

@@ -20,19 +20,18 @@ from tests.support.builders import finished_file
 from tests.support.recovery import from_entries, grow, opened, state
 
 
-def entry_reads(store: Bucket, monkeypatch) -> Counter[int]:
-    """Count which entries are read from now on."""
-    read: Counter[int] = Counter()
-    real = store.get
+class CountsEntries(Bucket):
+    """Counts how often each entry is read."""
 
-    def get(path: str) -> bytes | None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Counter[int] = Counter()
+
+    def get(self, path: str) -> bytes | None:
         number = layout.entry_sequence(path)
         if number is not None:
-            read[number] += 1
-        return real(path)
-
-    monkeypatch.setattr(store, "get", get)
-    return read
+            self.read[number] += 1
+        return super().get(path)
 
 
 @pytest.mark.parametrize("batches", [1, 9, 10, 11, 25, 60])
@@ -84,9 +83,9 @@ def test_a_snapshot_that_was_written_before_there_was_a_field_is_believed():
     assert state(history, store) == from_entries(store)
 
 
-def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history(monkeypatch):
+def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history():
     """No more requests after 335 entries than after 35 can be."""
-    store = Bucket()
+    store = CountsEntries()
     journal = opened(store)
     grow(journal, 35)
     requests = []
@@ -98,9 +97,9 @@ def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history(monkeypatch):
     assert requests[0]["list"] == requests[1]["list"] == 1
     # Receipt, note, snapshot, up to ten entries, one that is not there, and a few segments.
     assert max(each["get"] for each in requests) <= 14 + 8
-    read = entry_reads(store, monkeypatch)
+    store.read.clear()
     history = read_history(store, "default")
-    assert min(read) >= history.sequence - 10
+    assert min(store.read) >= history.sequence - 10
 
 
 def hundred_thousand(tail: int) -> tuple[Bucket, int]:

@@ -17,6 +17,7 @@ from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.compression import CorruptStream, decompress
 from blizzard.worker.parquet import RollingWriter
 from blizzard.worker.record import Tally, failure_of, record_of
+from blizzard.worker.stores import OpenedStores
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.types import Codec
@@ -255,16 +256,16 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
     assert outcome.files == ()
 
 
-def test_a_fault_of_ours_is_no_trouble_of_the_machine(place, monkeypatch):
+def test_a_fault_of_ours_is_no_trouble_of_the_machine(place):
     """The unit fails, and says so: nothing is journaled of it."""
 
-    def fails(_unit):
-        raise KeyError("x")
+    class Faulty(OpenedStores):
+        def sink(self):
+            raise KeyError("x")
 
-    monkeypatch.setattr("blizzard.worker.unit._Unit.run", fails)
     put(place.source, "a.ndjson", ndjson(rows(2)))
     with pytest.raises(KeyError):
-        place.run()
+        place.run(stores=Faulty)
 
 
 def test_a_decompressor_without_memory_has_found_no_corruption(monkeypatch):
