@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from blizzard.discover.lister import source_listers
 from blizzard.discover.skip_reason import Reason
 from blizzard.model.limits import LookLimits
+from blizzard.model.settings import Sizing
 from lakebed.errors import StoreUnavailable
-from tests.support.builders import failure, record
+from tests.support.builders import failure, pipeline_settings, record
 from tests.support.site import HOUR, QUICK, SECOND, Site, flat, taken
 
 # ------------------------------------------------------------------------------ quick looks
@@ -175,6 +177,11 @@ def test_a_file_that_rests_keeps_no_mark_from_moving():
         assert (finding.swept, taken(finding)[-1:]) == (False, [f"{number:08d}.ndjson"])
         site.finish(f"{number:08d}.ndjson")
         site.fail(bad)
+
+
+def test_the_listers_of_a_pipeline_go_by_its_sizing(tmp_path):
+    settings = pipeline_settings(tmp_path / "in", tmp_path / "table", sizing=Sizing(looks=QUICK))
+    assert [lister.limits for lister in source_listers(settings)] == [QUICK]
 
 
 def test_a_sweep_is_made_in_time_and_at_once_when_the_clock_was_set_back():

@@ -381,7 +381,7 @@ def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others():
     class Faulty(_NotedFast):
         def read(self, block: Block) -> Decoded | None:
             found = self.read_together([block])
-            return found and found[0]
+            return found[0] if found else None
 
         def read_together(self, found: Sequence[Block]) -> list[Decoded] | None:
             if any(b"7" in block.data for block in found):
