@@ -9,13 +9,14 @@ import math
 from dataclasses import dataclass
 
 from bench.figures import Asked, Assumptions, Costs, Prices
-from blizzard.discover.cursor import MOST_NAMES, PAGE
-from blizzard.journal.compaction import EVERY_ENTRIES, EVERY_NAMES
 from blizzard.journal.lease import BEAT_SECS
-from blizzard.model.settings import RollingPolicy, SourceSettings, UploadSettings
-from blizzard.plan.units import SMALLEST_UNIT, units_per_core
+from blizzard.model.limits import LookLimits, SnapshotLimits
+from blizzard.model.settings import RollingPolicy, Sizing, SourceSettings, UploadSettings
+from blizzard.plan.units import units_per_core
 from penguin.model.settings import TableSettings
 
+LOOKS = LookLimits()
+SNAPSHOTS = SnapshotLimits()
 DAY = 86_400
 YEAR_DAYS = 365
 MONTH_DAYS = 30
@@ -92,7 +93,7 @@ def batches_of(load: Load, cores: int, limits: Limits, given: Assumptions) -> Ba
     # A gzipped file cannot be cut, so no unit is smaller than one.
     share = plain / cores
     share /= units_per_core(share, ROLLING.file_size)
-    unit = max(SMALLEST_UNIT, load.file_size * given.gz_ratio, share)
+    unit = max(Sizing().smallest_unit, load.file_size * given.gz_ratio, share)
     written = plain / max(1.0, plain / unit) * given.parquet_ratio
     size = written / math.ceil(written / ROLLING.file_size)
     return Batches(
@@ -117,15 +118,21 @@ def requests_of(load: Load, found: Batches, costs: Costs, given: Assumptions) ->
     files, asked = load.files(given), costs.requests
     polls = DAY / SOURCE.poll_interval
     # A quick look lists what arrived within the late window again, of a folder up to so much.
-    listed = 1 + min(files / DAY * SOURCE.late_window, MOST_NAMES) / PAGE
+    listed = 1 + min(files / DAY * SOURCE.late_window, LOOKS.names) / LOOKS.page
     swept = files * given.swept_days
     sweeps = sweeps_of(swept)
     commits = commits_of(found)
-    keeps = max(found.a_day / EVERY_ENTRIES, min(found.a_day, files / EVERY_NAMES))
+    keeps = max(found.a_day / SNAPSHOTS.entries, min(found.a_day, files / SNAPSHOTS.names))
     return {
         "finding source files": total(
-            times({"list": 1.0}, polls * listed + files / PAGE),
-            times({"list": swept / PAGE, "get": swept * (costs.sweep_requests - 1 / PAGE)}, sweeps),
+            times({"list": 1.0}, polls * listed + files / LOOKS.page),
+            times(
+                {
+                    "list": swept / LOOKS.page,
+                    "get": swept * (costs.sweep_requests - 1 / LOOKS.page),
+                },
+                sweeps,
+            ),
         ),
         "reading source files": times(asked["source_file"], files),
         "uploading data files": times(upload_of(found.data_file_size), found.data_files),
@@ -151,7 +158,7 @@ def alone_seconds(found: Batches, costs: Costs, given: Assumptions) -> float:
 
 def sweeps_of(names: float) -> float:
     """Count the sweeps of a day: every hour, and more often where a source is small."""
-    interval = min(SOURCE.sweep_interval, max(1.0, names / PAGE - 1) * SOURCE.poll_interval)
+    interval = min(SOURCE.sweep_interval, max(1.0, names / LOOKS.page - 1) * SOURCE.poll_interval)
     return DAY / interval
 
 

@@ -20,8 +20,8 @@ from bench.arithmetic import (
     upload_of,
 )
 from bench.figures import Assumptions, Costs
-from blizzard.discover.cursor import PAGE
 from blizzard.journal.ingested import Segment, to_merge
+from blizzard.model.limits import LookLimits
 
 WANTED = ROLLING.file_size
 """The size of a data file."""
@@ -81,7 +81,7 @@ def _breaks(file_size: float, costs: Costs, given: Assumptions) -> Iterator[Brea
         load=rate * DAY * table_file,
         within="a month, no OPTIMIZE",
     )
-    swept = SOURCE.sweep_interval / (costs.sweep + given.page_secs / PAGE)
+    swept = SOURCE.sweep_interval / (costs.sweep + given.page_secs / LookLimits().page)
     yield Break(
         what="a sweep takes longer than `sweep_interval_secs`",
         at=swept,

@@ -262,7 +262,10 @@ class Pipeline:
             require_handoff(store, self.settings.sink.handoff)
             if self.lease is not None and not self.lease.take(store):
                 return None
-            snapshots = SnapshotWriter(store=store, pipeline=self.settings.name, clock=self.clock)
+            limits = self.settings.sizing.snapshots
+            snapshots = SnapshotWriter(
+                store=store, pipeline=self.settings.name, clock=self.clock, limits=limits
+            )
             history = read_history(store, self.settings.name, spill=snapshots.spill)
             if history.rebuilt is not None:
                 self._report.rebuilt(history.rebuilt)
@@ -273,6 +276,7 @@ class Pipeline:
                 self.clock,
                 pause=self._report.pausing(events.Retried.JOURNAL, self.pause),
                 guard=self._check_lease,
+                limits=limits,
             )
         if not journal.is_open:
             self.log.check_schema()

@@ -4,11 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from blizzard.worker.ndjson import decoder as decoding
+from blizzard.model.limits import DecodeLimits
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
@@ -161,14 +160,12 @@ def test_files_that_are_read_together_are_what_they_are_alone(
     short: int,
 ):
     files = [damaged("\n".join(texts) + ending, cuts) for texts, cuts in drawn]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "MOST_TOGETHER", most)
-        patch.setattr(decoding, "SHORT_BYTES", short)
-        opened = ((place, (piece for piece in [file])) for place, file in enumerate(files))
-        found = Decoder(schema, max_line_bytes=LIMIT).decode_all(opened)
-        assert [(place, outcome(batches)) for place, batches in found] == [
-            (place, exactly(schema, file)) for place, file in enumerate(files)
-        ]
+    opened = ((place, (piece for piece in [file])) for place, file in enumerate(files))
+    limits = DecodeLimits(most_together=most, short_bytes=short)
+    found = Decoder(schema, max_line_bytes=LIMIT, limits=limits).decode_all(opened)
+    assert [(place, outcome(batches)) for place, batches in found] == [
+        (place, exactly(schema, file)) for place, file in enumerate(files)
+    ]
 
 
 @settings(max_examples=60, deadline=None)

@@ -4,17 +4,17 @@ from collections import Counter
 from datetime import timedelta
 from itertools import pairwise
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blizzard.discover import cursor
 from blizzard.discover.lister import SourceLister
-from blizzard.journal import compaction
-from blizzard.journal import ingested as known
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.ingested import Blocks
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import History, read_history
 from blizzard.model.files import IngestedFile, SourceFile
+from blizzard.model.limits import LookLimits, SnapshotLimits
 from blizzard.model.settings import SourceSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord, decode_entry
@@ -41,6 +41,11 @@ STEPS = st.lists(
 )
 
 
+# A few files count as many, so that quick looks, merges and snapshots are made.
+LOOKS = LookLimits(page=1, names=12)
+SNAPSHOTS = SnapshotLimits(entries=4, names=8, block=3)
+
+
 class World:
     """A source, a journal in a store, and a run that may die at any time."""
 
@@ -54,11 +59,15 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        spill = compaction.SnapshotWriter(store=self.table, pipeline="default", clock=Clock()).spill
-        history = read_history(self.table, "default", spill=spill)
-        self.journal = Journal(self.table, identity(), history, self.hands.clock, lambda _: None)
+        writer = SnapshotWriter(
+            store=self.table, pipeline="default", clock=Clock(), limits=SNAPSHOTS
+        )
+        history = read_history(self.table, "default", spill=writer.spill)
+        self.journal = Journal(self.table, identity(), history, self.hands.clock, limits=SNAPSHOTS)
         self.journal.open_with(lambda: False)
-        self.lister = SourceLister(source=self.settings, template=None, partition_fields={})
+        self.lister = SourceLister(
+            source=self.settings, template=None, partition_fields={}, limits=LOOKS
+        )
         self.waiting = set()
 
     def arrive(self, names: list[str]) -> None:
@@ -131,37 +140,30 @@ class World:
 @given(STEPS)
 def test_every_file_is_ingested_once_after_a_sweep_and_no_mark_passes_one_that_waits(steps):
     """L07, L08, L10, L11, L22, D01."""
-    with pytest.MonkeyPatch.context() as patch:
-        # A few files count as many, so that quick looks, merges and snapshots are made.
-        patch.setattr(cursor, "PAGE", 1)
-        patch.setattr(cursor, "MOST_NAMES", 12)
-        patch.setattr(compaction, "EVERY_ENTRIES", 4)
-        patch.setattr(compaction, "EVERY_NAMES", 8)
-        patch.setattr(known, "BLOCK", 3)
-        world = World()
-        for step, given_ in steps:
-            match step:
-                case "arrive":
-                    world.arrive(given_)
-                case "look":
-                    world.ingest(world.look(), given_)
-                case "broken look":
-                    world.source.breaks_after = given_
-                    before = world.lister._cursor
-                    try:
-                        world.look()
-                    except StoreUnavailable:
-                        assert world.lister._cursor is before
-                    world.source.breaks_after = None
-                case "wait":
-                    world.hands.at += given_
-                case "restart":
-                    world.restart()
-            assert max(world.ingested().values(), default=0) <= 1
-        for _ in range(30):
-            world.hands.at += 4000
-            world.ingest(world.look(), "all")
-        assert world.ingested() == dict.fromkeys(world.arrived, 1)
+    world = World()
+    for step, given_ in steps:
+        match step:
+            case "arrive":
+                world.arrive(given_)
+            case "look":
+                world.ingest(world.look(), given_)
+            case "broken look":
+                world.source.breaks_after = given_
+                before = world.lister._cursor
+                try:
+                    world.look()
+                except StoreUnavailable:
+                    assert world.lister._cursor is before
+                world.source.breaks_after = None
+            case "wait":
+                world.hands.at += given_
+            case "restart":
+                world.restart()
+        assert max(world.ingested().values(), default=0) <= 1
+    for _ in range(30):
+        world.hands.at += 4000
+        world.ingest(world.look(), "all")
+    assert world.ingested() == dict.fromkeys(world.arrived, 1)
 
 
 @settings(max_examples=60, deadline=None)
@@ -173,27 +175,23 @@ def test_every_file_is_ingested_once_after_a_sweep_and_no_mark_passes_one_that_w
 )
 def test_segments_answer_as_a_dictionary_does(writes):
     """D01: the newest word on a name counts, in whichever segments it stands."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known, "BLOCK", 3)
-        patch.setattr(known, "AHEAD", 2)
-        patch.setattr(known, "CACHED", 1)
-        store = Bucket()
-        book = compaction.SnapshotWriter(store=store, pipeline="p", clock=Clock())
-        history = History()
-        truth: dict[str, int] = {}
-        for write in writes:
-            for key, size in write.items():
-                history.recent[key] = IngestedFile(key=key, size=size, etag=None)
-            truth |= write
-            book._write_names(history)
-        lookup = history.lookup(store, "p")
-        asked = sorted({*truth, "", "zz", "m"})
-        for keys in (asked, list(reversed(asked))):
-            for key in keys:
-                found = lookup(key).finished
-                assert (found.size if found else None) == truth.get(key), key
-        sizes = [each.names for each in history.segments]
-        assert all(one >= 2 * other for one, other in pairwise(sizes))
+    store = Bucket()
+    book = SnapshotWriter(store=store, pipeline="p", clock=Clock(), limits=SnapshotLimits(block=3))
+    history = History(blocks=Blocks(most=1, ahead=2))
+    truth: dict[str, int] = {}
+    for write in writes:
+        for key, size in write.items():
+            history.recent[key] = IngestedFile(key=key, size=size, etag=None)
+        truth |= write
+        book._write_names(history)
+    lookup = history.lookup(store, "p")
+    asked = sorted({*truth, "", "zz", "m"})
+    for keys in (asked, list(reversed(asked))):
+        for key in keys:
+            found = lookup(key).finished
+            assert (found.size if found else None) == truth.get(key), key
+    sizes = [each.names for each in history.segments]
+    assert all(one >= 2 * other for one, other in pairwise(sizes))
 
 
 @given(st.integers(0, 3 * 24), st.integers(1, 5))

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blizzard.worker.ndjson import decoder as decoding
+from blizzard.model.limits import DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
@@ -55,13 +54,16 @@ def test_the_decoder_and_the_exact_path_agree(
     lines = Lines(random, wrong=wrong, unknown=random.choice([0, 0.2, 0.5]))
     data = "\n".join(lines.line(schema.fields) for _ in range(random.randrange(1, 9))).encode()
     chunks = [data[at : at + step] for at in range(0, len(data), step)]
-    decoder = Decoder(schema, unknown=unknown, on_mismatch=on_mismatch, max_line_bytes=LIMIT)
+    decoder = Decoder(
+        schema,
+        unknown=unknown,
+        on_mismatch=on_mismatch,
+        max_line_bytes=LIMIT,
+        limits=DecodeLimits(max_names=10**6, max_name_characters=10**6),  # not the subject here
+    )
     exact = ExactPath(schema, unknown=unknown, on_mismatch=on_mismatch, max_line_bytes=LIMIT)
     truth = outcome(exact.read(block) for block in blocks([data], max_line_bytes=LIMIT))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "MAX_NAMES", 10**6)  # few labels are not the subject here
-        patch.setattr(decoding, "MAX_NAME_CHARACTERS", 10**6)
-        assert outcome(decoder.decode(chunks)) == truth
+    assert outcome(decoder.decode(chunks)) == truth
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

@@ -6,10 +6,12 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blizzard.plan.units import SMALLEST_UNIT, plan, units_per_core, weight, work
+from blizzard.model.settings import Sizing
+from blizzard.plan.units import plan, units_per_core, weight, work
 from lakebed.types import Codec
 from tests.support.builders import source_file
 
+SMALLEST_UNIT = Sizing().smallest_unit
 FILES = st.lists(
     st.builds(
         source_file,

@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +18,7 @@ from lakebed.documents.entry import Stage
 from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
 from tests.support.builders import Bench, gz, pipeline_settings, put
+from tests.support.runner import FaultyRunner
 
 TEXT = "hunter2-Zq7"
 DIGITS = "4242871199887766"
@@ -261,18 +261,13 @@ def test_a_pipeline_that_is_told_to_shows_values(bench: Bench):
     assert messages["0.ndjson"] == told
 
 
-def test_an_error_that_nobody_foresaw_tells_its_place_and_not_its_words(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_error_that_nobody_foresaw_tells_its_place_and_not_its_words(bench: Bench):
     """HOLES W28: a library's own words quote the value that it stumbled over."""
-
-    def broken(*_given: object) -> Any:
-        raise TypeError(f"cannot convert {TEXT!r}")
-
-    monkeypatch.setattr("blizzard.worker.ndjson.exact.ExactPath.read", broken)
-    bench.pipeline().step()
+    put(Path(bench.settings.sources[0].uri), "good.ndjson", b'{"id":1}\n')
+    runner = FaultyRunner(fault=TypeError(f"cannot convert {TEXT!r}"))
+    replace(bench, runner=runner).pipeline().step()
     messages = [record.failure.message for record in bench.entries()[1].sources if record.failure]
-    assert any(told.startswith("TypeError at test_secrets.py, line ") for told in messages)
+    assert any(told.startswith("TypeError at runner.py, line ") for told in messages)
     for told in everything_told(bench):
         assert TEXT not in told
 

@@ -5,22 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 
 from blizzard.handoff.publish import CommitInline
-from blizzard.journal import journal
-from lakebed.retry import Backoff
 from tests.support.builders import Bench
-
-
-def journal_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let tries of the journal follow each other without waiting."""
-
-    class AtOnce(Backoff):
-        def wait(self, failures: int, random: object) -> float:
-            return 0.0
-
-    monkeypatch.setattr(journal, "Backoff", AtOnce)
 
 
 def ids(bench: Bench) -> list[Any]:

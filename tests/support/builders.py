@@ -44,6 +44,7 @@ from lakebed.telemetry.events import Event
 from lakebed.types import Codec as SourceCodec
 from lakebed.types import FieldType, Handoff
 from tests.support.runner import InProcessRunner
+from tests.support.waits import at_once
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
@@ -212,7 +213,7 @@ def work(source: Path, sink: Path, **given: Any) -> Work:
         "upload": UploadSettings(),
         "limits": dict.fromkeys(given.get("sources", {"default": None}), limits),
         "marks": {"pipeline": "default", "journal": "j-1"},
-        "clock": Clock(),
+        "clock": Clock(sleep=at_once),
     }
     return Work(**(usual | given))
 

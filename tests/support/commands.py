@@ -10,7 +10,9 @@ from typer.testing import CliRunner, Result
 from blizzard.cli.app import app
 from blizzard.cli.surroundings import Surroundings
 from blizzard.model.settings import PipelineSettings
+from lakebed.clock import Clock
 from tests.support.builders import Bench, pipeline_settings
+from tests.support.runner import inside
 from tests.support.waits import hurried
 
 WIDTH = 80
@@ -53,14 +55,16 @@ class Desk:
         file.write_text(f"pipelines:{pipelines}\n")
         return file
 
-    def run(self, *arguments: str, config: Path | None = None) -> Result:
+    def run(
+        self, *arguments: str, config: Path | None = None, clock: Clock | None = None
+    ) -> Result:
         """Run a command; whatever it prints must fit the terminal, where it is a table."""
         file = config or self.config()
         done = CliRunner().invoke(
             app,
             [*arguments, "-c", str(file)],
             env={"COLUMNS": str(WIDTH), "NO_COLOR": "1"},
-            obj=Surroundings(clock=hurried()),
+            obj=Surroundings(make_runner=inside, clock=clock or hurried()),
         )
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from random import Random
 
 from blizzard.worker.ndjson.compiled.vector import WIDTH
-from blizzard.worker.ndjson.decoder import MAX_NAME_CHARACTERS, OTHER_FIELDS
+from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS
 from blizzard.worker.ndjson.lines import BadLine, Decoded
 from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
@@ -84,7 +84,8 @@ def outcome(batches: Iterable[Decoded]) -> str | tuple[str, int, str | None]:
             rows += decoded.batch.to_pylist()
             blank += decoded.blank
             for name, count in (*decoded.dropped.items(), *decoded.rescued.items()):
-                left[name if len(name) <= MAX_NAME_CHARACTERS else OTHER_FIELDS] += count
+                is_short = len(name) <= USUAL_LIMITS.max_name_characters
+                left[name if is_short else OTHER_FIELDS] += count
     except BadLine as bad:
         return bad.code, bad.line, bad.field
     return repr((rows, blank, sorted(left.items())))

@@ -4,27 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from blizzard.handoff import dead_letters
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.journal import journal
-from lakebed.retry import Backoff
 from lakebed.storage.store import Reader
 from tests.support.builders import Bench
-
-
-def try_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let tries follow each other without waiting."""
-
-    class AtOnce(Backoff):
-        def wait(self, failures: int, random: object) -> float:
-            return 0.0
-
-    monkeypatch.setattr(journal, "Backoff", AtOnce)
-    monkeypatch.setattr(dead_letters, "Backoff", AtOnce)
-    monkeypatch.setattr("blizzard.worker.upload.BACKOFF", AtOnce())
-    monkeypatch.setattr("blizzard.worker.download.BACKOFF", AtOnce())
 
 
 def drain(bench: Bench) -> Bench:

@@ -2,21 +2,26 @@
 
 from typing import Any
 
-from blizzard.journal import compaction
+from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import History, read_history
+from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from tests.support.bucket import Bucket
 from tests.support.builders import Hands, failure, finished_file, identity, record
 
+OFTEN = SnapshotLimits(entries=10, names=20)
+"""A snapshot is due after ten entries or twenty names."""
+
 
 def opened(store: Store, *, run: str = "run-1", **given: Any) -> Journal:
-    spill = compaction.SnapshotWriter(store=store, pipeline="default", clock=Clock()).spill
-    history = read_history(store, "default", spill=spill)
+    """Open a journal of which snapshots are written often."""
+    writer = SnapshotWriter(store=store, pipeline="default", clock=Clock(), limits=OFTEN)
+    history = read_history(store, "default", spill=writer.spill)
     who = identity(run=run, **given)
-    journal = Journal(store, who, history, Hands().clock, lambda _secs: None)
+    journal = Journal(store, who, history, Hands().clock, limits=OFTEN)
     journal.open_with(lambda: False)
     return journal
 

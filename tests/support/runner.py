@@ -58,6 +58,35 @@ class InProcessRunner:
 
 
 @dataclass
+class FaultyRunner(InProcessRunner):
+    """Runs units that come upon a fault of their own as soon as they have read some rows."""
+
+    fault: Exception = field(default_factory=RuntimeError)
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        stores = self.stores(work)
+        overseer = Overseer(work.bounds, work.clock.seconds)
+        return [
+            run_unit(
+                unit, work, stores, Near(overseer, unit.name, FaultyProgress(fault=self.fault))
+            )
+            for unit in units
+        ]
+
+
+@dataclass(kw_only=True)
+class FaultyProgress(Progress):
+    """Progress that cannot be counted."""
+
+    fault: Exception
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "records" and value:
+            raise self.fault
+        super().__setattr__(name, value)
+
+
+@dataclass
 class InsideService(InProcessRunner):
     """The in-process runner as a service makes it, starts and stops it."""
 

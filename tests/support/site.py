@@ -9,6 +9,7 @@ from blizzard.discover.lister import SourceLister
 from blizzard.journal import ingested
 from blizzard.journal.state import History
 from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.limits import LookLimits
 from lakebed.clock import Clock
 from lakebed.documents.entry import SourceRecord
 from tests.support.bucket import Bucket
@@ -16,19 +17,25 @@ from tests.support.builders import NOON, source_settings
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
+USUAL = LookLimits()
+QUICK = LookLimits(page=1)
+"""Sources of a few files count as large, so that quick looks are made."""
 
 
 class Site:
     """A source, the names that are done, and one who looks."""
 
-    def __init__(self, names: Iterable[str] = (), **source: Any) -> None:
+    def __init__(
+        self, names: Iterable[str] = (), *, limits: LookLimits = USUAL, **source: Any
+    ) -> None:
         self.bucket = Bucket(names)
         self.table = Bucket(uri="s3://bucket/table")
         self.history = History()
         self.now = NOON
         self.since: datetime | None = NOON
         self.settings = source_settings("s3://bucket/in", **source)
-        self.lister = SourceLister(source=self.settings, template=None, partition_fields={})
+        self.limits = limits
+        self.restart()
 
     def finish(self, *paths: str) -> None:
         """Let files be in the table, as they are now."""
@@ -66,7 +73,9 @@ class Site:
             self.bucket.add(path, modified=self.now)
 
     def restart(self) -> None:
-        self.lister = SourceLister(source=self.settings, template=None, partition_fields={})
+        self.lister = SourceLister(
+            source=self.settings, template=None, partition_fields={}, limits=self.limits
+        )
 
 
 def taken(finding: Finding) -> list[str]:

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import pytest
-
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.limits import DecodeLimits
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import Sizing
-from blizzard.worker.ndjson import decoder, lines
 from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
 
@@ -53,13 +51,9 @@ def all_at(records: int) -> Stopped:
     return Stopped(lambda _unit: records)
 
 
-CUT = Sizing(smallest_unit=4_000, units_per_core=3, decoded_budget=1)
+FEW_LINES = DecodeLimits(block_bytes=700, short_bytes=100)
+"""A few lines are decoded at a time."""
+CUT = Sizing(smallest_unit=4_000, units_per_core=3, decoded_budget=1, decoding=FEW_LINES)
 """Small files are cut, and each of them is called large."""
-UNCUT = Sizing(smallest_unit=10**9, decoded_budget=1)
+UNCUT = Sizing(smallest_unit=10**9, decoded_budget=1, decoding=FEW_LINES)
 """One task reads a file, so that its first lines are what is read."""
-
-
-def decode_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decode a few lines at a time."""
-    monkeypatch.setattr(lines, "BLOCK_BYTES", 700)
-    monkeypatch.setattr(decoder, "SHORT_BYTES", 100)

@@ -1,6 +1,6 @@
 """Builders of table directories: real Parquet files and journal entries, without blizzard."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -230,6 +230,20 @@ def log_of(table: type[Table]) -> type[Log]:
         opened = table
 
     return OpensSo
+
+
+def before_commit(happens: Callable[[], object], *, times: int = 1) -> type[Log]:
+    """Give a log to which something happens right before the first commits are made."""
+    turns = [True] * times
+
+    class Interrupted(Table):
+        def commit(self, *given: Any, **named: Any) -> None:
+            if turns:
+                turns.pop()
+                happens()
+            super().commit(*given, **named)
+
+    return log_of(Interrupted)
 
 
 def losing(answers: int = 1) -> type[Table]:

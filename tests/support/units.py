@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 
-from blizzard.model.files import SourceFile, UnitOutcome, Work
-from blizzard.worker import unit as worker
+from blizzard.model.files import SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import Stage
@@ -29,8 +27,10 @@ class Place:
     def run(self, files: tuple[SourceFile, ...] | None = None, **given) -> UnitOutcome:
         stores = given.pop("stores", OpenedStores)
         shared = builders.work(self.source, self.table, **given)
-        chosen = listed(self.source) if files is None else files
-        return run_unit(unit(chosen), shared, stores(shared))
+        asked = unit(listed(self.source) if files is None else files)
+        outcome = run_unit(asked, shared, stores(shared))
+        require_balanced(asked, outcome)
+        return outcome
 
     def ids(self, outcome: UnitOutcome) -> list[Any]:
         """Read the rows that the outcome names: whatever else is in the folder does not count."""
@@ -41,21 +41,14 @@ class Place:
         ]
 
 
-def hold_to_the_books(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hold the books of every outcome to what they promise."""
-    real = worker._Unit.run
-
-    def run(self: worker._Unit) -> UnitOutcome:
-        outcome = real(self)
-        for each in outcome.sources:
-            assert each.lines == each.blank + each.quarantined + each.rows
-            assert each.failure is None or each.rows == each.lines == 0
-        total = sum(each.rows for each in outcome.sources)
-        assert total == sum(file.record_count for file in outcome.files)
-        assert [each.key for each in outcome.sources] == [each.key for each in self.unit.files]
-        return outcome
-
-    monkeypatch.setattr(worker._Unit, "run", run)
+def require_balanced(work_unit: WorkUnit, outcome: UnitOutcome) -> None:
+    """Hold the books of an outcome to what they promise."""
+    for each in outcome.sources:
+        assert each.lines == each.blank + each.quarantined + each.rows
+        assert each.failure is None or each.rows == each.lines == 0
+    total = sum(each.rows for each in outcome.sources)
+    assert total == sum(file.record_count for file in outcome.files)
+    assert [each.key for each in outcome.sources] == [each.key for each in work_unit.files]
 
 
 def failed(outcome: UnitOutcome) -> dict[str, tuple[Stage, str]]:

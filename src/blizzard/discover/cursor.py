@@ -13,15 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from blizzard.model.files import IngestedFile
+from blizzard.model.limits import LookLimits
 from lakebed.listing.incremental import Range, folder_and_name, sweep_is_due
 from lakebed.listing.sort import end_of
-
-MOST_NAMES = 5000
-"""Names that a quick look may list of a folder; beyond that, it would be no quick one."""
-MOST_RANGES = 200
-"""Ranges of one quick look; beyond that, a sweep is made instead."""
-PAGE = 1000
-"""Names that one request lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +103,7 @@ class CursorBuilder:
     """Arrivals after this moment are within the late window."""
     before: ListingCursor
     sweep: bool
+    limits: LookLimits = field(default_factory=LookLimits)
     late: set[str] = field(default_factory=set)
     """New names that sort before one that is done: a bare watermark would have missed them."""
     _open: list[tuple[str, Folder]] = field(default_factory=list)
@@ -133,7 +128,7 @@ class CursorBuilder:
             folder.start_after = path
             return
         folder.names[path] = Seen(name=name, arrived=arrived)
-        if len(folder.names) > MOST_NAMES:
+        if len(folder.names) > self.limits.names:
             self._pass(folder, path)
 
     def waits(self, path: str, *, is_new: bool) -> None:
@@ -155,16 +150,16 @@ class CursorBuilder:
                 swept_at=self.before.swept_at,
                 pages=self.before.pages,
                 folders=folders,
-                incomplete=self._incomplete or len(folders) > MOST_RANGES,
+                incomplete=self._incomplete or len(folders) > self.limits.ranges,
             )
         self._leave("")
         if self._open:
             self._close()
         return ListingCursor(
             swept_at=now,
-            pages=max(1, -(-self._listed // PAGE)),
+            pages=max(1, -(-self._listed // self.limits.page)),
             folders=self._folders,
-            incomplete=self._incomplete or len(self._folders) > MOST_RANGES,
+            incomplete=self._incomplete or len(self._folders) > self.limits.ranges,
         )
 
     def _enter(self, path: str) -> Folder:

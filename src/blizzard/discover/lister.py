@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from blizzard.discover.cursor import MOST_RANGES, CursorBuilder, ListingCursor
+from blizzard.discover.cursor import CursorBuilder, ListingCursor
 from blizzard.discover.filter import Decision, FileFilter, is_same
 from blizzard.discover.finding import Finding
 from blizzard.discover.names import why_not_below, why_not_ours
@@ -18,6 +18,7 @@ from blizzard.journal.state import Before
 from blizzard.model.event_time import from_path
 from blizzard.model.failure_basis import bases_of
 from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.limits import LookLimits
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
 from lakebed.documents.entry import SourceRecord, Stage
@@ -58,6 +59,7 @@ class SourceLister:
     partition_fields: Mapping[str, Field]
     bases: Mapping[Stage, str] = field(default_factory=dict)
     """By stage, a digest of the settings that bear on it."""
+    limits: LookLimits = field(default_factory=LookLimits)
     _cursor: ListingCursor = field(default_factory=ListingCursor)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _amiss: tuple[SkipSummary, ...] = ()
@@ -109,7 +111,7 @@ class SourceLister:
         )
         # Only where they are used: of ten thousand folders they take a minute to work out.
         ranges = [] if sweep else self._cursor.ranges()
-        sweep = sweep or len(ranges) > MOST_RANGES
+        sweep = sweep or len(ranges) > self.limits.ranges
         look = _Scan(
             lister=self,
             store=store,
@@ -131,6 +133,7 @@ class SourceLister:
                 late_after=now.timestamp() - self.source.late_window,
                 before=self._cursor,
                 sweep=sweep,
+                limits=self.limits,
             ),
             now=now,
             sought=self._sought(unfinished, now) if sweep else set(),
@@ -340,6 +343,7 @@ def source_listers(settings: PipelineSettings) -> list[SourceLister]:
             template=template,
             partition_fields=fields,
             bases=bases_of(settings, source),
+            limits=settings.sizing.looks,
         )
         for source in settings.sources
     ]

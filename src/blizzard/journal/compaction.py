@@ -3,19 +3,17 @@
 Nothing here is needed for a batch to have happened, so nothing here may fail one.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from blizzard.journal import snapshot
-from blizzard.journal.ingested import SegmentRef, merged, to_merge, write_segment
+from blizzard.journal.ingested import Segment, SegmentRef, merged, to_merge, write_segment
 from blizzard.journal.state import History
+from blizzard.model.files import IngestedFile
+from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
-
-EVERY_ENTRIES = 100
-"""Entries after which a snapshot is written."""
-EVERY_NAMES = 5000
-"""Names that are held in memory before they are written to a segment."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,6 +23,7 @@ class SnapshotWriter:
     store: Store
     pipeline: str
     clock: Clock
+    limits: SnapshotLimits = field(default_factory=SnapshotLimits)
     _not_before: int = 0
 
     def is_due(self, history: History) -> bool:
@@ -32,12 +31,12 @@ class SnapshotWriter:
         if history.sequence < self._not_before:
             return False
         since = history.sequence - (history.kept or 0)
-        return since >= EVERY_ENTRIES or len(history.recent) >= EVERY_NAMES
+        return since >= self.limits.entries or len(history.recent) >= self.limits.names
 
     def write(self, history: History) -> None:
         """Write the segments and the snapshot; what they replace is removed after that."""
         # Should this fail, the next try is some batches away.
-        self._not_before = history.sequence + EVERY_ENTRIES // 10
+        self._not_before = history.sequence + self.limits.entries // 10
         if history.journal is None or history.digest is None or history.last is None:
             return
         self._write_names(history)
@@ -75,13 +74,13 @@ class SnapshotWriter:
 
     def spill(self, history: History) -> None:
         """Move names out of memory while a long journal is read."""
-        if len(history.recent) >= EVERY_NAMES:
+        if len(history.recent) >= self.limits.names:
             self._write_names(history)
 
     def _write_names(self, history: History) -> None:
         if history.recent:
             names = [history.recent[key] for key in sorted(history.recent)]
-            segment = write_segment(self.store, self.pipeline, names, self.clock.fresh_id())
+            segment = self._segment(names)
             history.segments = [*history.segments, segment]
             history.recent = {}
         if not history.segments:
@@ -90,8 +89,12 @@ class SnapshotWriter:
         if number > 1:
             old = history.segments[-number:]
             names_in_order = merged(self.store, self.pipeline, old)
-            one = write_segment(self.store, self.pipeline, names_in_order, self.clock.fresh_id())
-            history.segments = [*history.segments[:-number], one]
+            history.segments = [*history.segments[:-number], self._segment(names_in_order)]
+
+    def _segment(self, names: Iterable[IngestedFile]) -> Segment:
+        return write_segment(
+            self.store, self.pipeline, names, self.clock.fresh_id(), block=self.limits.block
+        )
 
     def _remove_stale(self, history: History) -> None:
         """Remove what the new snapshot does not name, also what a dead process left behind."""

@@ -22,13 +22,13 @@ from uuid import UUID
 from pydantic import TypeAdapter, ValidationError
 
 from blizzard.model.files import IngestedFile
+from blizzard.model.limits import SnapshotLimits
 from lakebed import layout
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 from lakebed.units import mebibytes
 
-BLOCK = 1000
-"""Names in a block."""
+BLOCK = SnapshotLimits().block
 AHEAD = 16
 """Blocks that are read in one request when names are asked for one after the other."""
 CACHED = 8
@@ -75,7 +75,12 @@ _BLOCKS = TypeAdapter(tuple[Block, ...])
 
 
 def write_segment(
-    store: Store, pipeline: str, names: Iterable[IngestedFile], fresh_id: UUID
+    store: Store,
+    pipeline: str,
+    names: Iterable[IngestedFile],
+    fresh_id: UUID,
+    *,
+    block: int = BLOCK,
 ) -> Segment:
     """Write sorted names as a new segment; no memory is used but that of a block."""
     name = str(fresh_id)
@@ -84,7 +89,7 @@ def write_segment(
     with tempfile.TemporaryDirectory(prefix="blizzard-known-") as folder:
         spool = Path(folder) / "names"
         with spool.open("wb") as file:
-            for some in _in_blocks(names):
+            for some in _in_blocks(names, block):
                 body = b"".join(_line(each) for each in some)
                 file.write(body)
                 digest = hashlib.sha256(body).hexdigest()
@@ -158,6 +163,8 @@ class Blocks:
     """
 
     kept: OrderedDict[tuple[str, int], dict[str, IngestedFile]] = field(default_factory=OrderedDict)
+    most: int = CACHED
+    ahead: int = AHEAD
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, place: tuple[str, int]) -> dict[str, IngestedFile] | None:
@@ -172,7 +179,7 @@ class Blocks:
         """Keep a block, and drop the least recently used one."""
         with self._lock:
             self.kept[place] = names
-            while len(self.kept) > CACHED:
+            while len(self.kept) > self.most:
                 self.kept.popitem(last=False)
 
 
@@ -206,7 +213,7 @@ class Cursor:
             return found
         if at not in self._ahead:
             # One block where a name is looked up; many where one follows the other.
-            count = AHEAD if at == self._at + 1 and self._at >= 0 else 1
+            count = self._cache.ahead if at == self._at + 1 and self._at >= 0 else 1
             some = self._segment.blocks[at : at + count]
             bodies = _read_blocks(self._store, self._pipeline, self._segment, some)
             self._ahead = dict(enumerate(bodies, start=at))
@@ -235,11 +242,11 @@ def _aged(names: Iterator[IngestedFile], age: int) -> Iterator[tuple[IngestedFil
         yield name, age
 
 
-def _in_blocks(names: Iterable[IngestedFile]) -> Iterator[list[IngestedFile]]:
+def _in_blocks(names: Iterable[IngestedFile], block: int) -> Iterator[list[IngestedFile]]:
     some: list[IngestedFile] = []
     for name in names:
         some.append(name)
-        if len(some) == BLOCK:
+        if len(some) == block:
             yield some
             some = []
     if some:

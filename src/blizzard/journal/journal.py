@@ -17,23 +17,15 @@ from blizzard.journal.fence import refuse_collected, refuse_promoted, withdraw_s
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
 from blizzard.journal.start_note import StartNote
-from blizzard.journal.state import (
-    History,
-    Lookup,
-    rebuild,
-)
+from blizzard.journal.state import History, Lookup, rebuild
 from blizzard.model.files import UnfinishedFile
+from blizzard.model.limits import SnapshotLimits
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import (
-    Entry,
-    SourceRecord,
-    Started,
-    encode,
-)
+from lakebed.documents.entry import Entry, SourceRecord, Started, encode
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
@@ -43,6 +35,7 @@ from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
 
 TRIES = 6
+USUAL = SnapshotLimits()
 MAINTENANCE = ("gc", "redo", "retry", "promote")
 """Entries of an operator's commands; a batch comes after them."""
 
@@ -70,6 +63,7 @@ class Journal:
         clock: Clock,
         pause: Callable[[float], object] | None = None,
         guard: Callable[[], object] = lambda: None,
+        limits: SnapshotLimits = USUAL,
     ) -> None:
         """`guard` raises where this run may not write any more; it is asked before each try.
 
@@ -86,7 +80,9 @@ class Journal:
         self._start_note = StartNote(store, identity.pipeline)
         self._unseen: Mapping[str, str] = {}
         """Sources that are new to the journal, until the other pipelines were checked for them."""
-        self._snapshots = SnapshotWriter(store=store, pipeline=identity.pipeline, clock=clock)
+        self._snapshots = SnapshotWriter(
+            store=store, pipeline=identity.pipeline, clock=clock, limits=limits
+        )
         self.is_open = False
         """Whether it can be appended to: from then on the table knows the pipeline."""
 

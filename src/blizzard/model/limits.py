@@ -1,7 +1,52 @@
-"""How much of one line is read."""
+"""How much is read, held in memory and listed at a time."""
+
+from dataclasses import dataclass
 
 # Far below what Python's own parser can take, so that the answer never depends on the caller.
 MAX_DEPTH = 500
 
 
 MAX_LINE_BYTES = 128 << 20
+
+BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeLimits:
+    """How much is decoded at a time, and how many names of values without a column are told."""
+
+    block_bytes: int = BLOCK_BYTES
+    """About so many bytes of lines make a batch."""
+    max_cells: int = 4_000_000
+    """The most values in a batch."""
+    short_bytes: int = 64 * 1024
+    """Up to this much of lines the calls cost more than the bytes do."""
+    most_together: int = 256
+    """The most short files that are read together."""
+    max_names: int = 100
+    """The most names that are told of a file; values of all others are counted under one."""
+    max_name_characters: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookLimits:
+    """What a quick look at a source may cost; beyond that, the source is listed whole."""
+
+    names: int = 5000
+    """Names that it may list of a folder."""
+    ranges: int = 200
+    """Ranges that it may list."""
+    page: int = 1000
+    """Names that one request lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotLimits:
+    """When what a journal says is written down, so that the next start need not read it all."""
+
+    entries: int = 100
+    """Entries after which a snapshot is written."""
+    names: int = 5000
+    """Names of ingested files that are held in memory before they are written to a segment."""
+    block: int = 1000
+    """Names in a block of a segment."""

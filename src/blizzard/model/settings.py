@@ -6,6 +6,7 @@ They are built from YAML by `blizzard.config.load`; the stages know only this mo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import Pattern
 from lakebed.listing.lookback import Window
@@ -101,19 +102,20 @@ class SinkSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """How finely work is cut and how much of it waits in memory; no key of a configuration sets it.
+    """How finely work is cut and how much of it waits in memory; no key of a config sets it."""
 
-    None stands for the usual value, which is that of whoever goes by it.
-    """
-
-    smallest_unit: int | None = None
-    """Bytes of plain NDJSON below which a unit is not worth a task."""
+    smallest_unit: int = mebibytes(16)
+    """Bytes of plain NDJSON below which a task is over before it has paid for itself."""
     units_per_core: int | None = None
-    """Into how many units the share of a core is cut."""
-    decoded_budget: int | None = None
+    """Into how many units the share of a core is cut; None where the load decides."""
+    decoded_budget: int = mebibytes(64)
     """Arrow bytes of one source file that are kept until its last line has parsed."""
-    staged_bytes: int | None = None
-    """Arrow bytes that are divided among the partitions of their rows at once."""
+    staged_bytes: int = mebibytes(16)
+    """Arrow bytes that are divided among the partitions of their rows at once: each partition
+    among them costs some microseconds."""
+    decoding: DecodeLimits = field(default_factory=DecodeLimits)
+    looks: LookLimits = field(default_factory=LookLimits)
+    snapshots: SnapshotLimits = field(default_factory=SnapshotLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,6 @@ COMPRESSED_WEIGHT = 6
 """A compressed byte is about as much work as six plain ones."""
 FILE_WORK = 16 * 1024
 """Finding, opening and recording a file is about as much work as reading this many plain bytes."""
-SMALLEST_UNIT = 16 * 1024 * 1024
-"""Below this much plain NDJSON a task is over before it has paid for itself."""
 PARQUET_PER_NDJSON = 0.2
 """Encoded bytes that a byte of plain NDJSON becomes, about."""
 MOST_UNITS_PER_CORE = 3
@@ -60,12 +58,10 @@ def to_recognise(
 
 def _room(files: Sequence[SourceFile], parallelism: int, file_size: int, sizing: Sizing) -> int:
     cores = max(1, parallelism)
-    units, smallest = sizing.units_per_core, sizing.smallest_unit
+    units = sizing.units_per_core
     if units is None:
         units = units_per_core(sum(weight(file) for file in files) / cores, file_size)
-    if smallest is None:
-        smallest = SMALLEST_UNIT
-    return max(smallest, math.ceil(sum(work(file) for file in files) / cores / units))
+    return max(sizing.smallest_unit, math.ceil(sum(work(file) for file in files) / cores / units))
 
 
 def units_per_core(share: float, file_size: int) -> int:

@@ -30,8 +30,6 @@ from lakebed.partition import PartitionValues
 MAX_OPEN_FILES = 64
 """Two and a half days by the hour. A task has at most two sets of files open, and a process often
 1,024 descriptors; each file takes up to its target size of the local disk until it is finished."""
-STAGED_BYTES = 16 * 1024 * 1024
-"""Arrow bytes that are divided at once: each partition among them costs some microseconds."""
 
 
 class ForPartition(Protocol):
@@ -54,7 +52,7 @@ class PartitionedWriter:
         batch_size_of: Callable[[str], int],
         clock: Clock,
         for_partition: ForPartition,
-        staged_bytes: int | None = None,
+        staged_bytes: int,
         max_open_files: int = MAX_OPEN_FILES,
     ) -> None:
         self._by = by
@@ -65,7 +63,7 @@ class PartitionedWriter:
         self._batch_size_of = batch_size_of
         self._clock = clock
         self._for_partition = for_partition
-        self._divided_at = STAGED_BYTES if staged_bytes is None else staged_bytes
+        self._divided_at = staged_bytes
         self._max_open_files = max_open_files
         self._staged: list[pa.RecordBatch] = []
         self._staged_bytes = 0

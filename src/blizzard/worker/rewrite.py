@@ -151,8 +151,9 @@ def _write(path: Path, groups: Iterator[pa.Table], promotion: Promotion) -> None
 class Filling:
     """Fills one field of the rows of one file, and counts."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, *, most_rows: int = MOST_ROWS) -> None:
         self._target = target
+        self._most_rows = most_rows
         self._decoder = Decoder(
             target.alone(), unknown=UnknownFields.RESCUE, on_mismatch=OnMismatch.RESCUE
         )
@@ -162,8 +163,8 @@ class Filling:
     def fill(self, table: pa.Table) -> pa.Table:
         """Return the rows with the field filled wherever it is null and `_rescued` has a value."""
         plain = table.replace_schema_metadata(None)
-        starts = range(0, max(1, plain.num_rows), MOST_ROWS)
-        return pa.concat_tables([self._filled(plain.slice(at, MOST_ROWS)) for at in starts])
+        starts = range(0, max(1, plain.num_rows), self._most_rows)
+        return pa.concat_tables([self._filled(plain.slice(at, self._most_rows)) for at in starts])
 
     def _filled(self, table: pa.Table) -> pa.Table:
         table = table.combine_chunks()

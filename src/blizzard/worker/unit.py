@@ -31,9 +31,6 @@ from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.schema import Schema
 from lakebed.types import Codec
 
-DECODED_BUDGET = 64 * 1024 * 1024
-"""Arrow bytes of one source file that are kept until its last line has parsed."""
-
 
 def run_unit(
     unit: WorkUnit, work: Work, stores: Stores, channel: ProgressChannel | None = None
@@ -109,9 +106,9 @@ class _Unit:
             Schema(work.file_schema.fields + (by.read if by else ())),
             unknown=work.unknown_fields,
             on_mismatch=work.on_mismatch,
+            limits=work.sizing.decoding,
         )
-        budget = work.sizing.decoded_budget
-        self.decoded_budget = DECODED_BUDGET if budget is None else budget
+        self.decoded_budget = work.sizing.decoded_budget
         self.most_rows = 0
         """The most rows in a batch of the file that is being read."""
         self.outputs = OutputGroups(unit, work, folder, uploads, channel.done)

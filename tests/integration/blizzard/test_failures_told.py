@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard import service
 from blizzard.events import NothingNew, SourcesListed
 from blizzard.journal import snapshot
 from blizzard.journal.compaction import SnapshotWriter
@@ -19,7 +18,6 @@ from tests.support.commands import Desk, told
 from tests.support.desk import Desk as Both
 from tests.support.failed import BAD, HOUR, change, drain, polls
 from tests.support.readers import ids as table_ids
-from tests.support.runner import InProcessRunner
 
 
 @pytest.fixture
@@ -104,22 +102,8 @@ def test_the_field_is_told_wherever_a_failure_is(bench, desk):
     assert source["failures"][0]["field"] == "id"
 
 
-def test_the_summary_of_a_run_that_reads_nothing_counts_what_is_still_failed(
-    bench, desk, monkeypatch
-):
+def test_the_summary_of_a_run_that_reads_nothing_counts_what_is_still_failed(bench, desk):
     """HOLES W38: `files_failed: 0` with exit code 0 no longer means that all is well."""
-
-    class Inside(InProcessRunner):
-        def __init__(self, *_given, **_named):
-            super().__init__()
-
-        def stop(self):
-            pass
-
-        def make_next_start_faster(self):
-            return False
-
-    monkeypatch.setattr(service, "SparkRunner", Inside)
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
     done = desk.run("--once", "--output", "json")

@@ -6,13 +6,15 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.journal import compaction
 from blizzard.journal.snapshot import read_latest
 from blizzard.maintain.gc import Kind, collect, look
+from blizzard.model.limits import SnapshotLimits
+from blizzard.model.settings import Sizing
 from lakebed.clock import Clock
 from lakebed.layout import batch_started, known_index, latest_snapshot, snapshot
 from lakebed.storage.store import Store
@@ -41,9 +43,9 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def a_batch(desk: Desk, number: int = 0) -> None:
+def a_batch(desk: Desk, number: int = 0, **given: Any) -> None:
     put(desk.landing, f"{number}.ndjson", ndjson(rows(2, number * 2)))
-    bench = desk.bench().again(run_id=f"run-{number}", hands=Hands(at=1.7e9 + number))
+    bench = desk.bench(**given).again(run_id=f"run-{number}", hands=Hands(at=1.7e9 + number))
     assert bench.pipeline().step()
 
 
@@ -164,11 +166,11 @@ def test_garbage_and_leftovers_go_together(desk):
 
 
 @pytest.fixture
-def kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def kept(desk: Desk) -> Desk:
     """A pipeline with a snapshot and a segment of known names."""
-    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 1)
-    a_batch(desk)
-    a_batch(desk, 1)
+    at_once = Sizing(snapshots=SnapshotLimits(entries=1))
+    a_batch(desk, sizing=at_once)
+    a_batch(desk, 1, sizing=at_once)
     return desk
 
 

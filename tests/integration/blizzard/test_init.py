@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
+from blizzard.cli import init
 from blizzard.cli.app import app
 from blizzard.config import load as blizzard_config
 from blizzard.inspect import sample
-from blizzard.inspect.written import pipeline_lines
 from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
@@ -158,18 +159,14 @@ def test_a_file_that_is_there_is_never_replaced_unasked(there: Path, tmp_path: P
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["p.yaml"]
 
 
-def test_a_file_that_appears_meanwhile_is_not_replaced(
-    there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(there, "a.ndjson", {"id": 1})
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    """It was not there when the command began, and is when the lines are written."""
     file = tmp_path / "p.yaml"
-
-    def slow(**given: Any) -> Any:
-        file.write_text("mine")
-        return pipeline_lines(**given)
-
-    monkeypatch.setattr("blizzard.cli.init.pipeline_lines", slow)
-    assert run(there, "--output", file).exit_code == 2
+    file.write_text("mine")
+    with pytest.raises(typer.Exit) as ended:
+        init._write(file, "source: {}\n", force=False)
+    assert ended.value.exit_code == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["p.yaml"]
     assert file.read_text() == "mine"
 
 

@@ -18,15 +18,10 @@ from tests.support.builders import gz, known, ndjson, no_options, put, rows
 from tests.support.commands import Desk, told
 from tests.support.dying import Died, Fate, dying
 from tests.support.pipelines import pipeline_of
-from tests.support.stops import CUT, NEVER, UNCUT, Stopped, all_at, decode_few_lines
+from tests.support.stops import CUT, NEVER, UNCUT, Stopped, all_at
 
 ROWS = 600
 NAME = "large.ndjson"
-
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch):
-    decode_few_lines(monkeypatch)
 
 
 @pytest.fixture

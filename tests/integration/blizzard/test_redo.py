@@ -2,15 +2,17 @@
 
 import contextlib
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from blizzard.journal import compaction
 from blizzard.maintain.gc import collect
 from blizzard.maintain.redo import look
+from blizzard.model.limits import SnapshotLimits
+from blizzard.model.settings import Sizing
 from lakebed import layout
 from lakebed.errors import JournalConflict
 from penguin import inline
@@ -59,14 +61,12 @@ def test_sources_of_a_file_that_is_gone_are_read_again_and_every_row_is_once(des
 
 
 @pytest.mark.parametrize("lost", ["nothing", "names"])
-def test_a_running_blizzard_whose_source_is_quiet_hears_of_a_redo_at_its_next_poll(
-    desk, monkeypatch, lost
-):
+def test_a_running_blizzard_whose_source_is_quiet_hears_of_a_redo_at_its_next_poll(desk, lost):
     """HOLES L38, W48: also where the names that were derived from the journal are deleted."""
-    monkeypatch.setattr(compaction, "EVERY_NAMES", 1)
     desk.loses_a_file()
     desk.penguin()
-    running = pipeline_of(desk.settings, InProcessRunner())
+    at_once = Sizing(snapshots=SnapshotLimits(names=1))
+    running = pipeline_of(replace(desk.settings, sizing=at_once), InProcessRunner())
     assert not running.step()
     segments = list((desk.table / layout.known_folder(desk.settings.name)).iterdir())
     assert segments

@@ -13,14 +13,14 @@ from lakebed.clock import Clock
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import Store
-from penguin.backlog.redo_conflicts import FileRewritten, given_up
+from penguin.backlog.redo_conflicts import FileRewritten
 from penguin.delta.table import Table
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support.desk import Desk
 from tests.support.dying import Died, dying, lives
 from tests.support.readers import ids
-from tests.support.tables import log_of
+from tests.support.tables import before_commit, log_of
 
 
 class Case(Desk):
@@ -179,19 +179,13 @@ def test_both_at_once_stop_the_pipeline_until_the_file_is_discarded(case, read_a
     assert case.order("discard", case.name, "--yes").exit_code == 1
 
 
-def test_a_redo_between_the_release_s_look_and_its_commit(case, monkeypatch):
+def test_a_redo_between_the_release_s_look_and_its_commit(case):
     """HOLES D18: the other way round."""
     case.put_back()
-    looked = given_up
-
-    def overtaken(*given):
-        found = looked(*given)
-        assert case.redo()[1] == 2
-        return found
-
-    with monkeypatch.context() as patched:
-        patched.setattr("penguin.operate.release.given_up", overtaken)
-        assert case.order("release", case.name).exit_code == 0
+    entries = []
+    overtaken = before_commit(lambda: entries.append(case.redo()[1]))
+    done = replace(case.operator(), open_log=overtaken).release(frozenset({case.name}))
+    assert ([one.name for one in done.done], entries) == ([case.name], [2])
     (stopped,) = case.drain().values()
     assert stopped.error.code == "file_released"
     case.operator().discard(frozenset({case.name}))

@@ -1,5 +1,6 @@
 """A journal is replaced while somebody who knows the old one sleeps; the new one stays whole."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -7,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.cli.journal import new as command
 from blizzard.journal.fence import append_beside
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
 from blizzard.maintain.gc import collect
-from blizzard.maintain.new_journal import begin_empty
 from lakebed.clock import Clock
 from lakebed.documents.entry import Lineage, digest, encode
 from lakebed.errors import JournalConflict, JournalLost, StoreUnavailable
@@ -31,6 +30,7 @@ from tests.support.builders import (
 )
 from tests.support.commands import Desk
 from tests.support.runner import InProcessRunner
+from tests.support.waits import hurried
 from tests.support.writers import lease, machine
 
 
@@ -50,7 +50,7 @@ def elsewhere(desk: Desk, run: str, **given) -> Bench:
     )
 
 
-def replaced(desk: Desk) -> None:
+def replaced(desk: Desk, clock: Clock | None = None) -> None:
     """Lose the journal, and begin a new one in its place."""
     for path in (desk.table / journal_folder("default")).iterdir():
         path.unlink()
@@ -58,7 +58,7 @@ def replaced(desk: Desk) -> None:
         "_blizzard/default/receipt.json",
         b'{"journal": "gone", "sequence": 1, "digest": "ab"}\n',
     )
-    done = desk.run("journal", "new", "--empty", "--yes")
+    done = desk.run("journal", "new", "--empty", "--yes", clock=clock)
     assert done.exit_code == 0, done.output
 
 
@@ -184,23 +184,24 @@ def test_nothing_is_appended_to_a_journal_that_is_half_begun(desk):
     assert len(entries(desk.table)) == 1
 
 
-def test_while_a_journal_is_replaced_a_start_is_told_who_writes(desk, monkeypatch):
+def test_while_a_journal_is_replaced_a_start_is_told_who_writes(desk):
     """HOLES D26: the command is a writer like a run."""
-    seen = []
+    seen: list[str] = []
+    writer = desk.table / "_blizzard/default/writer.json"
 
-    def begin(store, *given):
-        other = elsewhere(desk, "run-8")
-        with pytest.raises(JournalConflict) as told:
-            replace(other, lease=lease("run-8", wait=beating)).pipeline().step()
-        seen.append(str(told.value))
-        return begin_empty(store, *given)
+    def starting_another(size: int) -> bytes:
+        """Draw what the new journal's name is made of; meanwhile another one starts."""
+        if writer.exists() and not seen:
+            other = elsewhere(desk, "run-8")
+            with pytest.raises(JournalConflict) as told:
+                replace(other, lease=lease("run-8", wait=beating)).pipeline().step()
+            seen.append(str(told.value))
+        return os.urandom(size)
 
     def beating(_seconds: float) -> bool:
-        path = desk.table / "_blizzard/default/writer.json"
-        path.write_text(path.read_text().replace('"beat":0', '"beat":1'))
+        writer.write_text(writer.read_text().replace('"beat":0', '"beat":1'))
         return False
 
-    (desk.table / "_blizzard/default/writer.json").unlink()
-    monkeypatch.setattr(command, "begin_empty", begin)
-    replaced(desk)
+    writer.unlink()
+    replaced(desk, replace(hurried(), randomness=starting_another))
     assert "another blizzard is running this pipeline and is alive" in seen[0]

@@ -16,10 +16,17 @@ from penguin import inline
 from penguin.committer import AlreadyCommitted, Committer
 from penguin.delta import preview
 from penguin.delta.snapshot import pipeline_known
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log
 from penguin.events.backlog import BacklogSeen, FilesLookedAt
 from penguin.inspect.explain import explain
-from tests.support.tables import Penguin, TableDirectory, commit_table, next_commit, rows_of
+from tests.support.tables import (
+    Penguin,
+    TableDirectory,
+    before_commit,
+    commit_table,
+    next_commit,
+    rows_of,
+)
 
 
 @pytest.fixture
@@ -104,23 +111,19 @@ def test_optimize_between_polls_brings_nothing_back(table):
     assert Penguin(table).drain().run.totals.commits == 0
 
 
-def test_optimize_in_the_very_moment_of_a_commit_neither_loses_nor_doubles(table, monkeypatch):
+def test_optimize_in_the_very_moment_of_a_commit_neither_loses_nor_doubles(table):
     """D09, D08: another engine rewrites what is there while penguin adds."""
     journal = table.journal()
     for number in (1, 2):
         journal.batch(rows_of(number))
         Penguin(table).drain()
     journal.batch(rows_of(3))
-    commit = Table.commit
     rewritten: list[int] = []
 
-    def overtaken(self, *given):
-        if not rewritten:
-            rewritten.append(table.delta().optimize.compact()["numFilesRemoved"])
-        commit(self, *given)
+    def rewrite() -> None:
+        rewritten.append(table.delta().optimize.compact()["numFilesRemoved"])
 
-    monkeypatch.setattr(Table, "commit", overtaken)
-    Penguin(table).drain()
+    Penguin(table, log=before_commit(rewrite)).drain()
     Penguin(table).drain()
     assert (table.ids(), rewritten) == ([1, 2, 3], [2])
 

@@ -18,11 +18,11 @@ from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.delta import snapshot
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log
 from penguin.model.errors import TableUnreadable, TableUnsupported
 from tests.support.foreign import Directory
 from tests.support.recall import running
-from tests.support.tables import Penguin, TableDirectory, opened, rows_of
+from tests.support.tables import Penguin, TableDirectory, before_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -87,18 +87,12 @@ def test_no_opened_table_is_kept_of_a_directory_of_others(tmp_path):
     assert penguin.run.totals.commits == 0
 
 
-def test_a_commit_holds_one_opened_table_at_a_time(table, monkeypatch):
+def test_a_commit_holds_one_opened_table_at_a_time(table):
     """Also the first one of a process, for which the table is opened twice."""
     running(table, 1)
     table.journal().batch(rows_of(2))
-    commit, held = Table.commit, []
-
-    def noted(self, *given):
-        held.append(opened_tables())
-        commit(self, *given)
-
-    monkeypatch.setattr(Table, "commit", noted)
-    Penguin(table).step()
+    held: list[int] = []
+    Penguin(table, log=before_commit(lambda: held.append(opened_tables()))).step()
     assert held == [1]
 
 
@@ -249,18 +243,28 @@ def test_a_store_that_tells_no_e_tags_has_its_log_opened_at_every_look(table, lo
 
 
 @pytest.mark.parametrize("call", ["head", "fetch"])
-def test_a_look_that_fails_is_an_error_and_never_taken_for_no_change(table, call, monkeypatch):
-    penguin = running(table, 1)
-    with monkeypatch.context() as patch:
+def test_a_look_that_fails_is_an_error_and_never_taken_for_no_change(table, call):
+    fails: set[str] = set()
 
-        def fails(path):
-            if path.startswith(DELTA_LOG):
+    class Failing(Store):
+        def head(self, path):
+            self.refuse("head", path)
+            return super().head(path)
+
+        def fetch(self, path):
+            self.refuse("fetch", path)
+            return super().fetch(path)
+
+        def refuse(self, call, path):
+            if call in fails and path.startswith(DELTA_LOG):
                 raise StoreUnavailable("503", path=path)
-            return getattr(Store, call)(table.store, path)
 
-        patch.setattr(table.store, call, fails)
-        with pytest.raises(StoreUnavailable):
-            penguin.step()
+    table.store = Failing(str(table.root), StorageOptions())
+    penguin = running(table, 1)
+    fails.add(call)
+    with pytest.raises(StoreUnavailable):
+        penguin.step()
+    fails.clear()
     table.journal().batch(rows_of(2))
     penguin.drain()
     assert table.ids() == [1, 2]

@@ -14,13 +14,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.store import Store
-from penguin.delta import log_files
+from penguin.delta.log_files import AT_A_TIME
 from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.removals import (
     A_DAY,
@@ -94,20 +92,17 @@ def test_a_new_file_goes_in_beside_a_log_that_has_forgotten_much(table):
     assert (table.ids(), left_out(penguin)) == ([1, 5], {})
 
 
-def test_versions_are_read_back_no_further_than_the_oldest_new_file_needs(table, monkeypatch):
+def test_versions_are_read_back_no_further_than_the_oldest_new_file_needs(table):
     """A request for each of a month's versions at every start would be dear."""
     begin(table)
-    for number in range(10, 30):
-        write_deltalake(
-            str(table.root), pa.table({"id": [number], "date": ["2024-01-01"]}), mode="append"
-        )
+    for version in range(table.delta().version() + 1, 2 * AT_A_TIME + 10):
+        (table.root / log_version(version)).write_text('{"commitInfo":{"operation":"WRITE"}}\n')
     checkpoint(table, clean=False)
     last = table.delta().version()
     for version in range(last + 1):
         at = time.time() - (last - version) * A_DAY
         os.utime(table.root / log_version(version), (at, at))
     fresh = aged(table, 5, 4.5)
-    monkeypatch.setattr(log_files, "AT_A_TIME", 1)
     read: list[str] = []
 
     class Watched(Store):
@@ -118,8 +113,8 @@ def test_versions_are_read_back_no_further_than_the_oldest_new_file_needs(table,
     visitor = Visitor(table, store=Watched(str(table.root), table.store.options))
     visitor.drain()
     assert fresh in table.delta().get_add_actions().column("path").to_pylist()
-    assert log_version(last - 5) in read
-    assert log_version(last - 7) not in read
+    assert log_version(last - AT_A_TIME + 1) in read
+    assert log_version(last - AT_A_TIME - 1) not in read
 
 
 # ---------------------------------------------------------------------- what times are worth

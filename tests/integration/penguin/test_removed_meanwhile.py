@@ -2,6 +2,8 @@
 
 import shutil
 import time
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,13 +11,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakebed.layout import DELTA_LOG
-from penguin.committer import Committer
-from penguin.delta.table import Table
+from penguin.delta.table import Log, Table
 from penguin.events.commits import PlanSuperseded
 from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
 from tests.support.foreign import Directory, Visitor
 from tests.support.removals import HOUR, add, aged, begin, checkpoint, remove
+from tests.support.tables import before_commit, log_of
 
 
 @pytest.fixture
@@ -37,44 +39,48 @@ def put_in_and_compact(table: Directory, path: str) -> None:
     assert path not in table.delta().get_add_actions().column("path").to_pylist()
 
 
-@pytest.mark.parametrize("moment", [(Committer, "carry_out"), (Table, "commit")])
-def test_a_file_that_another_commits_and_rewrites_meanwhile_is_not_doubled(
-    table, monkeypatch, moment
-):
+def before_opening(happens: Callable[[], None]) -> type[Log]:
+    """Give a log to which something happens after a look, before it is opened for the commit."""
+    opened = []
+
+    class Interrupted(Log):
+        def open(self) -> Table | None:
+            opened.append(True)
+            if len(opened) == 2:
+                happens()
+            return super().open()
+
+    return Interrupted
+
+
+@pytest.mark.parametrize("moment", [before_opening, before_commit])
+def test_a_file_that_another_commits_and_rewrites_meanwhile_is_not_doubled(table, moment):
     """HOLES D22: between the look and the commit, and between its opening and its writing."""
     begin(table)
     path = table.file(2)
-    where, name = moment
-    goes_on, turns = getattr(where, name), [True]
+    turns = [True]
 
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            put_in_and_compact(table, path)
-        return goes_on(self, *given, **named)
+    def overtake() -> None:
+        turns.clear()
+        put_in_and_compact(table, path)
 
-    monkeypatch.setattr(where, name, overtaken)
-    penguin = table.penguin().drain()
+    penguin = Visitor(table, log=moment(overtake)).drain()
     assert not turns
     assert table.ids() == [1, 2]
     assert len(penguin.told(PlanSuperseded)) == 1
 
 
-def test_what_others_commit_meanwhile_keeps_no_file_out(table, monkeypatch):
+def test_what_others_commit_meanwhile_keeps_no_file_out(table):
     """HOLES D22: only what touches the very files is in the way."""
     begin(table)
     table.file(2)
-    goes_on, turns = Table.commit, [3]
+    theirs = iter([12, 11, 10])
 
-    def overtaken(self, *given, **named):
-        if turns[0]:
-            turns[0] -= 1
-            more = pa.table({"id": [10 + turns[0]], "date": ["2024-01-01"]})
-            write_deltalake(str(table.root), more, mode="append")
-        return goes_on(self, *given, **named)
+    def overtake() -> None:
+        more = pa.table({"id": [next(theirs)], "date": ["2024-01-01"]})
+        write_deltalake(str(table.root), more, mode="append")
 
-    monkeypatch.setattr(Table, "commit", overtaken)
-    penguin = table.penguin().drain()
+    penguin = Visitor(table, log=before_commit(overtake, times=3)).drain()
     assert table.ids() == [1, 2, 10, 11, 12]
     assert penguin.told(PlanSuperseded) == []
 
@@ -115,7 +121,7 @@ def test_a_log_from_a_backup_gets_again_what_it_has_lost(table, tmp_path, others
     assert penguin.told(PlanSuperseded) == []
 
 
-def test_a_memory_that_is_wrong_in_a_way_nobody_knows_is_given_up(table, monkeypatch):
+def test_a_memory_that_is_wrong_in_a_way_nobody_knows_is_given_up(table):
     """HOLES W36: a plan that is overtaken at one and the same version is not made for ever."""
     begin(table)
     penguin = table.penguin().drain()
@@ -127,10 +133,15 @@ def test_a_memory_that_is_wrong_in_a_way_nobody_knows_is_given_up(table, monkeyp
     drained(penguin)
     assert table.ids() == [1, 2]
 
-    monkeypatch.setattr(Committer, "_is_overtaken", lambda *_given: True)
+    counted = count(1000)
+
+    class Wavering(Table):
+        def transaction(self, app_id: str) -> int | None:
+            return next(counted) if app_id == "penguin/scan" else super().transaction(app_id)
+
     table.file(3)
     with pytest.raises(CommitFailed, match="keeps changing while it is being read"):
-        drained(penguin)
+        drained(Visitor(table, log=log_of(Wavering)))
 
 
 def test_a_look_without_a_commit_reads_the_same(table):

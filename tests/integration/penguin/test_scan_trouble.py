@@ -11,13 +11,13 @@ from lakebed.errors import StoreUnavailable
 from lakebed.layout import protocol
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
-from penguin.delta.table import Log, Table
+from penguin.delta.table import Log
 from penguin.events.backlog import FilesUnnamed
 from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.errors import CommitFailed
 from tests.support.foreign import DAY, Directory, Visitor, date_folder
-from tests.support.tables import Penguin, TableDirectory, rows_of
+from tests.support.tables import Penguin, TableDirectory, before_commit, rows_of
 
 
 @pytest.fixture
@@ -66,20 +66,21 @@ def test_a_file_that_is_replaced_between_the_listing_and_the_look_waits_for_the_
     assert (table.ids(), bounds(table)) == ([2], {path: (2, 2)})
 
 
-def test_a_file_that_is_replaced_between_the_look_and_the_commit_is_looked_at_again(
-    table, monkeypatch
-):
+def test_a_file_that_is_replaced_between_the_look_and_the_commit_is_looked_at_again(table):
     """HOLES D17: a commit failed, and what its footer said is not true any more."""
     path = table.file(1)
-    penguin = table.penguin()
+    answers = [False]
 
-    def away(*_given, **_named):
-        raise CommitFailed("the store is away")
+    class Away(Log):
+        def create(self, *given, **named):
+            if not answers[0]:
+                raise CommitFailed("the store is away")
+            super().create(*given, **named)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Log, "create", away)
-        with pytest.raises(CommitFailed):
-            penguin.run.step()
+    penguin = Visitor(table, log=Away)
+    with pytest.raises(CommitFailed):
+        penguin.run.step()
+    answers[0] = True
     table.file(2, path=path)
     penguin.drain()
     assert table.ids() == []
@@ -123,64 +124,52 @@ def test_more_files_than_a_commit_holds_take_several(table):
 
 
 @pytest.mark.parametrize("other", [True, False])
-def test_two_scanners_at_once(table, other, monkeypatch):
+def test_two_scanners_at_once(table, other):
     """HOLES D08: of two that saw different files, one looks again."""
     table.file(0)
     table.penguin().drain()
     table.file(1)
-    commit = Table.commit
-    turns = [True]
 
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            if other:
-                table.file(2)
-            table.penguin().drain()
-        commit(self, *given, **named)
+    def overtake():
+        if other:
+            table.file(2)
+        table.penguin().drain()
 
-    monkeypatch.setattr(Table, "commit", overtaken)
-    table.penguin().drain()
+    Visitor(table, log=before_commit(overtake)).drain()
     assert table.ids() == ([0, 1, 2] if other else [0, 1])
     assert len(added(table)) == len(set(added(table)))
 
 
-def test_a_commit_of_other_files_is_not_taken_for_ours(table, monkeypatch):
+def test_a_commit_of_other_files_is_not_taken_for_ours(table):
     """HOLES D08: both count on by one, and hold different files."""
     table.file(0)
     table.penguin().drain()
     table.file(1)
-    commit = Table.commit
-    turns = [True]
 
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            table.meta(table.file(2))
-            table.penguin(discovery=DiscoverBy.STAGING).drain()
-        commit(self, *given, **named)
+    def overtake():
+        table.meta(table.file(2))
+        table.penguin(discovery=DiscoverBy.STAGING).drain()
 
-    monkeypatch.setattr(Table, "commit", overtaken)
-    penguin = table.penguin().drain()
+    penguin = Visitor(table, log=before_commit(overtake)).drain()
     assert table.ids() == [0, 1, 2]
     assert penguin.told(CommittedByOther) == []
     assert len(penguin.told(PlanSuperseded)) == 1
 
 
-def test_two_scanners_that_create_the_table(table, monkeypatch):
+def test_two_scanners_that_create_the_table(table):
     """HOLES W12, D08"""
     table.file(0)
-    create = Log.create
     turns = [True]
 
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            table.penguin().drain()
-        create(self, *given, **named)
+    class Overtaken(Log):
+        def create(self, *given, **named):
+            if turns:
+                turns.clear()
+                table.penguin().drain()
+            super().create(*given, **named)
 
-    monkeypatch.setattr(Log, "create", overtaken)
-    table.penguin().drain()
+    Visitor(table, log=Overtaken).drain()
+    assert not turns
     assert table.ids() == [0]
     assert len(added(table)) == 1
 

@@ -8,12 +8,16 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from lakebed.clock import Clock
 from lakebed.schema import Field as Column
 from lakebed.schema import Schema
 from lakebed.types import Evolution, FieldType
+from penguin.committer import Committer
 from penguin.delta.table import Log
 from penguin.delta.unused import is_unused
 from penguin.events.foreign_files import FilesLeftOut
+from penguin.inspect.explain import explain
+from penguin.plan.draft import draft_commit
 from tests.support.foreign import Directory
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
 
@@ -92,12 +96,18 @@ def test_held_files_of_a_table_without_rows_go_in_at_the_next_start(table):
     journal = begin_wrong(table)
     Penguin(table).drain()
     correct(journal).batch(rows_of(1))
-    frozen = Penguin(table)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penguin.proposal.is_unused", lambda *_arguments: False)
-        frozen.drain()
-    assert len(frozen.held) == 1
-    Penguin(table).drain()
+    view = explain(table.settings(), table.store).view
+    plan = draft_commit(
+        table.settings(), view.facts, view.backlogs, table.store, unused=lambda: False
+    ).commit
+    assert plan is not None
+    committer = Committer(
+        log=Log(table.store), store=table.store, clock=Clock(), pause=lambda _seconds: None
+    )
+    committer.carry_out(plan)
+    penguin = Penguin(table)
+    assert len(penguin.held) == 1
+    penguin.drain()
     assert table.ids() == [1]
 
 

@@ -7,15 +7,13 @@ from typer.testing import CliRunner, Result
 from blizzard.cli.app import app
 from blizzard.config.load import load
 from lakebed.journal import JournalReader
-from lakebed.storage import remote
 from tests.support.pipelines import pipeline_of
 from tests.support.runner import InProcessRunner
-from tests.support.s3 import QUICK, options, store
+from tests.support.s3 import options, store
 
 
 @pytest.fixture(autouse=True)
 def environment(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "RETRY", QUICK)
     for name, value in options(s3).items():
         monkeypatch.setenv(name, value)
 

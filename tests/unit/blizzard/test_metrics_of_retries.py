@@ -9,9 +9,9 @@ import pytest
 from blizzard.model.progress import Progress
 from blizzard.model.settings import UploadSettings
 from blizzard.pipeline import Pipeline
+from blizzard.worker.stores import OpenedStores
 from blizzard.worker.upload import Uploads
 from lakebed.errors import StoreUnavailable
-from lakebed.retry import Backoff
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from tests.support.builders import closed_file, ndjson, no_options, put, rows
 from tests.support.runner import InProcessRunner
@@ -91,14 +91,22 @@ class BreaksOnce(Reader):
         for number, piece in enumerate(super().stream(path, **how)):
             yield piece[: len(piece) // 2] if not self.broken else piece
             if not self.broken and number == 0:
-                type(self).broken = True
+                self.broken = True
                 raise StoreUnavailable("the connection was reset")
 
 
-def test_retries_of_downloads_are_counted(watched, source, monkeypatch):
-    monkeypatch.setattr("blizzard.worker.download.BACKOFF", Backoff(first_secs=0))
-    monkeypatch.setattr(BreaksOnce, "broken", False)
-    monkeypatch.setattr("blizzard.worker.stores.Reader", BreaksOnce)
+class BreakingSource(OpenedStores):
+    """The stores of a batch, and one of its sources breaks."""
+
+    def source(self, name: str) -> Reader:
+        if name not in self._sources:
+            location = self.work.sources[name]
+            self._sources[name] = BreaksOnce(location.uri, location.options)
+        return self._sources[name]
+
+
+def test_retries_of_downloads_are_counted(watched, source):
+    watched.bench = replace(watched.bench, runner=InProcessRunner(stores=BreakingSource))
     put(source, "a.ndjson", ndjson(rows(3)))
     watched.step()
     assert watched.value("blizzard_records_total", outcome="ingested") == 3

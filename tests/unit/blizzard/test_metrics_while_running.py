@@ -11,14 +11,16 @@ from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.live import Running
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Progress, Report
-from blizzard.model.settings import RollingPolicy
+from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.progress import NoProgressChannel
+from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit
 from lakebed.errors import StoreDenied
 from lakebed.storage.store import ObjectFacts, Store
 from lakebed.telemetry.events import Event
 from tests.support.builders import ndjson, put, rows
 from tests.support.runner import InProcessRunner
+from tests.support.units import With
 from tests.support.watched import Watched, watching
 
 
@@ -212,7 +214,7 @@ def test_a_report_after_the_batch_has_ended_counts_nothing(watched, source):
     assert watched.value("blizzard_records_total", outcome="ingested") == 3
 
 
-def test_rows_of_a_file_whose_upload_fails_are_discarded(watched, source, monkeypatch):
+def test_rows_of_a_file_whose_upload_fails_are_discarded(watched, source):
     """HOLES W33: of two files of a unit one was uploaded, and then the other could not be."""
     tries: list[str] = []
 
@@ -223,14 +225,16 @@ def test_rows_of_a_file_whose_upload_fails_are_discarded(watched, source, monkey
                 raise StoreDenied("access was refused", path=path)
             return super().upload(path, file, **how)
 
-    monkeypatch.setattr("blizzard.worker.stores.Store", TakesOne)
-    monkeypatch.setattr("blizzard.worker.unit.DECODED_BUDGET", 0)
+    def stores(work: Work) -> Stores:
+        return With(work, TakesOne(work.sink.uri, work.sink.options, make_folder=True))
+
     settings = replace(
         watched.bench.settings,
         sources=(replace(watched.bench.settings.sources[0], batch_size=1),),
         sink=replace(watched.bench.settings.sink, rolling=RollingPolicy(file_size=1)),
+        sizing=Sizing(decoded_budget=0),
     )
-    watched.bench = replace(watched.bench, settings=settings)
+    watched.bench = replace(watched.bench, settings=settings, runner=InProcessRunner(stores=stores))
     put(source, "a.ndjson", ndjson(rows(2)))
     watched.step()
 

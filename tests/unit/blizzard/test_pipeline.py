@@ -16,7 +16,7 @@ from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, Sto
 from lakebed.partition import Template
 from lakebed.storage.store import Reader, Store
 from lakebed.types import UnknownFields
-from tests.support.benches import drain, ids, journal_at_once, noting
+from tests.support.benches import drain, ids, noting
 from tests.support.builders import (
     Bench,
     ndjson,
@@ -30,11 +30,6 @@ from tests.support.runner import InProcessRunner
 from tests.support.stores import DropsWrites, LosesAnswers
 
 BAD = b'{"id": "one"}\n'
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    journal_at_once(monkeypatch)
 
 
 @pytest.fixture

@@ -12,13 +12,8 @@ from blizzard.model.source.glob import Pattern
 from lakebed.errors import ObjectMissing
 from lakebed.listing.lookback import Window
 from lakebed.types import OnChange
-from tests.support.benches import drain, ids, journal_at_once
+from tests.support.benches import drain, ids
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    journal_at_once(monkeypatch)
 
 
 @pytest.fixture

@@ -10,25 +10,20 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, Block, Decoded, blocks
+from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
 from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 if TYPE_CHECKING:
     from blizzard.worker.ndjson.forms.skip import Skipper
 
-__all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
+__all__ = ["OTHER_FIELDS", "USUAL_LIMITS", "BadLine", "Decoded", "Decoder"]
 
-MAX_NAMES = 100
-MAX_NAME_CHARACTERS = 200
 OTHER_FIELDS = "(other fields)"
-MAX_CELLS = 4_000_000
-SHORT_BYTES = 64 * 1024
-"""Up to this much of lines the calls cost more than the bytes do."""
-MOST_TOGETHER = 256
+USUAL_LIMITS = DecodeLimits()
 
 Key = TypeVar("Key")
 
@@ -46,6 +41,7 @@ class Decoder:
         unknown: UnknownFields = UnknownFields.DROP,
         on_mismatch: OnMismatch = OnMismatch.FAIL,
         max_line_bytes: int = MAX_LINE_BYTES,
+        limits: DecodeLimits = USUAL_LIMITS,
     ) -> None:
         if not schema.fields and unknown not in KEEPING:
             raise ValueError("a schema without fields has no rows to decode")
@@ -60,7 +56,8 @@ class Decoder:
         )
         self._skippers: dict[SkipRule, Skipper] = {}
         self._max_line_bytes = max_line_bytes
-        self._max_lines = max(1, MAX_CELLS // max(1, len(schema.fields)))
+        self._limits = limits
+        self._max_lines = max(1, limits.max_cells // max(1, len(schema.fields)))
 
     def decode(
         self, chunks: Iterable[bytes], *, from_start: bool = True, skip: SkipRule | None = None
@@ -88,10 +85,12 @@ class Decoder:
         short = _Short[Key]()
         for key, chunks in files:
             with closing(chunks):
-                first, rest = _first(self.blocks(chunks, from_start(key), skip(key)))
+                first, rest = _first(
+                    self.blocks(chunks, from_start(key), skip(key)), self._limits.short_bytes
+                )
                 if rest is None:
                     short.add(key, first)
-                if rest is not None or short.is_enough(self._max_lines):
+                if rest is not None or short.is_enough(self._limits, self._max_lines):
                     yield from self._together(short.files)
                     short = _Short()
                 if rest is not None:
@@ -106,6 +105,7 @@ class Decoder:
             chunks,
             max_line_bytes=self._max_line_bytes,
             max_lines=self._max_lines,
+            block_bytes=self._limits.block_bytes,
             from_start=from_start,
         )
         return found if skip is None else map(self._skipper(skip).blanked, found)
@@ -120,8 +120,8 @@ class Decoder:
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()
         for block in of_file:
-            decoded = _capped(self._fast.read(block) or self._exact.read(block), names)
-            yield _counted(decoded, block)
+            decoded = self._fast.read(block) or self._exact.read(block)
+            yield _counted(_capped(decoded, names, self._limits), block)
 
     def _together(
         self, files: list[tuple[Key, list[Block]]]
@@ -143,7 +143,7 @@ class Decoder:
                 key,
                 iter(
                     [
-                        _counted(_capped(each, names), block)
+                        _counted(_capped(each, names, self._limits), block)
                         for each, block in zip(islice(rest, len(found)), found, strict=True)
                     ]
                 ),
@@ -163,13 +163,17 @@ class _Short(Generic[Key]):
         self.size += sum(len(block.data) for block in found)
         self.lines += sum(block.lines for block in found)
 
-    def is_enough(self, max_lines: int) -> bool:
+    def is_enough(self, limits: DecodeLimits, max_lines: int) -> bool:
         return (
-            len(self.files) >= MOST_TOGETHER or self.size >= BLOCK_BYTES or self.lines >= max_lines
+            len(self.files) >= limits.most_together
+            or self.size >= limits.block_bytes
+            or self.lines >= max_lines
         )
 
 
-def _first(of_file: Iterator[Block]) -> tuple[list[Block], Iterator[Block] | None]:
+def _first(
+    of_file: Iterator[Block], short_bytes: int
+) -> tuple[list[Block], Iterator[Block] | None]:
     """Return the first blocks of a file and the rest of it; no rest where it is short and whole."""
     first: list[Block] = []
     size = 0
@@ -177,7 +181,7 @@ def _first(of_file: Iterator[Block]) -> tuple[list[Block], Iterator[Block] | Non
         for block in of_file:
             first.append(block)
             size += len(block.data)
-            if size > SHORT_BYTES:
+            if size > short_bytes:
                 return first, of_file
     except Exception as error:  # noqa: BLE001 - it is raised again in its place
         return first, map(_raised, [error])
@@ -198,19 +202,20 @@ def _counted(decoded: Decoded, block: Block) -> Decoded:
     )
 
 
-def _capped(decoded: Decoded, names: set[str]) -> Decoded:
+def _capped(decoded: Decoded, names: set[str], limits: DecodeLimits) -> Decoded:
     if decoded.dropped:
-        decoded = replace(decoded, dropped=_few(decoded.dropped, names))
+        decoded = replace(decoded, dropped=_few(decoded.dropped, names, limits))
     if decoded.rescued:
-        decoded = replace(decoded, rescued=_few(decoded.rescued, names))
+        decoded = replace(decoded, rescued=_few(decoded.rescued, names, limits))
     return decoded
 
 
-def _few(dropped: Mapping[str, int], names: set[str]) -> Mapping[str, int]:
+def _few(dropped: Mapping[str, int], names: set[str], limits: DecodeLimits) -> Mapping[str, int]:
     """Keep the first names of a file and count the others under one, so that labels stay few."""
     kept: dict[str, int] = {}
     for name in sorted(dropped):
-        if name not in names and len(names) < MAX_NAMES and len(name) <= MAX_NAME_CHARACTERS:
+        is_short = len(name) <= limits.max_name_characters
+        if name not in names and len(names) < limits.max_names and is_short:
             names.add(name)
         label = name if name in names else OTHER_FIELDS
         kept[label] = kept.get(label, 0) + dropped[name]

@@ -11,11 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
 from lakebed.errors import LakeError, Whose
-
-BLOCK_BYTES = 1 << 20
-
 
 BLANK = b" \t\r"
 SEPARATOR = b"\x1e"
@@ -111,9 +108,10 @@ def blocks(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
     max_lines: int = BLOCK_BYTES,
+    block_bytes: int = BLOCK_BYTES,
     from_start: bool = True,
 ) -> Iterator[Block]:
-    """Cut a file at line ends into blocks of about 1 MiB; hold no more than one line beyond that.
+    """Cut a file at line ends into blocks of `block_bytes`, about, and hold one line more at most.
 
     `max_lines` keeps a block of very short lines from becoming a batch of very many cells. A byte
     order mark is skipped at the start of the file and nowhere else: not where the chunks begin
@@ -126,7 +124,7 @@ def blocks(
     held = 0  # bytes in parts
     unfinished = 0  # those of them that belong to a line without an end so far
     next_line = 1
-    for piece in _pieces(_without_mark(chunks) if from_start else chunks):
+    for piece in _pieces(_without_mark(chunks) if from_start else chunks, block_bytes):
         parts.append(piece)
         held += len(piece)
         newline = piece.rfind(b"\n")
@@ -134,7 +132,7 @@ def blocks(
         too_long = unfinished > max_line_bytes
         if too_long and newline < 0:
             parts = [b"".join(parts)[: held - unfinished]]
-        elif newline >= 0 and (too_long or held >= BLOCK_BYTES):
+        elif newline >= 0 and (too_long or held >= block_bytes):
             parts[-1] = memoryview(piece)[: newline + 1]
         else:
             continue
@@ -182,10 +180,10 @@ def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes
         raised.append(bad)
 
 
-def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _pieces(chunks: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
     for chunk in chunks:
-        for start in range(0, len(chunk), BLOCK_BYTES):
-            yield chunk[start : start + BLOCK_BYTES]
+        for start in range(0, len(chunk), block_bytes):
+            yield chunk[start : start + block_bytes]
 
 
 def _split(data: bytes, first_line: int, max_lines: int) -> Iterator[Block]:

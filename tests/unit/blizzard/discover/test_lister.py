@@ -4,24 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.discover import cursor
+from blizzard.discover.lister import source_listers
 from blizzard.discover.skip_reason import Reason
+from blizzard.model.limits import LookLimits
+from blizzard.model.settings import Sizing
 from lakebed.errors import StoreUnavailable
-from tests.support.builders import failure, record
-from tests.support.site import HOUR, SECOND, Site, flat, taken
+from tests.support.builders import failure, pipeline_settings, record
+from tests.support.site import HOUR, QUICK, SECOND, Site, flat, taken
 
 # ------------------------------------------------------------------------------ quick looks
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Let sources of a few files count as large, so that quick looks are made."""
-    monkeypatch.setattr(cursor, "PAGE", 1)
-
-
-def test_files_that_finish_in_another_order_than_their_names_are_found_quickly(quick):
+def test_files_that_finish_in_another_order_than_their_names_are_found_ly():
     """L07, L11."""
-    site = Site(flat(100))
+    site = Site(flat(100), limits=QUICK)
     site.finish_all()
     site.look()
     site.arrive("00000105.ndjson")
@@ -35,8 +31,8 @@ def test_files_that_finish_in_another_order_than_their_names_are_found_quickly(q
     assert finding.late == {"default:00000102.ndjson"}
 
 
-def test_an_arrival_is_looked_behind_until_the_late_window_has_passed(quick):
-    site = Site(flat(1000), sweep_interval=10**6, poll_interval=3600, late_window=600)
+def test_an_arrival_is_looked_behind_until_the_late_window_has_passed():
+    site = Site(flat(1000), sweep_interval=10**6, poll_interval=3600, late_window=600, limits=QUICK)
     site.finish_all()
     site.look()
     site.arrive("00001005.ndjson")
@@ -57,9 +53,9 @@ def test_an_arrival_is_looked_behind_until_the_late_window_has_passed(quick):
     assert found.late == {"default:00001002.ndjson"}
 
 
-def test_a_name_from_the_future_does_not_hide_what_comes_after_it(quick):
+def test_a_name_from_the_future_does_not_hide_what_comes_after_it():
     """L22, L11: names are compared with the journal, and a mark stands below every arrival."""
-    site = Site([*flat(100), "zzz.ndjson"])
+    site = Site([*flat(100), "zzz.ndjson"], limits=QUICK)
     site.finish_all()
     site.look()
     site.arrive("00000100.ndjson")
@@ -74,13 +70,14 @@ def test_a_name_from_the_future_does_not_hide_what_comes_after_it(quick):
         site.finish(f"{number:08d}.ndjson")
 
 
-def test_new_folders_are_found_quickly_behind_the_last_one_at_every_level(quick):
+def test_new_folders_are_found_ly_behind_the_last_one_at_every_level():
     """L08, L20."""
     site = Site(
         [
             *(f"region=a/date=2024-01-{day:02d}/x.ndjson" for day in range(1, 30)),
             *(f"region=b/date=2024-01-{day:02d}/x.ndjson" for day in range(1, 30)),
-        ]
+        ],
+        limits=QUICK,
     )
     site.finish_all()
     for name in ("region=a/date=2024-01-29/x.ndjson", "region=b/date=2024-01-29/x.ndjson"):
@@ -93,9 +90,9 @@ def test_new_folders_are_found_quickly_behind_the_last_one_at_every_level(quick)
     assert sorted(taken(finding)) == new
 
 
-def test_late_data_for_an_old_folder_is_found_by_the_next_sweep_and_its_folder_is_live_then(quick):
+def test_late_data_for_an_old_folder_is_found_by_the_next_sweep_and_its_folder_is_live_then():
     """L08."""
-    site = Site([f"date=2024-01-{day:02d}/x.ndjson" for day in range(1, 30)])
+    site = Site([f"date=2024-01-{day:02d}/x.ndjson" for day in range(1, 30)], limits=QUICK)
     site.finish_all()
     site.look()
     site.arrive("date=2024-01-03/late.ndjson")
@@ -110,10 +107,10 @@ def test_late_data_for_an_old_folder_is_found_by_the_next_sweep_and_its_folder_i
     assert taken(finding) == ["date=2024-01-03/later.ndjson"]
 
 
-def test_files_beside_folders_are_found(quick):
+def test_files_beside_folders_are_found():
     """L19: before, between and after them."""
     folders = [f"d{day:02d}/x.ndjson" for day in range(1, 30)]
-    site = Site(folders)
+    site = Site(folders, limits=QUICK)
     site.finish_all()
     site.look()
     beside = ["a.ndjson", "d05.ndjson", "z.ndjson"]
@@ -126,9 +123,9 @@ def test_files_beside_folders_are_found(quick):
     assert taken(site.look(later=10 * SECOND)) == ["zz.ndjson"]
 
 
-def test_files_that_wait_are_listed_until_they_are_done(quick):
+def test_files_that_wait_are_listed_until_they_are_done():
     """L11: a mark stays below the first one that is not done, however long that takes."""
-    site = Site(flat(50), sweep_interval=10**7, poll_interval=10**6)
+    site = Site(flat(50), sweep_interval=10**7, poll_interval=10**6, limits=QUICK)
     site.finish_all()
     site.look()
     site.arrive("00000060.ndjson", "00000070.ndjson")
@@ -140,8 +137,8 @@ def test_files_that_wait_are_listed_until_they_are_done(quick):
         assert taken(site.look(later=HOUR)) == ["00000060.ndjson"]
 
 
-def test_what_is_left_over_is_found_by_the_next_look(quick):
-    site = Site([f"{number % 7}/{number:03d}.ndjson" for number in range(50)])
+def test_what_is_left_over_is_found_by_the_next_look():
+    site = Site([f"{number % 7}/{number:03d}.ndjson" for number in range(50)], limits=QUICK)
     site.settings = site.lister.source = replace(site.settings, max_files_per_batch=20)
     found: list[str] = []
     for _ in range(3):
@@ -152,9 +149,9 @@ def test_what_is_left_over_is_found_by_the_next_look(quick):
     assert site.look().take == ()
 
 
-def test_a_failed_file_that_is_due_is_taken_though_no_range_lists_it(quick):
+def test_a_failed_file_that_is_due_is_taken_though_no_range_lists_it():
     """L04."""
-    site = Site(flat(100))
+    site = Site(flat(100), limits=QUICK)
     site.finish_all()
     site.fail(record("00000000.ndjson", etag="other", failure=failure(retryable=True)))
     site.history.segments = []
@@ -167,10 +164,9 @@ def test_a_failed_file_that_is_due_is_taken_though_no_range_lists_it(quick):
     assert site.bucket.requests == {"list": 1, "head": 1}
 
 
-def test_a_file_that_rests_keeps_no_mark_from_moving(quick, monkeypatch):
+def test_a_file_that_rests_keeps_no_mark_from_moving():
     """L04: one file that fails for days does not make every look a sweep."""
-    monkeypatch.setattr(cursor, "MOST_NAMES", 10)
-    site = Site(flat(50))
+    site = Site(flat(50), limits=LookLimits(page=1, names=10))
     site.finish(*site.bucket.names[1:])
     bad = record("00000000.ndjson", etag="e-00000000.ndjson", failure=failure(retryable=True))
     site.fail(bad)
@@ -183,9 +179,14 @@ def test_a_file_that_rests_keeps_no_mark_from_moving(quick, monkeypatch):
         site.fail(bad)
 
 
-def test_a_sweep_is_made_in_time_and_at_once_when_the_clock_was_set_back(quick):
+def test_the_listers_of_a_pipeline_go_by_its_sizing(tmp_path):
+    settings = pipeline_settings(tmp_path / "in", tmp_path / "table", sizing=Sizing(looks=QUICK))
+    assert [lister.limits for lister in source_listers(settings)] == [QUICK]
+
+
+def test_a_sweep_is_made_in_time_and_at_once_when_the_clock_was_set_back():
     """L22."""
-    site = Site(flat(100), sweep_interval=300, poll_interval=10)
+    site = Site(flat(100), sweep_interval=300, poll_interval=10, limits=QUICK)
     site.finish_all()
     assert site.look().swept
     assert not site.look(later=299 * SECOND).swept
@@ -194,9 +195,8 @@ def test_a_sweep_is_made_in_time_and_at_once_when_the_clock_was_set_back(quick):
     assert site.look(later=-HOUR).swept
 
 
-def test_a_folder_with_more_live_names_than_are_kept_is_left_to_the_sweeps(quick, monkeypatch):
-    monkeypatch.setattr(cursor, "MOST_NAMES", 10)
-    site = Site()
+def test_a_folder_with_more_live_names_than_are_kept_is_left_to_the_sweeps():
+    site = Site(limits=LookLimits(page=1, names=10))
     site.arrive(*flat(100))
     site.finish(*site.bucket.names)
     site.look()
@@ -209,9 +209,9 @@ def test_a_folder_with_more_live_names_than_are_kept_is_left_to_the_sweeps(quick
 # ------------------------------------------------------------------------------ never twice
 
 
-def test_a_known_file_that_was_away_during_the_sweep_is_not_taken_again(quick):
+def test_a_known_file_that_was_away_during_the_sweep_is_not_taken_again():
     """D01: what a quick look lists is asked of the journal, not of the look before."""
-    site = Site(flat(50))
+    site = Site(flat(50), limits=QUICK)
     site.finish_all()
     site.bucket.remove("00000049.ndjson")
     site.look()
@@ -219,9 +219,9 @@ def test_a_known_file_that_was_away_during_the_sweep_is_not_taken_again(quick):
     assert site.look(later=10 * SECOND).take == ()
 
 
-def test_an_overwritten_file_is_noticed_by_quick_looks_and_by_sweeps(quick):
+def test_an_overwritten_file_is_noticed_by__looks_and_by_sweeps():
     """D15."""
-    site = Site(flat(50))
+    site = Site(flat(50), limits=QUICK)
     site.finish_all()
     site.bucket.modified["00000049.ndjson"] = site.now
     site.look()
@@ -232,9 +232,9 @@ def test_an_overwritten_file_is_noticed_by_quick_looks_and_by_sweeps(quick):
         assert finding.take == ()
 
 
-def test_an_overwritten_file_is_counted_by_every_look_until_somebody_sees_to_it(quick):
+def test_an_overwritten_file_is_counted_by_every_look_until_somebody_sees_to_it():
     """D15: a look ahead, whose findings may be dropped, does not make it one that is done."""
-    site = Site(flat(50))
+    site = Site(flat(50), limits=QUICK)
     site.finish_all()
     site.bucket.modified["00000049.ndjson"] = site.now
     site.look()
@@ -247,9 +247,9 @@ def test_an_overwritten_file_is_counted_by_every_look_until_somebody_sees_to_it(
 
 
 @pytest.mark.parametrize("sweep", [True, False])
-def test_a_listing_that_breaks_off_fails_whole_and_moves_no_mark(quick, sweep):
+def test_a_listing_that_breaks_off_fails_whole_and_moves_no_mark(sweep):
     """L10."""
-    site = Site(flat(100))
+    site = Site(flat(100), limits=QUICK)
     site.finish_all()
     site.look()
     before = site.lister._cursor

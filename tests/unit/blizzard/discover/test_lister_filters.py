@@ -5,7 +5,6 @@ from datetime import datetime
 
 import pytest
 
-from blizzard.discover import cursor
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SKIPPED
 from blizzard.discover.skip_reason import Reason
@@ -13,13 +12,7 @@ from blizzard.model.source.glob import Pattern
 from lakebed.listing.lookback import Window
 from tests.support.bucket import LONG_AGO
 from tests.support.builders import NOON
-from tests.support.site import HOUR, SECOND, Site, flat, taken
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Let sources of a few files count as large, so that quick looks are made."""
-    monkeypatch.setattr(cursor, "PAGE", 1)
+from tests.support.site import HOUR, QUICK, SECOND, Site, flat, taken
 
 
 def test_a_prefix_is_listed_from_its_start_to_its_end():
@@ -135,9 +128,9 @@ def test_a_sweep_compares_no_more_than_its_horizon_and_does_not_list_on_in_what_
     assert site.bucket.requests["list"] <= 12
 
 
-def test_the_clock_of_the_store_makes_no_difference_to_what_is_found(quick):
+def test_the_clock_of_the_store_makes_no_difference_to_what_is_found():
     """L22."""
-    site = Site(flat(100))
+    site = Site(flat(100), limits=QUICK)
     site.finish_all()
     for skew in (-24 * HOUR, 24 * HOUR):
         name = f"{200 + len(site.bucket.names):08d}.ndjson"

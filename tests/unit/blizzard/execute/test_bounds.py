@@ -1,6 +1,6 @@
 """A batch that ends before all of its files are read, because it is old enough."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,11 @@ from blizzard.model.bounds import Bounds, Overseer, instruction
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
 from blizzard.model.settings import SparkSettings
-from blizzard.model.source.byte_range import without_first_lines
-from blizzard.worker import unit as worker
 from blizzard.worker.progress import NoProgressChannel, ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import SourceRecord
-from tests.support.bounds import FOR_EVER, ids, read_in_small_pieces, settings_of
+from tests.support.bounds import FOR_EVER, SMALL_PIECES, ids, settings_of
 from tests.support.builders import (
     Bench,
     Hands,
@@ -36,44 +34,46 @@ from tests.support.runner import InProcessRunner, Near
 
 
 class Slow(Progress):
-    """The progress of a unit that needs so many seconds for each record."""
+    """The progress of a unit that needs so many seconds for each record, and for each byte."""
 
     hands: Hands
     pace: float
+    byte_pace: float
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "records" and value:
             self.hands.at += (value - self.records) * self.pace
+        if name == "bytes_read" and value:
+            self.hands.at += (value - self.bytes_read) * self.byte_pace
         super().__setattr__(name, value)
 
 
-def slow(hands: Hands, pace: float) -> Progress:
+def slow(hands: Hands, pace: float, byte_pace: float = 0.0) -> Progress:
     class Slower(Slow):
         pass
 
-    Slower.hands, Slower.pace = hands, pace
+    Slower.hands, Slower.pace, Slower.byte_pace = hands, pace, byte_pace
     return Slower()
 
 
 @dataclass
 class SlowRunner:
-    """Runs units one after the other, each record in so many seconds."""
+    """Runs units one after the other, each record and each byte in so many seconds."""
 
     hands: Hands
     pace: float = 1.0
+    byte_pace: float = 0.0
     parallelism: int = 2
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores, overseer = OpenedStores(work), Overseer(work.bounds, work.clock.seconds)
         return [
-            run_unit(each, work, stores, Near(overseer, each.name, slow(self.hands, self.pace)))
+            run_unit(each, work, stores, Near(overseer, each.name, self._progress()))
             for each in units
         ]
 
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_in_small_pieces(monkeypatch)
+    def _progress(self) -> Progress:
+        return slow(self.hands, self.pace, self.byte_pace)
 
 
 def bench_of(folder: Path, *, pace: float = 1.0, **given: Any) -> Bench:
@@ -167,19 +167,13 @@ def test_a_block_that_takes_longer_than_a_batch_may_still_gets_every_batch_furth
     assert ids(bench.table) == list(range(1_200))
 
 
-def test_what_has_to_be_skipped_first_does_not_eat_the_time_of_every_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_to_be_skipped_first_does_not_eat_the_time_of_every_batch(tmp_path: Path) -> None:
     """HOLES W29: a resumed file is read for at least as long as it took to come there."""
+    body = gz(ndjson(rows(2_000)))
+    put(tmp_path / "in", "large.ndjson.gz", body)
     bench = bench_of(tmp_path, rollover=100)
-
-    def slowly(chunks: Iterable[bytes], count: int) -> Iterator[bytes]:
-        bench.hands.at += count / 2
-        return without_first_lines(chunks, count)
-
-    monkeypatch.setattr(worker, "without_first_lines", slowly)
-    put(tmp_path / "in", "large.ndjson.gz", gz(ndjson(rows(2_000))))
-    found = drained(bench)
+    runner = SlowRunner(bench.hands, byte_pace=250 / len(body))
+    found = drained(replace(bench, runner=runner))
 
     assert ids(bench.table) == list(range(2_000))
     assert 4 < len(found) < 15, "it would be 70 with a block in each"
@@ -190,7 +184,13 @@ def test_a_unit_that_the_driver_does_not_reach_goes_by_its_own_age(tmp_path: Pat
     for number in range(4):
         put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10)))
     hands = Hands()
-    given = work(tmp_path / "in", tmp_path / "table", clock=hands.clock, bounds=Bounds(seconds=15))
+    given = work(
+        tmp_path / "in",
+        tmp_path / "table",
+        clock=hands.clock,
+        bounds=Bounds(seconds=15),
+        sizing=SMALL_PIECES,
+    )
     line = NoProgressChannel(progress=slow(hands, 1))
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), line)
 
@@ -220,7 +220,7 @@ def test_a_unit_that_was_told_to_go_on_reads_its_first_file_whatever_comes_next(
 
     for number in range(3):
         put(tmp_path / "in", f"{number}.ndjson", ndjson(rows(10)))
-    given = work(tmp_path / "in", tmp_path / "table")
+    given = work(tmp_path / "in", tmp_path / "table", sizing=SMALL_PIECES)
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), Changing())
 
     assert [each.path for each in outcome.sources] == ["0.ndjson"]

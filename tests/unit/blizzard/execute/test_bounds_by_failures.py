@@ -14,21 +14,13 @@ from blizzard.model.bounds import Bounds, Overseer
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import RollingPolicy
 from blizzard.pipeline import TooManyFailures
-from blizzard.plan import units as planning
-from blizzard.worker.ndjson import decoder
 from blizzard.worker.progress import ProgressClient, ProgressServer
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import SourceRecord
-from tests.support.bounds import BAD, FOR_EVER, ids, read_in_small_pieces, settings_of
+from tests.support.bounds import BAD, FOR_EVER, SMALL_PIECES, ids, settings_of
 from tests.support.builders import Bench, Hands, listed, ndjson, put, rows, unit, work
 from tests.support.runner import InProcessRunner
-
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_in_small_pieces(monkeypatch)
-
 
 # By failures
 
@@ -41,14 +33,15 @@ def limited(bench: Bench) -> list[SourceRecord]:
 
 
 def test_no_more_files_of_a_unit_fail_than_are_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """HOLES W30: small files that are decoded already included; what succeeded is kept."""
-    monkeypatch.setattr(decoder, "MOST_TOGETHER", 256)
     put(tmp_path / "in", "a.ndjson", ndjson(rows(3)))
     for number in range(25):
         put(tmp_path / "in", f"bad-{number:02}.ndjson", BAD)
-    bench = Bench(settings_of(tmp_path, max_failures=3))
+    together = replace(SMALL_PIECES.decoding, most_together=256)
+    sizing = replace(SMALL_PIECES, decoding=together)
+    bench = Bench(settings_of(tmp_path, max_failures=3, sizing=sizing))
     found = limited(bench)
 
     assert [each.path for each in found if each.failure] == [
@@ -63,15 +56,13 @@ def test_no_more_files_of_a_unit_fail_than_are_allowed(
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_no_more_files_of_all_units_fail_than_are_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
-) -> None:
+def test_no_more_files_of_all_units_fail_than_are_allowed(tmp_path: Path, begun: bool) -> None:
     """HOLES W30: the driver adds up what the units say; one that has not begun does not."""
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 1 if begun else 10**9)
+    sizing = replace(SMALL_PIECES, smallest_unit=1 if begun else 10**9)
     for number in range(25):
         put(tmp_path / "in", f"date=2024-01-{number + 1:02}/bad.ndjson", BAD * 3)
         put(tmp_path / "in", f"date=2024-01-{number + 1:02}/good.ndjson", ndjson(rows(2)))
-    bench = Bench(settings_of(tmp_path, max_failures=3, template="date=%Y-%m-%d"))
+    bench = Bench(settings_of(tmp_path, max_failures=3, template="date=%Y-%m-%d", sizing=sizing))
     found = limited(bench)
 
     assert sum(each.failure is not None for each in found) == 3
@@ -124,7 +115,9 @@ def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(
         for bad in range(10):
             put(tmp_path / "in", f"{number}/{bad}.ndjson", BAD)
     files = listed(tmp_path / "in")
-    given = work(tmp_path / "in", tmp_path / "table", bounds=Bounds(failures=limit))
+    given = work(
+        tmp_path / "in", tmp_path / "table", bounds=Bounds(failures=limit), sizing=SMALL_PIECES
+    )
     together = threading.Barrier(tasks)
 
     def run(number: int) -> int:
@@ -161,13 +154,13 @@ class Troubled:
 
 
 def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """HOLES L32: a finished unit is not thrown away because others of its batch are not run."""
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 4_000)
-    monkeypatch.setattr(planning, "units_per_core", lambda _share, _size: 3)
     put(tmp_path / "in", "large.ndjson", ndjson(rows(1_000)))
-    settings = settings_of(tmp_path)
+    settings = settings_of(
+        tmp_path, sizing=replace(SMALL_PIECES, smallest_unit=4_000, units_per_core=3)
+    )
     # All of it is enough for a batch; half of it is not.
     enough = RollingPolicy(file_size=3_000, rollover=FOR_EVER, inactivity=FOR_EVER)
     settings = replace(settings, sink=replace(settings.sink, rolling=enough))

@@ -24,7 +24,7 @@ from tests.support.builders import (
     rows,
     source_settings,
 )
-from tests.support.dead_letters import drain, lines, objects, queue, try_at_once
+from tests.support.dead_letters import drain, lines, objects, queue
 from tests.support.readers import parquet_ids
 from tests.support.stores import LosesAnswers
 
@@ -47,11 +47,6 @@ KEYS = [
     "size",
     "etag",
 ]
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    try_at_once(monkeypatch)
 
 
 @pytest.fixture

@@ -12,18 +12,13 @@ from blizzard.worker.stores import OpenedStores
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
-from tests.support.dead_letters import drain, lines, try_at_once
+from tests.support.dead_letters import drain, lines
 from tests.support.readers import parquet_ids
-from tests.support.runner import InProcessRunner
+from tests.support.runner import FaultyRunner, InProcessRunner
 from tests.support.stores import RefusesUploads
 
 GOOD = ndjson(rows(3))
 HOUR = 3600
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    try_at_once(monkeypatch)
 
 
 @pytest.fixture
@@ -155,15 +150,8 @@ def test_a_refused_upload_fails_the_files_of_its_unit_and_they_land_later(bench,
     assert parquet_ids(bench.entries(), bench.table) == [0, 1, 2]
 
 
-def test_a_fault_of_our_own_while_lines_are_read_is_no_fault_of_the_download(
-    bench, source, monkeypatch
-):
+def test_a_fault_of_our_own_while_lines_are_read_is_no_fault_of_the_download(bench, source):
     put(source, "a.ndjson", GOOD)
-
-    def broken(*_given: object) -> Any:
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr("blizzard.worker.ndjson.compiled.fast.FastPath.read_together", broken)
-    drain(bench)
+    drain(replace(bench, runner=FaultyRunner(fault=RuntimeError("a bug"))))
     (line,) = lines(bench)
     assert (line["stage"], line["code"]) == ("parse", "internal_error")

@@ -24,16 +24,11 @@ from tests.support.builders import (
     record,
     rows,
 )
-from tests.support.dead_letters import drain, lines, objects, queue, try_at_once
+from tests.support.dead_letters import drain, lines, objects, queue
 
 GOOD = ndjson(rows(3))
 BAD = b'{"id": "one"}\n'
 HOUR = 3600
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    try_at_once(monkeypatch)
 
 
 @pytest.fixture

@@ -38,10 +38,8 @@ FILES = (finished_file(),)
 
 def opened(store: Store, *, run: str = "run-1", hands: Hands | None = None, **given) -> Journal:
     history = read_history(store, "default")
-    waits = given.pop("waits", [])
-    journal = Journal(
-        store, identity(run=run, **given), history, (hands or Hands()).clock, waits.append
-    )
+    wait = given.pop("wait", None)
+    journal = Journal(store, identity(run=run, **given), history, (hands or Hands()).clock, wait)
     journal.open_with(lambda: False)
     return journal
 
@@ -130,10 +128,14 @@ def test_a_write_that_never_arrived_is_repeated_with_the_same_bytes(tmp_path):
     store.dropped = 0
     waits: list[float] = []
     hands = Hands()
-    journal = opened(store, waits=waits, hands=hands)
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        hands.at += seconds
+
+    journal = opened(store, wait=wait, hands=hands)
     store.dropped = 3
     store.bodies.clear()
-    journal._pause = lambda secs: (waits.append(secs), setattr(hands, "at", hands.at + secs))  # type: ignore[func-returns-value]
     journal.append((record("a"),), FILES)
     assert len(store.bodies) == 4
     assert len(set(store.bodies)) == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal import compaction, ingested, snapshot
+from blizzard.journal import ingested, snapshot
 from blizzard.journal.state import read_history
 from blizzard.model.files import IngestedFile
 from lakebed import layout
@@ -20,37 +20,29 @@ from tests.support.builders import finished_file
 from tests.support.recovery import from_entries, grow, opened, state
 
 
-@pytest.fixture
-def often(monkeypatch):
-    """Let a snapshot be due after ten entries or twenty names."""
-    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 10)
-    monkeypatch.setattr(compaction, "EVERY_NAMES", 20)
+class CountsEntries(Bucket):
+    """Counts how often each entry is read."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Counter[int] = Counter()
 
-def entry_reads(store: Bucket, monkeypatch) -> Counter[int]:
-    """Count which entries are read from now on."""
-    read: Counter[int] = Counter()
-    real = store.get
-
-    def get(path: str) -> bytes | None:
+    def get(self, path: str) -> bytes | None:
         number = layout.entry_sequence(path)
         if number is not None:
-            read[number] += 1
-        return real(path)
-
-    monkeypatch.setattr(store, "get", get)
-    return read
+            self.read[number] += 1
+        return super().get(path)
 
 
 @pytest.mark.parametrize("batches", [1, 9, 10, 11, 25, 60])
-def test_a_start_from_a_snapshot_knows_what_the_entries_say(often, batches):
+def test_a_start_from_a_snapshot_knows_what_the_entries_say(batches):
     """D01."""
     store = Bucket()
     grow(opened(store), batches)
     assert state(read_history(store, "default"), store) == from_entries(store)
 
 
-def test_where_sources_are_and_were_is_known_from_a_snapshot_too(often):
+def test_where_sources_are_and_were_is_known_from_a_snapshot_too():
     """HOLES L26, D19: a source that was moved, and one that is not configured any more."""
     store = Bucket()
     journal = opened(store, source_uris={"default": "/in", "old": "/old"})
@@ -73,7 +65,7 @@ def test_where_sources_are_and_were_is_known_from_a_snapshot_too(often):
     assert state(history, store) == from_entries(store)
 
 
-def test_a_snapshot_that_was_written_before_there_was_a_field_is_believed(often):
+def test_a_snapshot_that_was_written_before_there_was_a_field_is_believed():
     """Nothing on disk becomes worthless by an upgrade."""
     store = Bucket()
     grow(opened(store, source_uris={"default": "/in", "old": "/old"}), 25)
@@ -91,9 +83,9 @@ def test_a_snapshot_that_was_written_before_there_was_a_field_is_believed(often)
     assert state(history, store) == from_entries(store)
 
 
-def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history(often, monkeypatch):
+def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history():
     """No more requests after 335 entries than after 35 can be."""
-    store = Bucket()
+    store = CountsEntries()
     journal = opened(store)
     grow(journal, 35)
     requests = []
@@ -105,9 +97,9 @@ def test_a_start_reads_a_snapshot_and_a_tail_and_not_the_history(often, monkeypa
     assert requests[0]["list"] == requests[1]["list"] == 1
     # Receipt, note, snapshot, up to ten entries, one that is not there, and a few segments.
     assert max(each["get"] for each in requests) <= 14 + 8
-    read = entry_reads(store, monkeypatch)
+    store.read.clear()
     history = read_history(store, "default")
-    assert min(read) >= history.sequence - 10
+    assert min(store.read) >= history.sequence - 10
 
 
 def hundred_thousand(tail: int) -> tuple[Bucket, int]:
@@ -159,7 +151,7 @@ def test_a_start_with_a_hundred_thousand_entries_reads_the_tail_alone():
     assert store.requests == {"get": 12, "list": 1}
 
 
-def test_names_are_written_seldom_and_stand_in_few_segments(often):
+def test_names_are_written_seldom_and_stand_in_few_segments():
     """The cost of writing grows as n log n."""
     store = Bucket()
     journal = opened(store)
@@ -173,7 +165,7 @@ def test_names_are_written_seldom_and_stand_in_few_segments(often):
     assert len([name for name in store.names if ".snapshot." in name]) == 1
 
 
-def test_the_receipt_is_held_against_the_entry_that_it_names(often):
+def test_the_receipt_is_held_against_the_entry_that_it_names():
     """L21: also where that entry is older than the snapshot."""
     store = Bucket()
     journal = opened(store)
@@ -187,7 +179,7 @@ def test_the_receipt_is_held_against_the_entry_that_it_names(often):
         opened(store, run="run-2")
 
 
-def test_names_that_move_to_a_segment_while_they_are_asked_for_stay_known(often):
+def test_names_that_move_to_a_segment_while_they_are_asked_for_stay_known():
     """D01: a look ahead asks while the batch before it is written down."""
     store = Bucket()
     journal = opened(store)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.journal import compaction, ingested
+from blizzard.journal import ingested
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import Before, read_history
 from lakebed import layout
@@ -16,19 +16,12 @@ from tests.support.recovery import from_entries, grow, opened, state
 GARBAGE = [b"", b"{", b"\0" * 64, b'{"sequence": 3}']
 
 
-@pytest.fixture
-def often(monkeypatch):
-    """Let a snapshot be due after ten entries or twenty names."""
-    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 10)
-    monkeypatch.setattr(compaction, "EVERY_NAMES", 20)
-
-
 def derived(store: Bucket) -> list[str]:
     return [name for name in store.names if "snapshot" in name or "/known/" in name]
 
 
 @pytest.mark.parametrize("body", GARBAGE)
-def test_whatever_is_derived_and_damaged_is_built_again_from_the_entries(often, body):
+def test_whatever_is_derived_and_damaged_is_built_again_from_the_entries(body):
     """D05: the snapshot, the note, a segment, its index."""
     store = Bucket()
     grow(opened(store), 25)
@@ -40,7 +33,7 @@ def test_whatever_is_derived_and_damaged_is_built_again_from_the_entries(often, 
         store.bodies[name] = kept
 
 
-def test_whatever_is_derived_and_missing_is_built_again_from_the_entries(often):
+def test_whatever_is_derived_and_missing_is_built_again_from_the_entries():
     """D05."""
     store = Bucket()
     grow(opened(store), 25)
@@ -51,7 +44,7 @@ def test_whatever_is_derived_and_missing_is_built_again_from_the_entries(often):
         store.bodies[name] = kept
 
 
-def test_a_single_wrong_byte_in_what_is_derived_is_noticed(often):
+def test_a_single_wrong_byte_in_what_is_derived_is_noticed():
     """D05."""
     store = Bucket()
     grow(opened(store), 25)
@@ -76,7 +69,7 @@ def _known_after_all(store: Bucket) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("body", GARBAGE)
-def test_a_damaged_entry_of_the_tail_stops_the_run_by_name(often, body):
+def test_a_damaged_entry_of_the_tail_stops_the_run_by_name(body):
     """D05."""
     store = Bucket()
     grow(opened(store), 25)
@@ -86,7 +79,7 @@ def test_a_damaged_entry_of_the_tail_stops_the_run_by_name(often, body):
         read_history(store, "default")
 
 
-def test_a_damaged_entry_is_named_when_everything_has_to_be_read(often):
+def test_a_damaged_entry_is_named_when_everything_has_to_be_read():
     """D05: a lost snapshot does not make anything start fresh."""
     store = Bucket()
     grow(opened(store), 25)
@@ -97,7 +90,7 @@ def test_a_damaged_entry_is_named_when_everything_has_to_be_read(often):
         read_history(store, "default")
 
 
-def test_a_missing_entry_of_the_tail_is_a_gap(often):
+def test_a_missing_entry_of_the_tail_is_a_gap():
     """L21."""
     store = Bucket()
     grow(opened(store), 25)
@@ -106,7 +99,7 @@ def test_a_missing_entry_of_the_tail_is_a_gap(often):
         read_history(store, "default")
 
 
-def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries(often):
+def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries():
     """L21: the snapshot is not believed, and nothing of what it alone knows is."""
     store = Bucket()
     grow(opened(store), 25)
@@ -117,7 +110,7 @@ def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries(ofte
     assert history.lookup(store, "default")("default:000019-0.ndjson") == Before()
 
 
-def test_a_snapshot_of_another_entry_is_not_believed(often):
+def test_a_snapshot_of_another_entry_is_not_believed():
     """L21: the entry was replaced, with those after it."""
     store = Bucket()
     grow(opened(store), 20)

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from blizzard import events
-from blizzard.journal import compaction, ingested, snapshot
-from blizzard.journal.journal import Journal
+from blizzard.journal import ingested, snapshot
 from blizzard.journal.state import read_history
 from blizzard.model.files import IngestedFile
+from blizzard.model.limits import SnapshotLimits
+from blizzard.model.settings import Sizing
 from lakebed import layout
 from lakebed.documents.entry import decode_entry, digest, encode
 from lakebed.errors import JournalLost, StoreUnavailable
-from lakebed.storage.store import Store
+from lakebed.storage.store import ObjectFacts, Store
 from lakebed.types import OnChange
 from tests.support.bucket import Bucket
 from tests.support.builders import (
@@ -30,14 +31,7 @@ from tests.support.builders import (
     record,
     rows,
 )
-from tests.support.recovery import grow, opened
-
-
-@pytest.fixture
-def often(monkeypatch):
-    """Let a snapshot be due after ten entries or twenty names."""
-    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 10)
-    monkeypatch.setattr(compaction, "EVERY_NAMES", 20)
+from tests.support.recovery import OFTEN, grow, opened
 
 
 class NoSnapshots(Store):
@@ -52,7 +46,8 @@ class NoSnapshots(Store):
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     (tmp_path / "in").mkdir()
-    return Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
+    sizing = Sizing(snapshots=OFTEN)
+    return Bench(pipeline_settings(tmp_path / "in", tmp_path / "table", sizing=sizing))
 
 
 def ingest(bench: Bench, number: int) -> None:
@@ -65,7 +60,7 @@ def ingest(bench: Bench, number: int) -> None:
     assert not pipeline.step()
 
 
-def test_a_run_writes_snapshots_and_the_next_ones_ingest_nothing_twice(bench, often):
+def test_a_run_writes_snapshots_and_the_next_ones_ingest_nothing_twice(bench):
     """D01."""
     ingest(bench, 12)
     assert (bench.table / layout.latest_snapshot("default")).exists()
@@ -83,7 +78,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("on_change", [OnChange.ERROR, OnChange.IGNORE])
-def test_files_that_were_empty_are_read_when_they_are_filled(bench, often, on_change):
+def test_files_that_were_empty_are_read_when_they_are_filled(bench, on_change):
     """L27: also by a later run that knows them from a segment."""
     folder = Path(bench.settings.sources[0].uri)
     source = replace(bench.settings.sources[0], on_change=on_change)
@@ -104,7 +99,7 @@ def test_files_that_were_empty_are_read_when_they_are_filled(bench, often, on_ch
     assert not later.step()
 
 
-def test_a_program_that_does_not_know_the_marks_of_empty_files_does_not_use_them(often):
+def test_a_program_that_does_not_know_the_marks_of_empty_files_does_not_use_them():
     """L27: it reads the entries instead, as from any snapshot of another format."""
     store = Bucket()
     journal = opened(store)
@@ -128,24 +123,25 @@ def test_a_program_that_does_not_know_the_marks_of_empty_files_does_not_use_them
     assert latest.format == 2
 
 
-def test_names_move_only_while_no_look_ahead_can_ask_for_them(bench, often, monkeypatch):
+def test_names_move_only_while_no_look_ahead_can_ask_for_them(bench):
     """D01: between memory and segment a name would be in neither."""
     ingest(bench, 11)
     held: list[bool] = []
-    pipeline = bench.again(run_id="run-2").pipeline()
-    real = Journal.write_snapshot
 
-    def keep(journal: Journal) -> None:
-        held.append(pipeline._schedule.journal_lock.locked())
-        real(journal)
+    class Watched(Store):
+        def upload(self, path: str, *given: Any, **how: Any) -> ObjectFacts:
+            if "/known/" in path:
+                held.append(pipeline._schedule.journal_lock.locked())
+            return super().upload(path, *given, **how)
 
-    monkeypatch.setattr(Journal, "write_snapshot", keep)
-    monkeypatch.setattr(Journal, "snapshot_is_due", True)
+    at_once = replace(bench.settings, sizing=Sizing(snapshots=SnapshotLimits(entries=1)))
+    pipeline = bench.again(run_id="run-2", settings=at_once, store=Watched).pipeline()
     pipeline.step()
-    assert held == [True]
+    assert held
+    assert all(held)
 
 
-def test_a_snapshot_that_cannot_be_written_fails_no_batch(bench, often):
+def test_a_snapshot_that_cannot_be_written_fails_no_batch(bench):
     failing = replace(bench, store=NoSnapshots)
     ingest(failing, 13)
     assert len(bench.entries()) == 14
@@ -155,14 +151,16 @@ def test_a_snapshot_that_cannot_be_written_fails_no_batch(bench, often):
     assert len(bench.entries()) == 15
 
 
-def test_a_local_disk_without_room_for_the_names_fails_no_batch(bench, often, monkeypatch):
+def test_a_local_disk_without_room_for_the_names_fails_no_batch(bench):
     """W16: they are spooled there before they go to the store."""
 
-    def full(*_given: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    class Full(Store):
+        def upload(self, path: str, *given: Any, **how: Any) -> ObjectFacts:
+            if "/known/" in path:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().upload(path, *given, **how)
 
-    monkeypatch.setattr(compaction, "write_segment", full)
-    ingest(bench, 11)
+    ingest(replace(bench, store=Full), 11)
     (told, *_more) = bench.said(events.SnapshotFailed)
     assert "No space left" in told.sentence()
 
@@ -216,7 +214,7 @@ def test_names_are_built_again_beside_a_clean_up_and_not_beside_another_run(kind
 
 
 @pytest.mark.parametrize("kind", ["*.names", "*.index.json"])
-def test_damaged_names_are_told_and_nothing_is_ingested_twice(bench, often, kind):
+def test_damaged_names_are_told_and_nothing_is_ingested_twice(bench, kind):
     """D05, D01."""
     ingest(bench, 12)
     for damaged in (bench.table / layout.known_folder("default")).glob(kind):

@@ -3,12 +3,11 @@
 import pytest
 
 from blizzard.model.files import SourceFile
-from blizzard.model.settings import RollingPolicy
+from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.plan.units import (
     COMPRESSED_WEIGHT,
     MOST_UNITS_PER_CORE,
     PARQUET_PER_NDJSON,
-    SMALLEST_UNIT,
     plan,
     units_per_core,
     weight,
@@ -69,7 +68,7 @@ def test_a_core_has_no_more_units_than_files_to_fill(files: float, units: int):
 
 
 def test_no_small_rest_becomes_a_unit_of_its_own():
-    units = plan(load(10, SMALLEST_UNIT), parallelism=4, file_size=FILE_SIZE)
+    units = plan(load(10, Sizing().smallest_unit), parallelism=4, file_size=FILE_SIZE)
     assert sorted(len(unit.files) for unit in units) == [2, 2, 3, 3]
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import ClosedFile
-from blizzard.model.settings import RollingPolicy
+from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.parquet import RollingWriter, batch_cost
 from lakebed.partition import Template
@@ -60,7 +60,7 @@ def writer(
         batch_size_of=lambda _key: 100,
         clock=clock,
         for_partition=for_partition,
-        **given,
+        **({"staged_bytes": Sizing().staged_bytes} | given),
     )
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from blizzard.events import WorkDone
 from blizzard.inspect.books import Totals
+from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
-from blizzard.plan import units as planning
-from blizzard.worker import unit as worker
+from blizzard.plan.units import USUAL
 from lakebed.documents.entry import SourceRecord
 from lakebed.telemetry.measures import Count
 from lakebed.types import SourceFormat
@@ -29,9 +29,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-def bench_of(folder: Path, form: Form, **given: Any) -> Bench:
+def bench_of(folder: Path, form: Form, *, sizing: Sizing = USUAL, **given: Any) -> Bench:
     source = source_settings(folder, form=form, **given)
-    return Bench(pipeline_settings(folder, folder.parent / "table", sources=(source,)))
+    table = folder.parent / "table"
+    return Bench(pipeline_settings(folder, table, sources=(source,), sizing=sizing))
 
 
 def ingest(bench: Bench) -> dict[str, SourceRecord]:
@@ -121,21 +122,18 @@ def test_a_bad_record_says_where_in_the_file_it_is(folder, form, body, code, lin
     assert in_table(bench) == []
 
 
-def test_a_file_of_documents_is_read_by_one_task(folder: Path, monkeypatch):
-    monkeypatch.setattr(planning, "SMALLEST_UNIT", 4096)
-    monkeypatch.setattr(planning, "FILE_WORK", 16)
+def test_a_file_of_documents_is_read_by_one_task(folder: Path):
     put(folder, "a.json", json.dumps(rows(5000), indent=1).encode())
-    bench = bench_of(folder, JSON)
+    bench = bench_of(folder, JSON, sizing=Sizing(smallest_unit=4096))
     assert ingest(bench)["a.json"].rows == 5000
     assert in_table(bench) == rows(5000)
 
 
 @pytest.fixture
-def stopped(folder: Path, monkeypatch) -> Bench:
+def stopped(folder: Path) -> Bench:
     """A pipeline that was stopped when some of the records of a file were in the table."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 1000)
     put(folder, "a.json", json.dumps({"Records": rows(60_000)}, indent=1).encode())
-    bench = bench_of(folder, TRAIL)
+    bench = bench_of(folder, TRAIL, sizing=Sizing(decoded_budget=1000))
     first = replace(bench, runner=StoppingRunner(100)).pipeline()
     assert first.step()
     (record,) = bench.entries()[-1].sources

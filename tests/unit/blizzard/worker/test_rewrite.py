@@ -6,16 +6,15 @@ import pyarrow as pa
 import pytest
 
 from blizzard.model.promotion import Target
-from blizzard.worker import rewrite
-from blizzard.worker.rewrite import Filling
+from blizzard.worker.rewrite import MOST_ROWS, Filling
 from lakebed.schema import Field, Reading
 from lakebed.types import RESCUED, FieldType
 
 NUMBER = Field(name="n", type=FieldType.INT64)
 
 
-def filled(field, rescued, *, above=(), **columns):
-    filling = Filling(Target((*above, field)))
+def filled(field, rescued, *, above=(), most_rows=MOST_ROWS, **columns):
+    filling = Filling(Target((*above, field)), most_rows=most_rows)
     rows = len(rescued)
     table = pa.table({"id": list(range(rows)), **columns, RESCUED: pa.array(rescued, pa.string())})
     return filling, filling.fill(table).to_pydict()
@@ -95,9 +94,8 @@ def test_names_that_are_quoted_are_found():
     assert rows["a.b"] == [1, None]
 
 
-def test_many_rows_are_filled_piece_by_piece(monkeypatch):
-    monkeypatch.setattr(rewrite, "MOST_ROWS", 3)
-    filling, rows = filled(NUMBER, [f'{{"n":{row}}}' for row in range(10)])
+def test_many_rows_are_filled_piece_by_piece():
+    filling, rows = filled(NUMBER, [f'{{"n":{row}}}' for row in range(10)], most_rows=3)
     assert rows["n"] == list(range(10))
     assert filling.taken == 10
 

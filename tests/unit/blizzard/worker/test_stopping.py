@@ -10,11 +10,11 @@ import pytest
 
 from blizzard.execute.bisect import PATIENCE, PATIENCE_ALONE
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.limits import DecodeLimits
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.plan.units import plan
-from blizzard.worker.ndjson import decoder
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from tests.support.builders import (
@@ -94,13 +94,13 @@ def test_a_unit_that_starts_after_the_stop_reads_nothing(tmp_path: Path) -> None
 
 
 def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """A stop waits for no more than the small files that are read together."""
-    monkeypatch.setattr(decoder, "MOST_TOGETHER", 2)
     for name in ("a", "b", "c"):
         put(tmp_path / "in", f"{name}.ndjson", ndjson(rows(3)))
-    given = work(tmp_path / "in", tmp_path / "table")
+    sizing = Sizing(decoding=DecodeLimits(most_together=2))
+    given = work(tmp_path / "in", tmp_path / "table", sizing=sizing)
     outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), StopAfter(1))
 
     assert [(each.path, each.rows) for each in outcome.sources] == [

@@ -3,20 +3,20 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from blizzard.execute.merge import settle
-from blizzard.model.files import Limits, SourceFile
+from blizzard.model.files import Limits, SourceFile, UnitOutcome
+from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.model.source.byte_range import cut
-from blizzard.worker import unit as worker
-from blizzard.worker.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.errors import StoreDenied
 from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows, unit
 from tests.support.stores import RefusesUploads
-from tests.support.units import Place, With, failed, hold_to_the_books
+from tests.support.units import Place, With, failed
 
 
 @pytest.fixture
@@ -25,15 +25,8 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "in", tmp_path / "table")
 
 
-@pytest.fixture(autouse=True)
-def balanced(monkeypatch):
-    hold_to_the_books(monkeypatch)
-
-
-@pytest.fixture
-def tiny_budget(monkeypatch):
-    """Make every file with rows a large one."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 10)
+TINY_BUDGET = Sizing(decoded_budget=10)
+"""Every file with rows is a large one."""
 
 
 def test_small_files_share_an_output_file(place):
@@ -74,11 +67,10 @@ def test_fields_that_are_not_declared_are_counted(place):
     assert found.dropped == {"new": 2, "other": 1}
 
 
-@pytest.mark.usefixtures("tiny_budget")
 def test_large_files_have_outputs_of_their_own(place):
     put(place.source, "a.ndjson", ndjson(rows(3)))
     put(place.source, "b.ndjson", ndjson(rows(3, 10)))
-    outcome = place.run()
+    outcome = place.run(sizing=TINY_BUDGET)
     assert [file.source_files for file in outcome.files] == [
         ("default:a.ndjson",),
         ("default:b.ndjson",),
@@ -120,18 +112,21 @@ def test_many_small_files_are_read_together_and_each_has_its_own_books(place):
     ]
 
 
-def test_no_batch_has_more_rows_than_allowed(place, monkeypatch):
-    seen: list[int] = []
-    real = RollingWriter.write
+A_GROUP_EACH = RollingPolicy(row_group_size=1)
+"""Each batch that is written becomes a row group."""
 
-    def write(self, batch, source, size):
-        seen.append(batch.num_rows)
-        return real(self, batch, source, size)
 
-    monkeypatch.setattr(RollingWriter, "write", write)
+def row_groups(place: Place, outcome: UnitOutcome) -> list[int]:
+    """Return the rows of each row group in the only data file."""
+    (file,) = outcome.files
+    found = pq.read_metadata(place.table / file.filename)
+    return [found.row_group(number).num_rows for number in range(found.num_row_groups)]
+
+
+def test_no_batch_has_more_rows_than_allowed(place):
     put(place.source, "a.ndjson", ndjson(rows(1000)))
-    outcome = place.run(batch_size=64)
-    assert max(seen) == 64
+    outcome = place.run(batch_size=64, rolling=A_GROUP_EACH)
+    assert row_groups(place, outcome) == [64] * 15 + [40]
     assert place.ids(outcome) == list(range(1000))
 
 
@@ -208,20 +203,12 @@ def test_the_mark_at_the_start_of_a_file_is_skipped_however_it_is_cut(place, par
     assert outcome_of(place, cuts) == (None, 2)
 
 
-def test_each_source_has_batches_of_its_own_size(place, monkeypatch, tmp_path):
+def test_each_source_has_batches_of_its_own_size(place, tmp_path):
     """HOLES W32: the smallest does not hold for all."""
-    seen: list[tuple[str, int]] = []
-    write = RollingWriter.write
-
-    def watched(self, batch, source, size=None):
-        seen.append((source, batch.num_rows))
-        return write(self, batch, source, size)
-
-    monkeypatch.setattr(RollingWriter, "write", watched)
     other = tmp_path / "other"
     put(place.source, "a.ndjson", ndjson(rows(6)))
     put(other, "b.ndjson", ndjson(rows(6)))
-    shared = builders.work(place.source, place.table)
+    shared = builders.work(place.source, place.table, rolling=A_GROUP_EACH)
     shared = replace(
         shared,
         sources={**shared.sources, "two": replace(shared.sources["default"], uri=str(other))},
@@ -230,8 +217,8 @@ def test_each_source_has_batches_of_its_own_size(place, monkeypatch, tmp_path):
             "two": Limits(max_concurrent_files=1, batch_size=5),
         },
     )
-    run_unit(
+    outcome = run_unit(
         unit([*listed(place.source), *listed(other, source="two")]), shared, OpenedStores(shared)
     )
 
-    assert seen == [("default:a.ndjson", 2)] * 3 + [("two:b.ndjson", 5), ("two:b.ndjson", 1)]
+    assert row_groups(place, outcome) == [2, 2, 2, 5, 1]

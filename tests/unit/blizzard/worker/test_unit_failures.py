@@ -12,20 +12,19 @@ import pytest
 import zstandard
 
 from blizzard.model.files import UnitOutcome
-from blizzard.model.settings import RollingPolicy
-from blizzard.worker import unit as worker
-from blizzard.worker import upload
+from blizzard.model.limits import BLOCK_BYTES
+from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.compression import CorruptStream, decompress
-from blizzard.worker.ndjson.lines import BLOCK_BYTES
 from blizzard.worker.parquet import RollingWriter
 from blizzard.worker.record import Tally, failure_of, record_of
+from blizzard.worker.stores import OpenedStores
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.types import Codec
 from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows
 from tests.support.stores import RefusesUploads
-from tests.support.units import BAD, Place, With, failed, hold_to_the_books
+from tests.support.units import BAD, Place, With, failed
 
 
 @pytest.fixture
@@ -34,15 +33,8 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "in", tmp_path / "table")
 
 
-@pytest.fixture(autouse=True)
-def balanced(monkeypatch):
-    hold_to_the_books(monkeypatch)
-
-
-@pytest.fixture
-def tiny_budget(monkeypatch):
-    """Make every file with rows a large one."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 10)
+TINY_BUDGET = Sizing(decoded_budget=10)
+"""Every file with rows is a large one."""
 
 
 def test_a_bad_line_leaves_nothing_of_its_file_and_the_others_go_on(place):
@@ -85,13 +77,13 @@ def test_a_file_that_fails_gives_its_place_to_the_next_at_once(place):
     assert place.ids(outcome) == [0, 1, 2]
 
 
-@pytest.mark.usefixtures("tiny_budget")
 def test_a_large_file_that_fails_forgets_its_own_outputs_only(place):
     """L15, D04: outputs that are in the store already are not named by the outcome."""
     put(place.source, "a.ndjson", ndjson(rows(100)))
     put(place.source, "b.ndjson", ndjson(rows(40_000, 1000)) + BAD)
     put(place.source, "c.ndjson", ndjson(rows(100, 100)))
-    outcome = place.run(rolling=RollingPolicy(file_size=20_000, row_group_size=20_000))
+    policy = RollingPolicy(file_size=20_000, row_group_size=20_000)
+    outcome = place.run(rolling=policy, sizing=TINY_BUDGET)
     assert sorted(place.ids(outcome)) == list(range(200))
     assert list(failed(outcome)) == ["b.ndjson"]
     assert len({file.unit for file in outcome.files}) == 2
@@ -100,34 +92,32 @@ def test_a_large_file_that_fails_forgets_its_own_outputs_only(place):
 
 
 @pytest.mark.parametrize("budget", [10, 10**9])
-def test_an_upload_that_fails_fails_every_source_of_its_files(place, monkeypatch, budget):
+def test_an_upload_that_fails_fails_every_source_of_its_files(place, budget):
     """L03."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", budget)
     put(place.source, "a.ndjson", ndjson(rows(10)))
     put(place.source, "b.ndjson", ndjson(rows(10, 10)))
     refuses = RefusesUploads(place.table, StoreDenied("refused"))
-    outcome = place.run(stores=lambda shared: With(shared, refuses))
+    sizing = Sizing(decoded_budget=budget)
+    outcome = place.run(stores=lambda shared: With(shared, refuses), sizing=sizing)
     assert outcome.files == ()
     assert failed(outcome) == dict.fromkeys(
         ("a.ndjson", "b.ndjson"), (Stage.UPLOAD, "store_denied")
     )
 
 
-@pytest.mark.usefixtures("tiny_budget")
 def test_an_upload_that_fails_leaves_the_files_of_other_outputs_alone(place):
     """L03."""
     put(place.source, "a.ndjson", ndjson(rows(10)))
     put(place.source, "b.ndjson", ndjson(rows(10, 10)))
     refuses = RefusesUploads(place.table, StoreDenied("refused"))
     refuses.when = lambda _path, file: 0 in pq.read_table(file).column("id").to_pylist()
-    outcome = place.run(stores=lambda shared: With(shared, refuses))
+    outcome = place.run(stores=lambda shared: With(shared, refuses), sizing=TINY_BUDGET)
     assert list(failed(outcome)) == ["a.ndjson"]
     assert place.ids(outcome) == list(range(10, 20))
 
 
-def test_the_last_upload_of_several_fails_all_sources_of_the_group(place, monkeypatch):
+def test_the_last_upload_of_several_fails_all_sources_of_the_group(place):
     """L03: rows that are in the store already are not named."""
-    monkeypatch.setattr(upload, "TRIES", 1)
     for number in range(4):
         put(place.source, f"{number}.ndjson", ndjson(rows(1000, number * 1000)))
     refuses = RefusesUploads(place.table, StoreUnavailable("503"))
@@ -266,16 +256,16 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
     assert outcome.files == ()
 
 
-def test_a_fault_of_ours_is_no_trouble_of_the_machine(place, monkeypatch):
+def test_a_fault_of_ours_is_no_trouble_of_the_machine(place):
     """The unit fails, and says so: nothing is journaled of it."""
 
-    def fails(_unit):
-        raise KeyError("x")
+    class Faulty(OpenedStores):
+        def sink(self):
+            raise KeyError("x")
 
-    monkeypatch.setattr("blizzard.worker.unit._Unit.run", fails)
     put(place.source, "a.ndjson", ndjson(rows(2)))
     with pytest.raises(KeyError):
-        place.run()
+        place.run(stores=Faulty)
 
 
 def test_a_decompressor_without_memory_has_found_no_corruption(monkeypatch):

@@ -2,8 +2,8 @@
 
 from collections.abc import Generator
 
+from blizzard.model.limits import BLOCK_BYTES
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.lines import BLOCK_BYTES
 from blizzard.worker.progress import NoProgressChannel
 from blizzard.worker.unit_look import UnitLook
 from lakebed.schema import Schema

@@ -46,16 +46,10 @@ from tests.support.stops import (
     UNCUT,
     Stopped,
     all_at,
-    decode_few_lines,
 )
 from tests.support.stores import opened_as
 
 ROWS = 2_000
-
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    decode_few_lines(monkeypatch)
 
 
 def bench_of(folder: Path, body: bytes, runner: Stopped, **given: Any) -> Bench:

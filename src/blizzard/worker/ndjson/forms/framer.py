@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from blizzard.model.limits import MAX_LINE_BYTES
+from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.forms import framing
 from blizzard.worker.ndjson.forms.frame import frame
-from blizzard.worker.ndjson.lines import BLOCK_BYTES, BYTE_ORDER_MARK, BrokenDocument, Place
+from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK, BrokenDocument, Place
 
 MAX_PLACES = 1 << 14
 """Records of one step whose places are noted."""

@@ -3,15 +3,16 @@
 import json
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from blizzard.worker.ndjson import decoder
+from blizzard.model.limits import BLOCK_BYTES, DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath
-from blizzard.worker.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
+from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS, BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BLOCK_BYTES, Block, blocks
+from blizzard.worker.ndjson.lines import Block, blocks
 from lakebed.errors import LakeError, Whose
 from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
@@ -43,24 +44,46 @@ def decode(schema: Schema, data: bytes, **options: Any) -> list[Decoded]:
     return list(Decoder(schema, **options).decode([data]))
 
 
-@pytest.fixture
-def slow_blocks(monkeypatch: pytest.MonkeyPatch) -> list[Block]:
-    """The blocks that were read line by line."""
-    seen: list[Block] = []
-    read = ExactPath.read
+class Watched(Decoder):
+    """Notes which blocks are read line by line, and how many are read together each time."""
 
-    def spy(path: ExactPath, block: Block) -> Decoded:
-        seen.append(block)
-        return read(path, block)
-
-    monkeypatch.setattr(ExactPath, "read", spy)
-    return seen
+    def __init__(self, schema: Schema, **options: Any) -> None:
+        super().__init__(schema, **options)
+        self.slow: list[Block] = []
+        self.together: list[int] = []
+        self._exact = _NotedExact(self._exact, self.slow)  # type: ignore[assignment]
+        self._fast = _NotedFast(self._fast, self.together)  # type: ignore[assignment]
 
 
-def test_clean_records_of_every_type_take_the_fast_path(slow_blocks: list[Block]):
-    (decoded,) = decode(ALL, ndjson(*[RECORD] * 1000))
+@dataclass
+class _NotedExact:
+    path: ExactPath
+    seen: list[Block]
+
+    def read(self, block: Block) -> Decoded:
+        self.seen.append(block)
+        return self.path.read(block)
+
+
+@dataclass
+class _NotedFast:
+    path: FastPath
+    seen: list[int]
+
+    def read(self, block: Block) -> Decoded | None:
+        self.seen.append(1)
+        return self.path.read(block)
+
+    def read_together(self, found: Sequence[Block]) -> list[Decoded] | None:
+        self.seen.append(len(found))
+        return self.path.read_together(found)
+
+
+def test_clean_records_of_every_type_take_the_fast_path():
+    decoder = Watched(ALL)
+    (decoded,) = decoder.decode([ndjson(*[RECORD] * 1000)])
     assert decoded.batch.num_rows == 1000
-    assert slow_blocks == []
+    assert decoder.slow == []
 
 
 @pytest.mark.parametrize(
@@ -74,78 +97,81 @@ def test_clean_records_of_every_type_take_the_fast_path(slow_blocks: list[Block]
         {"": []},
     ],
 )
-def test_undeclared_fields_are_counted_on_the_fast_path(
-    slow_blocks: list[Block], extra: dict[str, object]
-):
+def test_undeclared_fields_are_counted_on_the_fast_path(extra: dict[str, object]):
     data = ndjson(*[RECORD, RECORD | extra] * 6000)
-    batches = decode(ALL, data)
+    decoder = Watched(ALL)
+    batches = list(decoder.decode([data]))
     dropped = sum((Counter(batch.dropped) for batch in batches), Counter())
     assert dropped == {name or "``": 6000 for name, value in extra.items() if value is not None}
     assert len(batches) > 2
-    assert slow_blocks == []
+    assert decoder.slow == []
 
 
 @pytest.mark.parametrize("ending", [b"\r\n", b"\n\n", b" \n", b"\n \t\r\n"])
-def test_space_and_blank_lines_do_not_slow_a_file_down(slow_blocks: list[Block], ending: bytes):
+def test_space_and_blank_lines_do_not_slow_a_file_down(ending: bytes):
     data = ndjson(*[RECORD] * 100).replace(b"\n", ending)
-    (decoded,) = decode(ALL, data)
+    decoder = Watched(ALL)
+    (decoded,) = decoder.decode([data])
     assert decoded.batch.num_rows == 100
     assert decoded.lines == data.count(b"\n")
-    assert slow_blocks == []
+    assert decoder.slow == []
 
 
-def test_naive_timestamps_and_zoned_ones_take_the_fast_path(slow_blocks: list[Block]):
+def test_naive_timestamps_and_zoned_ones_take_the_fast_path():
     schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
+    decoder = Watched(schema)
     for moment in ("2024-01-02T03:04:05", "2024-01-02 03:04", "2024-01-02", "2024-01-02T03:04+01"):
-        decode(schema, ndjson(*[{"t": moment}] * 10))
-    assert slow_blocks == []
+        list(decoder.decode([ndjson(*[{"t": moment}] * 10)]))
+    assert decoder.slow == []
 
 
-def test_one_doubtful_block_does_not_slow_the_others_down(slow_blocks: list[Block]):
+def test_one_doubtful_block_does_not_slow_the_others_down():
     schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
     good = ndjson(*[{"t": "2024-01-02T03:04:05Z", "pad": "x" * 100}] * 30_000)
     data = good + b'{"t":"2024-01-02T03:04:05.123456000Z"}\n' + good
-    batches = decode(schema, data)
+    decoder = Watched(schema)
+    batches = list(decoder.decode([data]))
     assert sum(batch.batch.num_rows for batch in batches) == 60_001
-    assert len(slow_blocks) == 1
+    assert len(decoder.slow) == 1
     assert len(batches) > 5
 
 
-def test_an_undeclared_field_may_change_its_type_on_the_fast_path(slow_blocks: list[Block]):
-    (decoded,) = decode(ID, b'{"id":1,"x":1}\n{"id":2,"x":{"now":["something else"]}}\n')
+def test_an_undeclared_field_may_change_its_type_on_the_fast_path():
+    decoder = Watched(ID)
+    (decoded,) = decoder.decode([b'{"id":1,"x":1}\n{"id":2,"x":{"now":["something else"]}}\n'])
     assert decoded.dropped == {"x": 2}
-    assert slow_blocks == []
+    assert decoder.slow == []
 
 
-def test_a_json_field_keeps_its_text_on_the_fast_path(slow_blocks: list[Block]):
+def test_a_json_field_keeps_its_text_on_the_fast_path():
     schema = Schema((Field(name="j", type=FieldType.JSON),))
-    (decoded,) = decode(schema, b'{"j":{"b": 1.0,"a":2}}\n')
+    decoder = Watched(schema)
+    (decoded,) = decoder.decode([b'{"j":{"b": 1.0,"a":2}}\n'])
     assert decoded.batch.to_pylist() == [{"j": '{"b": 1.0,"a":2}'}]
-    assert not slow_blocks
+    assert not decoder.slow
 
 
-def test_beside_a_json_field_fields_may_be_left_out_and_unknown_ones_are_counted(
-    slow_blocks: list[Block],
-):
+def test_beside_a_json_field_fields_may_be_left_out_and_unknown_ones_are_counted():
     schema = Schema((Field(name="j", type=FieldType.JSON), Field(name="s", type=FieldType.STRING)))
     first = b'{"j":[1, "a\\"b"],"s":"\\" |","x":{"y":"z"}}'
     lines = (first, b'{"s":null,"x":null}', b'{"x":1}', b"{}")
-    (decoded,) = decode(schema, b"\n".join(lines) + b"\n")
+    decoder = Watched(schema)
+    (decoded,) = decoder.decode([b"\n".join(lines) + b"\n"])
     assert decoded.batch.to_pylist() == [
         {"j": '[1, "a\\"b"]', "s": '" |'},
         *[{"j": None, "s": None}] * 3,
     ]
     assert decoded.dropped == {"x": 2}
-    assert not slow_blocks
+    assert not decoder.slow
 
 
-def test_the_unknown_names_of_earlier_files_do_not_slow_later_ones_down(slow_blocks: list[Block]):
-    decoder = Decoder(ID)
+def test_the_unknown_names_of_earlier_files_do_not_slow_later_ones_down():
+    decoder = Watched(ID)
     for file in range(5):
         data = ndjson({"id": 1} | {f"name {file}.{number}": 1 for number in range(60)})
         (decoded,) = decoder.decode([data])
         assert len(decoded.dropped) == 60
-    assert slow_blocks == []
+    assert decoder.slow == []
 
 
 def test_half_a_surrogate_pair_is_no_text_on_any_path():
@@ -249,21 +275,21 @@ def test_a_wide_schema_is_read_in_short_batches():
     wide = Schema(tuple(Field(name=f"c{n}", type=FieldType.INT64) for n in range(1000)))
     batches = decode(wide, b"{}\n" * 10_000)
     assert sum(batch.batch.num_rows for batch in batches) == 10_000
-    assert max(batch.batch.num_rows for batch in batches) * 1000 <= decoder.MAX_CELLS
+    assert max(batch.batch.num_rows for batch in batches) * 1000 <= USUAL_LIMITS.max_cells
 
 
 def test_names_beyond_the_limit_are_counted_together():
     data = ndjson(*[{f"name {number}": 1} for number in range(5000)])
     (decoded,) = decode(ID, data)
-    assert len(decoded.dropped) == MAX_NAMES + 1
-    assert decoded.dropped[OTHER_FIELDS] == 5000 - MAX_NAMES
+    assert len(decoded.dropped) == USUAL_LIMITS.max_names + 1
+    assert decoded.dropped[OTHER_FIELDS] == 5000 - USUAL_LIMITS.max_names
 
 
 def test_the_limit_of_names_holds_for_the_whole_file():
     data = ndjson(*[{f"name {number // 20_000}": 1, "pad": "x" * 50} for number in range(80_000)])
     more = ndjson(*[{f"other {number}": 1} for number in range(500)])
     names = {name for batch in decode(ID, data + more) for name in batch.dropped}
-    assert len(names) == MAX_NAMES + 1
+    assert len(names) == USUAL_LIMITS.max_names + 1
 
 
 def test_a_new_name_on_every_line_leaves_the_fast_path():
@@ -292,30 +318,17 @@ def opened(*files: bytes) -> Iterator[tuple[int, Generator[bytes]]]:
     return ((place, (piece for piece in [file])) for place, file in enumerate(files))
 
 
-@pytest.fixture
-def together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many blocks were read together, each time."""
-    seen: list[int] = []
-    read = FastPath.read_together
-
-    def spy(path: FastPath, found: Sequence[Block]) -> list[Decoded] | None:
-        seen.append(len(found))
-        return read(path, found)
-
-    monkeypatch.setattr(FastPath, "read_together", spy)
-    return seen
-
-
-def test_short_files_are_read_together_and_each_keeps_its_own_counts(together: list[int]):
+def test_short_files_are_read_together_and_each_keeps_its_own_counts():
     files = [
         b'{"id":1}\n{"id":2,"x":1}',
         b"",
         b'\n\n{"id":3,"x":1,"y":2}\n{"id":4,"x":1}\n',
         b'\xef\xbb\xbf{"id":5}\n',
     ]
+    decoder = Watched(ID)
     found = {
         place: [(each.batch["id"].to_pylist(), each.lines, each.blank, each.dropped) for each in of]
-        for place, of in Decoder(ID).decode_all(opened(*files))
+        for place, of in decoder.decode_all(opened(*files))
     }
     assert found == {
         0: [([1, 2], 2, 0, {"x": 1})],
@@ -323,34 +336,33 @@ def test_short_files_are_read_together_and_each_keeps_its_own_counts(together: l
         2: [([3, 4], 4, 2, {"x": 2, "y": 1})],
         3: [([5], 1, 0, {})],
     }
-    assert together == [3]
+    assert decoder.together == [3]
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "expected"),
-    [("MOST_TOGETHER", 4, [4, 4, 2]), ("BLOCK_BYTES", 50, [5, 5]), ("MAX_CELLS", 3, [3, 3, 3, 1])],
+    ("limits", "expected"),
+    [
+        (DecodeLimits(most_together=4), [4, 4, 2]),
+        (DecodeLimits(block_bytes=50), [5, 5]),
+        (DecodeLimits(max_cells=3), [3, 3, 3, 1]),
+    ],
 )
-def test_no_more_is_read_together_than_allowed(
-    monkeypatch: pytest.MonkeyPatch,
-    together: list[int],
-    limit: str,
-    value: int,
-    expected: list[int],
-):
+def test_no_more_is_read_together_than_allowed(limits: DecodeLimits, expected: list[int]):
     """By number, by bytes, and by cells in memory."""
-    monkeypatch.setattr(decoder, limit, value)
-    found = Decoder(ID).decode_all(opened(*[b'{"id": 1}\n'] * 10))
+    decoder = Watched(ID, limits=limits)
+    found = decoder.decode_all(opened(*[b'{"id": 1}\n'] * 10))
     assert sum(each.batch.num_rows for _, of in found for each in of) == 10
-    assert together == expected
+    assert decoder.together == expected
 
 
-def test_a_file_that_is_not_short_is_read_by_itself_in_its_place(together: list[int]):
-    long = b'{"id":1}\n' * (decoder.SHORT_BYTES // 9 + 1)
-    found = Decoder(ID).decode_all(opened(b'{"id":2}', b'{"id":3}', long, b'{"id":4}'))
+def test_a_file_that_is_not_short_is_read_by_itself_in_its_place():
+    long = b'{"id":1}\n' * (USUAL_LIMITS.short_bytes // 9 + 1)
+    decoder = Watched(ID)
+    found = decoder.decode_all(opened(b'{"id":2}', b'{"id":3}', long, b'{"id":4}'))
     assert [(place, sum(each.lines for each in of)) for place, of in found] == [
         (0, 1), (1, 1), (2, len(long) // 9), (3, 1),
     ]  # fmt: skip
-    assert together == [2, 1, 1]
+    assert decoder.together == [2, 1, 1]
 
 
 def test_a_bad_file_fails_alone():
@@ -365,17 +377,21 @@ def test_a_bad_file_fails_alone():
     assert seen == {0: [[1]], 1: (2, "id"), 2: [[3]]}
 
 
-def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others(monkeypatch: pytest.MonkeyPatch):
-    read = FastPath.read_together
+def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others():
+    class Faulty(_NotedFast):
+        def read(self, block: Block) -> Decoded | None:
+            found = self.read_together([block])
+            return found[0] if found else None
 
-    def faulty(path: FastPath, found: Sequence[Block]) -> list[Decoded] | None:
-        if any(b"7" in block.data for block in found):
-            raise RuntimeError("a bug")
-        return read(path, found)
+        def read_together(self, found: Sequence[Block]) -> list[Decoded] | None:
+            if any(b"7" in block.data for block in found):
+                raise RuntimeError("a bug")
+            return super().read_together(found)
 
-    monkeypatch.setattr(FastPath, "read_together", faulty)
+    decoder = Decoder(ID)
+    decoder._fast = Faulty(decoder._fast, [])  # type: ignore[assignment]
     seen: dict[int, object] = {}
-    for place, of in Decoder(ID).decode_all(opened(b'{"id":1}', b'{"id":7}', b'{"id":3}')):
+    for place, of in decoder.decode_all(opened(b'{"id":1}', b'{"id":7}', b'{"id":3}')):
         try:
             seen[place] = [each.batch["id"].to_pylist() for each in of]
         except RuntimeError as error:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.ndjson.forms import framer as framing
-from blizzard.worker.ndjson.forms.framer import Framer
+from blizzard.worker.ndjson.forms.framer import MAX_PLACES, Framer
 from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, Place
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
@@ -163,19 +162,20 @@ def test_errors_are_numbered_without_the_records_of_an_earlier_batch():
     assert broken(b"[{},{},{} {}]", skip=2).line == 2
 
 
-def test_places_are_noted_for_more_records_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(framing, "MAX_PLACES", 3)
+def test_places_are_noted_for_more_records_than_there_is_room_for():
     framer = Framer()
-    text = b"".join(framer.lines([b"[" + b"{},\n" * 10 + b"{}]"]))
-    assert text == b"{}\n" * 11
-    assert [framer.place_of(number) for number in (1, 5, 11)] == [
+    last = 3 * MAX_PLACES
+    text = b"".join(framer.lines([b"[" + b"{},\n" * (last - 1) + b"{}]"]))
+    assert text == b"{}\n" * last
+    later = MAX_PLACES + 5
+    assert [framer.place_of(number) for number in (1, later, last)] == [
         Place(1, 1),
-        Place(17, 5),
-        Place(41, 11),
+        Place(4 * later - 3, later),
+        Place(4 * last - 3, last),
     ]
-    framer.forget(8)
-    assert framer.place_of(4) is None
-    assert framer.place_of(8) == Place(29, 8)
+    framer.forget(later)
+    assert framer.place_of(MAX_PLACES) is None
+    assert framer.place_of(later) == Place(4 * later - 3, later)
 
 
 def test_a_document_of_200_mb_takes_no_more_memory_than_one_of_2():
