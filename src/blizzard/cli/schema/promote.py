@@ -33,7 +33,7 @@ from lakebed.arguments import (
     complain,
     exit_code_of,
 )
-from lakebed.console import console, plural, print_line, say
+from lakebed.console import console, plural, print_line, say, say_first
 from lakebed.errors import ConfigInvalid, LakeError
 from lakebed.layout import TablePath
 from lakebed.storage.store import Store
@@ -277,7 +277,4 @@ def _show_files(verb: str, files: tuple[ActiveFile, ...]) -> None:
     rows = plural(sum(one.rows or 0 for one in files), "row")
     size = in_words(sum(one.size for one in files))
     say(to, f"  {plural(len(files), 'file')} with {rows} ({size}) {verb}:")
-    for one in files[:FEW]:
-        say(to, f"    {one.path}")
-    if len(files) > FEW:
-        say(to, f"    ... and {len(files) - FEW:,} more; --output json has them all")
+    say_first(to, [one.path for one in files], FEW, indent="    ")

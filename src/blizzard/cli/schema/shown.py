@@ -12,7 +12,7 @@ from blizzard.inspect.field_guess import GuessedColumn, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import Output
-from lakebed.console import add, columns, console, plural, print_lines, say, second
+from lakebed.console import add, columns, console, plural, print_lines, say, say_more, second
 from lakebed.schema import Field, walk
 from lakebed.types import OnMismatch, UnknownFields
 
@@ -188,8 +188,7 @@ def _show_homeless(settings: PipelineSettings, some: Sequence[Homeless], title: 
     for one in some[:FEW]:
         add(table, one.path, one.values, "no column" if one.not_a is None else f"no {one.not_a}")
     to.print(table)
-    if len(some) > FEW:
-        say(to, f"  ... and {len(some) - FEW:,} more; --output json has them all")
+    say_more(to, len(some) - FEW)
     inside = {one.inside: None for one in some if one.line is not None}
     for above in inside:
         where = f"schema.{key}" if above is None else f"the fields of {above}"
