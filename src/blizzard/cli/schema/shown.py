@@ -31,18 +31,6 @@ class ColumnRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoColumnRow:
-    """Values that are in no column, by their path."""
-
-    path: str
-    values: int
-    dropped: bool
-    not_a: str | None
-    line: str | None
-    inside: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRow:
     """The columns of a pipeline."""
 
@@ -52,7 +40,7 @@ class SchemaRow:
     unknown_fields: UnknownFields
     on_mismatch: OnMismatch
     columns: tuple[ColumnRow, ...]
-    without_column: tuple[NoColumnRow, ...]
+    without_column: tuple[Homeless, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,17 +76,7 @@ def row(settings: PipelineSettings, found: PresentColumns) -> SchemaRow:
             ColumnRow(column=one.path, type=one.type, origin=one.origin, entry=one.entry, at=one.at)
             for one in found.columns
         ),
-        without_column=tuple(
-            NoColumnRow(
-                path=one.path,
-                values=one.values,
-                dropped=one.dropped,
-                not_a=one.not_a,
-                line=one.line,
-                inside=one.inside,
-            )
-            for one in found.homeless
-        ),
+        without_column=found.homeless,
     )
 
 
