@@ -282,6 +282,27 @@ def asks_columns(settings: PipelineSettings) -> Callable[[], Schema | None]:
     return ask
 
 
+def table_entry(settings: PipelineSettings, table_of: TableOf) -> TableSettings | None:
+    """Return the `tables:` entry of a pipeline; if it is invalid and penguin's, that is None."""
+    try:
+        return table_of(settings.name)
+    except ConfigInvalid:
+        if settings.sink.commit is Commit.INLINE:
+            raise
+        return None
+
+
+def table_rules(
+    settings: PipelineSettings, table: TableSettings | None
+) -> tuple[TableSettings, bool]:
+    """Return how penguin treats a pipeline's table, and whether its schema evolution is known."""
+    sink = settings.sink
+    unknown = TableSettings(
+        name=settings.name, table_uri=sink.table_uri, storage_options=sink.storage_options
+    )
+    return table or unknown, table is not None or sink.commit is Commit.INLINE
+
+
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
     """Return the check of a pipeline's declared fields against its table, by penguin's rules.
 
@@ -290,28 +311,16 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
     """
     if settings.infer:
         return lambda: None  # What is found in the data fits the table, or is rescued.
-    sink = settings.sink
     identity = identity_of(settings, run_id="")
 
     def check() -> None:
-        inlined = sink.commit is Commit.INLINE
-        try:
-            table = table_of(settings.name)
-        except ConfigInvalid:
-            if inlined:
-                raise
-            table = None
+        rules, mode_is_known = table_rules(settings, table_entry(settings, table_of))
         try:
             inline.check_schema(
-                table
-                or TableSettings(
-                    name=settings.name,
-                    table_uri=sink.table_uri,
-                    storage_options=sink.storage_options,
-                ),
+                rules,
                 identity.table_schema,
                 identity.partition_columns,
-                mode_is_known=inlined or table is not None,
+                mode_is_known=mode_is_known,
             )
         except SchemaConflict:
             raise

@@ -15,11 +15,11 @@ from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
 from blizzard.maintain.old_journal import LastCommitted, check_past, past_of
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import DONE, FAILED, Output, complain
+from lakebed.arguments import DONE, FAILED, Output, ends_on_error
 from lakebed.clock import Clock
 from lakebed.console import INLINED, plural, print_line, say
 from lakebed.console import console as terminal
-from lakebed.errors import DocumentUnreadable, JournalLost, LakeError
+from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Event
@@ -65,7 +65,7 @@ def begin_anew(
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
     names = tuple(dict.fromkeys((settings.name, old or settings.name)))
-    try:
+    with ends_on_error(settings.name):
         reader = open_reader(place)
         if not yes:
             for name in names:
@@ -98,9 +98,6 @@ def begin_anew(
                 if old is None
                 else take_over(store, identity, old, _last_committed(settings), clock)
             )
-    except LakeError as trouble:
-        complain(trouble, who=settings.name)
-        return FAILED
     _tell_done(settings.name, done, output)
     return DONE
 
