@@ -28,13 +28,19 @@ from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
+from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.journal import identity_of
 from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
 from blizzard.model.files import Location
 from blizzard.model.progress import Report
-from blizzard.model.settings import BlizzardSettings, PipelineSettings, SparkSettings
+from blizzard.model.settings import (
+    BlizzardSettings,
+    PipelineSettings,
+    SinkSettings,
+    SparkSettings,
+)
 from blizzard.pipeline import DeltaLog, Pipeline
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
@@ -236,14 +242,17 @@ def open_reader(location: Location) -> Reader:
     return Reader(location.uri, location.options)
 
 
+def asks_last_committed(sink: SinkSettings) -> LastCommitted:
+    """Return a function that asks the log for the last committed entry of a journal."""
+    return partial(inline.last_committed, sink.table_uri, sink.storage_options)
+
+
 def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
     """Return a function that asks the log whether an entry is committed."""
-    sink = settings.sink
+    last_committed = asks_last_committed(settings.sink)
 
     def ask(entry: Entry) -> bool:
-        last = inline.last_committed(
-            sink.table_uri, sink.storage_options, entry.pipeline, entry.journal
-        )
+        last = last_committed(entry.pipeline, entry.journal)
         return last is not None and last >= entry.sequence
 
     return ask

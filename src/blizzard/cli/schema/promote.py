@@ -1,6 +1,7 @@
 """`blizzard schema promote`: fill a column from `_rescued` for rows that are in the table."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -19,7 +20,7 @@ from blizzard.maintain.promote import promote as append_promotion
 from blizzard.model.locations import sink_location
 from blizzard.model.promotion import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import SPARK_SAID, table_entry, table_rules
+from blizzard.service import SPARK_SAID, asks_last_committed, table_entry, table_rules
 from lakebed.arguments import (
     DONE,
     FAILED,
@@ -144,9 +145,7 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
 
     return TableLog(
         now=now,
-        committed=lambda journal: inline.last_committed(
-            sink.table_uri, sink.storage_options, settings.name, journal
-        ),
+        committed=partial(asks_last_committed(sink), settings.name),
         check=check,
     )
 
