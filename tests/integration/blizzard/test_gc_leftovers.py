@@ -35,12 +35,6 @@ Store(table, StorageOptions()).upload(
 """
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
 def a_batch(desk: Desk, number: int = 0) -> None:
     put(desk.landing, f"{number}.ndjson", ndjson(rows(2, number * 2)))
     bench = desk.bench().again(run_id=f"run-{number}", hands=Hands(at=1.7e9 + number))

@@ -41,12 +41,6 @@ DRAWN = count()
 """Ids are drawn from one counter by all runs: no two of them give files the same name."""
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
 def land(desk: Desk, number: int) -> None:
     put(desk.landing, f"{number}.ndjson", ndjson(rows(2, number * 2)))
 

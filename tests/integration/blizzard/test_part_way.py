@@ -29,12 +29,6 @@ def _small(monkeypatch):
     decode_few_lines(monkeypatch)
 
 
-@pytest.fixture
-def desk(tmp_path):
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
 def begun(desk, body=None, *, name=NAME, runner=None, sizing=CUT):
     """Journal a part of a large file, and stop."""
     put(desk.landing, name, ndjson(rows(ROWS)) if body is None else body)

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,23 +12,12 @@ from lakebed.errors import ObjectMissing
 from lakebed.listing.lookback import Window
 from lakebed.types import OnChange
 from tests.support.benches import drain, ids, journal_at_once
-from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
+from tests.support.builders import Bench, ndjson, put, rows, source_settings
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     journal_at_once(monkeypatch)
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, source: Path) -> Bench:
-    return Bench(pipeline_settings(source, tmp_path / "table"))
 
 
 def test_a_source_that_is_gone_is_an_error_and_moves_nothing(bench, source):

@@ -54,17 +54,6 @@ def at_once(monkeypatch):
     try_at_once(monkeypatch)
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, source: Path) -> Bench:
-    return Bench(pipeline_settings(source, tmp_path / "table"))
-
-
 def flipped(body: bytes) -> bytes:
     """Damage a byte in the middle."""
     middle = len(body) // 2

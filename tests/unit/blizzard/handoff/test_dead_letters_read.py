@@ -16,10 +16,8 @@ from lakebed.layout import journal_entry
 from lakebed.storage.options import StorageOptions
 from tests.support.builders import (
     NOON,
-    Bench,
     failure,
     ndjson,
-    pipeline_settings,
     put,
     record,
     rows,
@@ -34,17 +32,6 @@ HOUR = 3600
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     try_at_once(monkeypatch)
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, source: Path) -> Bench:
-    return Bench(pipeline_settings(source, tmp_path / "table"))
 
 
 # ------------------------------------------------------------------------------ the place

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from blizzard.journal import compaction, ingested, snapshot
+from blizzard.journal import ingested, snapshot
 from blizzard.journal.state import read_history
 from blizzard.model.files import IngestedFile
 from lakebed import layout
@@ -18,13 +18,6 @@ from lakebed.types import Handoff
 from tests.support.bucket import Bucket
 from tests.support.builders import finished_file
 from tests.support.recovery import from_entries, grow, opened, state
-
-
-@pytest.fixture
-def often(monkeypatch):
-    """Let a snapshot be due after ten entries or twenty names."""
-    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 10)
-    monkeypatch.setattr(compaction, "EVERY_NAMES", 20)
 
 
 def entry_reads(store: Bucket, monkeypatch) -> Counter[int]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.journal import compaction, ingested
+from blizzard.journal import ingested
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import Before, read_history
 from lakebed import layout
@@ -14,13 +14,6 @@ from tests.support.builders import Hands, identity
 from tests.support.recovery import from_entries, grow, opened, state
 
 GARBAGE = [b"", b"{", b"\0" * 64, b'{"sequence": 3}']
-
-
-@pytest.fixture
-def often(monkeypatch):
-    """Let a snapshot be due after ten entries or twenty names."""
-    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 10)
-    monkeypatch.setattr(compaction, "EVERY_NAMES", 20)
 
 
 def derived(store: Bucket) -> list[str]:

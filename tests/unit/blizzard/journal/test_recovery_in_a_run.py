@@ -25,19 +25,11 @@ from tests.support.builders import (
     gz,
     ndjson,
     no_options,
-    pipeline_settings,
     put,
     record,
     rows,
 )
 from tests.support.recovery import grow, opened
-
-
-@pytest.fixture
-def often(monkeypatch):
-    """Let a snapshot be due after ten entries or twenty names."""
-    monkeypatch.setattr(compaction, "EVERY_ENTRIES", 10)
-    monkeypatch.setattr(compaction, "EVERY_NAMES", 20)
 
 
 class NoSnapshots(Store):
@@ -47,12 +39,6 @@ class NoSnapshots(Store):
         if "snapshot" in path:
             raise StoreUnavailable("no answer", path=path)
         super().replace(path, body)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    (tmp_path / "in").mkdir()
-    return Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
 
 
 def ingest(bench: Bench, number: int) -> None:

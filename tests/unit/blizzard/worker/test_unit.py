@@ -1,14 +1,12 @@
 """One work unit over real folders, with the real decoder."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from blizzard.execute.merge import settle
 from blizzard.model.files import Limits, SourceFile
 from blizzard.model.source.byte_range import cut
-from blizzard.worker import unit as worker
 from blizzard.worker.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
@@ -19,21 +17,9 @@ from tests.support.stores import RefusesUploads
 from tests.support.units import Place, With, failed, hold_to_the_books
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    (tmp_path / "in").mkdir()
-    return Place(tmp_path / "in", tmp_path / "table")
-
-
 @pytest.fixture(autouse=True)
 def balanced(monkeypatch):
     hold_to_the_books(monkeypatch)
-
-
-@pytest.fixture
-def tiny_budget(monkeypatch):
-    """Make every file with rows a large one."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 10)
 
 
 def test_small_files_share_an_output_file(place):

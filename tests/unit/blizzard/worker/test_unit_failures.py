@@ -4,7 +4,6 @@ import errno
 import gc
 import os
 import threading
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,24 +24,12 @@ from lakebed.types import Codec
 from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows
 from tests.support.stores import RefusesUploads
-from tests.support.units import BAD, Place, With, failed, hold_to_the_books
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    (tmp_path / "in").mkdir()
-    return Place(tmp_path / "in", tmp_path / "table")
+from tests.support.units import BAD, With, failed, hold_to_the_books
 
 
 @pytest.fixture(autouse=True)
 def balanced(monkeypatch):
     hold_to_the_books(monkeypatch)
-
-
-@pytest.fixture
-def tiny_budget(monkeypatch):
-    """Make every file with rows a large one."""
-    monkeypatch.setattr(worker, "DECODED_BUDGET", 10)
 
 
 def test_a_bad_line_leaves_nothing_of_its_file_and_the_others_go_on(place):
