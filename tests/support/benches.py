@@ -1,16 +1,15 @@
 """A bench run to its end, the rows that its journal names, and a look at its hand-off."""
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from blizzard.handoff.publish import CommitInline
 from blizzard.journal import journal
 from lakebed.retry import Backoff
 from tests.support.builders import Bench
+from tests.support.readers import parquet_ids
 
 
 def journal_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,13 +24,7 @@ def journal_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ids(bench: Bench) -> list[Any]:
     """Read the rows that the journal names."""
-    return sorted(
-        itertools.chain.from_iterable(
-            pq.read_table(bench.table / file.filename).column("id").to_pylist()
-            for entry in bench.entries()
-            for file in entry.files
-        )
-    )
+    return parquet_ids(bench.entries(), bench.table)
 
 
 def noting(seen: list[Any], look: Callable[[], object]) -> CommitInline:

@@ -34,7 +34,7 @@ from blizzard.model.settings import (
 from blizzard.pipeline import DeltaLog, Pipeline
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
-from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, decode_entry
+from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, decode_entry, encode
 from lakebed.layout import TablePath, entry_sequence, journal_folder
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema
@@ -197,6 +197,25 @@ def identity(*, run: str = "run-1", handoff: Handoff = Handoff.JOURNAL, **given:
         "partition_columns": (),
     }
     return Identity(run=run, handoff=handoff, **(usual | given))
+
+
+def entry_body(sequence: int) -> bytes:
+    """Return the bytes of an entry that says nothing but its number."""
+    return encode(
+        Entry(
+            kind="batch",
+            pipeline="events",
+            journal="j",
+            sequence=sequence,
+            run="run",
+            created="2026-01-01T00:00:00+00:00",
+            previous=None,
+            handoff=Handoff.JOURNAL,
+            source_uris={},
+            table_schema={},
+            partition_columns=(),
+        )
+    )
 
 
 def work(source: Path, sink: Path, **given: Any) -> Work:

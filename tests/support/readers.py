@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from lakebed.documents.entry import Entry
+from tests.support.builders import entries as journal_entries
 
 
 def rows(table: Path, columns: list[str] | None = None, predicate: str | None = None) -> list[Any]:
@@ -40,3 +41,8 @@ def parquet_ids(entries: Iterable[Entry], table: Path) -> list[int]:
         for file in entry.files:
             found += pq.read_table(table / file.filename, columns=["id"])["id"].to_pylist()
     return sorted(found)
+
+
+def journaled_ids(table: Path) -> list[int]:
+    """Return the ids of all rows in the data files that the journal of a table names."""
+    return parquet_ids(journal_entries(table), table)

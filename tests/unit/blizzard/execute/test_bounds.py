@@ -19,7 +19,7 @@ from blizzard.worker.progress import NoProgressChannel, ProgressClient, Progress
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import SourceRecord
-from tests.support.bounds import FOR_EVER, ids, read_in_small_pieces, settings_of
+from tests.support.bounds import FOR_EVER, read_in_small_pieces, settings_of
 from tests.support.builders import (
     Bench,
     Hands,
@@ -32,6 +32,7 @@ from tests.support.builders import (
     unit,
     work,
 )
+from tests.support.readers import journaled_ids as ids
 from tests.support.runner import InProcessRunner, Near
 
 
