@@ -121,7 +121,7 @@ def source_file(
 
 
 def listed(root: Path, *, source: str = "default") -> tuple[SourceFile, ...]:
-    """Give every file of a folder as a listing shows it, compressed or not by its suffix."""
+    """Return every file of a folder as a listing shows it, compressed or not by its suffix."""
     suffixes = {".gz": SourceCodec.GZIP, ".zst": SourceCodec.ZSTD}
     found = sorted(Reader(str(root), no_options()).objects(), key=lambda each: each.path)
     return tuple(
@@ -303,7 +303,7 @@ class Bench:
         return begun
 
     def again(self, **given: Any) -> "Bench":
-        """Give the same pipeline, as another process with other circumstances."""
+        """Return the same pipeline, as another process with other circumstances."""
         return replace(self, events=[], **given)
 
     def said(self, kind: type[Event]) -> list[Event]:
@@ -325,7 +325,7 @@ def entries(table: Path, pipeline: str = "default") -> list[Entry]:
 
 
 def tree(root: Path) -> dict[str, tuple[int, int]]:
-    """Give every file below a folder with its size and time, to see whether it was written to."""
+    """Return every file below a folder with its size and time, to see whether it was written to."""
     return {
         str(path.relative_to(root)): (path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(root.rglob("*"))

@@ -22,12 +22,12 @@ def rows(table: Path, columns: list[str] | None = None, predicate: str | None = 
 
 
 def ids(table: Path, predicate: str | None = None) -> list[int]:
-    """Give the ids of all rows, sorted: doubled ones show twice, lost ones are missing."""
+    """Return the ids of all rows, sorted: doubled ones show twice, lost ones are missing."""
     return sorted(row["id"] for row in rows(table, ["id"], predicate))
 
 
 def polars_ids(table: Path, condition: pl.Expr | None = None) -> list[int]:
-    """Give the same with polars."""
+    """Return the same with polars."""
     frame = pl.scan_delta(str(table))
     if condition is not None:
         frame = frame.filter(condition)
@@ -35,7 +35,7 @@ def polars_ids(table: Path, condition: pl.Expr | None = None) -> list[int]:
 
 
 def parquet_ids(entries: Iterable[Entry], table: Path) -> list[int]:
-    """Give the ids of all rows in the data files that journal entries name."""
+    """Return the ids of all rows in the data files that journal entries name."""
     found: list[Any] = []
     for entry in entries:
         for file in entry.files:

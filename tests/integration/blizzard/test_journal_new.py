@@ -46,7 +46,7 @@ def land(desk: Desk, number: int) -> None:
 
 
 def bench_of(desk: Desk, name: str = "default", run: str = "run-1") -> Bench:
-    """Give a pipeline under a name, which asks the log as the program does."""
+    """Return a pipeline under a name, which asks the log as the program does."""
     settings = pipeline_settings(desk.landing, desk.table, name=name)
     known = inline.pipeline_known(str(desk.table), no_options(), name)
     return Bench(settings, run_id=run, log_knows_pipeline=known, hands=Hands(drawn=DRAWN))

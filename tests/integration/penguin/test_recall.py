@@ -34,7 +34,7 @@ def table(tmp_path):
 
 @pytest.fixture
 def loads(monkeypatch):
-    """Give the versions that the library was asked to open, None for the latest."""
+    """Return the versions that the library was asked to open, None for the latest."""
     found: list[int | None] = []
     load = snapshot._load
 

@@ -247,7 +247,7 @@ def added(table: Directory) -> list[str]:
 
 
 def bounds(table: Directory) -> dict[str, tuple[int, int]]:
-    """Give the least and the greatest id of each file, as the log says."""
+    """Return the least and the greatest id of each file, as the log says."""
     found = {}
     for version in (table.root / "_delta_log").glob("*.json"):
         for line in version.read_text().splitlines():

@@ -49,7 +49,7 @@ def test_two_sources_with_equal_names_are_two_files(bench, source, tmp_path):
 
 
 def with_source(bench: Bench, **given: Any) -> Bench:
-    """Give the same pipeline with another setting of its source."""
+    """Return the same pipeline with another setting of its source."""
     (one,) = bench.settings.sources
     return replace(bench, settings=replace(bench.settings, sources=(replace(one, **given),)))
 

@@ -37,7 +37,7 @@ def large(tmp_path: Path) -> Path:
 
 
 def stopped_early(root: Path) -> Bench:
-    """Give a run that is stopped after the first record, and calls every file large."""
+    """Return a run that is stopped after the first record, and calls every file large."""
     settings = pipeline_settings(root / "in", root / "table", sizing=Sizing(decoded_budget=1))
     return Bench(settings, runner=all_at(1))
 

@@ -157,7 +157,7 @@ MARK = b"\xef\xbb\xbf"
 
 
 def outcome_of(place: Place, files: list[SourceFile]) -> tuple[str | None, int | None]:
-    """Give why a file, or one of its parts, failed and at which line; its rows if it did not."""
+    """Return why a file, or one of its parts, failed and at which line; its rows if it did not."""
     units = [unit([file], name=str(number)) for number, file in enumerate(files)]
     shared = builders.work(place.source, place.table)
     outcomes = [run_unit(each, shared, OpenedStores(shared)) for each in units]

@@ -355,7 +355,7 @@ def test_an_old_entry_of_a_plain_file_is_gone_on_with_by_its_lines(tmp_path: Pat
 
 
 def _prefix(entry: Entry) -> Entry:
-    """Give an entry as an older program wrote it: the first hundred lines are in."""
+    """Return an entry as an older program wrote it: the first hundred lines are in."""
     (found,) = entry.sources
     return replace(
         entry,
