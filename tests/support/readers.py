@@ -1,5 +1,6 @@
 """A table as its readers see it."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -46,3 +47,13 @@ def parquet_ids(entries: Iterable[Entry], table: Path) -> list[int]:
 def journaled_ids(table: Path) -> list[int]:
     """Return the ids of all rows in the data files that the journal of a table names."""
     return parquet_ids(journal_entries(table), table)
+
+
+def added(table: Path) -> list[str]:
+    """Return the path of every file that the log has added, as often as it has."""
+    return [
+        json.loads(line)["add"]["path"]
+        for path in (table / "_delta_log").glob("*.json")
+        for line in path.read_text().splitlines()
+        if "add" in json.loads(line)
+    ]

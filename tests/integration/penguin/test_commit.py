@@ -19,6 +19,7 @@ from penguin.delta.snapshot import pipeline_known
 from penguin.delta.table import Log, Table
 from penguin.events.backlog import BacklogSeen, FilesLookedAt
 from penguin.inspect.explain import explain
+from tests.support.overtaking import overtake
 from tests.support.tables import Penguin, TableDirectory, commit_table, next_commit, rows_of
 
 
@@ -111,15 +112,12 @@ def test_optimize_in_the_very_moment_of_a_commit_neither_loses_nor_doubles(table
         journal.batch(rows_of(number))
         Penguin(table).drain()
     journal.batch(rows_of(3))
-    commit = Table.commit
     rewritten: list[int] = []
 
-    def overtaken(self, *given):
-        if not rewritten:
-            rewritten.append(table.delta().optimize.compact()["numFilesRemoved"])
-        commit(self, *given)
+    def meanwhile():
+        rewritten.append(table.delta().optimize.compact()["numFilesRemoved"])
 
-    monkeypatch.setattr(Table, "commit", overtaken)
+    overtake(monkeypatch, Table, "commit", meanwhile)
     Penguin(table).drain()
     Penguin(table).drain()
     assert (table.ids(), rewritten) == ([1, 2, 3], [2])

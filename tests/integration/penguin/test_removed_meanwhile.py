@@ -15,6 +15,7 @@ from penguin.events.commits import PlanSuperseded
 from penguin.inspect.explain import explain
 from penguin.model.errors import CommitFailed
 from tests.support.foreign import Directory, Visitor
+from tests.support.overtaking import overtake
 from tests.support.removals import HOUR, add, aged, begin, checkpoint, remove
 
 
@@ -44,16 +45,7 @@ def test_a_file_that_another_commits_and_rewrites_meanwhile_is_not_doubled(
     """HOLES D22: between the look and the commit, and between its opening and its writing."""
     begin(table)
     path = table.file(2)
-    where, name = moment
-    goes_on, turns = getattr(where, name), [True]
-
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            put_in_and_compact(table, path)
-        return goes_on(self, *given, **named)
-
-    monkeypatch.setattr(where, name, overtaken)
+    turns = overtake(monkeypatch, *moment, lambda: put_in_and_compact(table, path))
     penguin = table.penguin().drain()
     assert not turns
     assert table.ids() == [1, 2]

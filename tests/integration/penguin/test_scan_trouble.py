@@ -17,6 +17,8 @@ from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.errors import CommitFailed
 from tests.support.foreign import DAY, Directory, Visitor, date_folder
+from tests.support.overtaking import overtake
+from tests.support.readers import added
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
 
@@ -128,21 +130,16 @@ def test_two_scanners_at_once(table, other, monkeypatch):
     table.file(0)
     table.penguin().drain()
     table.file(1)
-    commit = Table.commit
-    turns = [True]
 
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            if other:
-                table.file(2)
-            table.penguin().drain()
-        commit(self, *given, **named)
+    def meanwhile():
+        if other:
+            table.file(2)
+        table.penguin().drain()
 
-    monkeypatch.setattr(Table, "commit", overtaken)
+    overtake(monkeypatch, Table, "commit", meanwhile)
     table.penguin().drain()
     assert table.ids() == ([0, 1, 2] if other else [0, 1])
-    assert len(added(table)) == len(set(added(table)))
+    assert len(added(table.root)) == len(set(added(table.root)))
 
 
 def test_a_commit_of_other_files_is_not_taken_for_ours(table, monkeypatch):
@@ -150,17 +147,12 @@ def test_a_commit_of_other_files_is_not_taken_for_ours(table, monkeypatch):
     table.file(0)
     table.penguin().drain()
     table.file(1)
-    commit = Table.commit
-    turns = [True]
 
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            table.meta(table.file(2))
-            table.penguin(discovery=DiscoverBy.STAGING).drain()
-        commit(self, *given, **named)
+    def meanwhile():
+        table.meta(table.file(2))
+        table.penguin(discovery=DiscoverBy.STAGING).drain()
 
-    monkeypatch.setattr(Table, "commit", overtaken)
+    overtake(monkeypatch, Table, "commit", meanwhile)
     penguin = table.penguin().drain()
     assert table.ids() == [0, 1, 2]
     assert penguin.told(CommittedByOther) == []
@@ -170,19 +162,10 @@ def test_a_commit_of_other_files_is_not_taken_for_ours(table, monkeypatch):
 def test_two_scanners_that_create_the_table(table, monkeypatch):
     """HOLES W12, D08"""
     table.file(0)
-    create = Log.create
-    turns = [True]
-
-    def overtaken(self, *given, **named):
-        if turns:
-            turns.clear()
-            table.penguin().drain()
-        create(self, *given, **named)
-
-    monkeypatch.setattr(Log, "create", overtaken)
+    overtake(monkeypatch, Log, "create", lambda: table.penguin().drain())
     table.penguin().drain()
     assert table.ids() == [0]
-    assert len(added(table)) == 1
+    assert len(added(table.root)) == 1
 
 
 # ------------------------------------------------------------------------------ blizzard's files
@@ -235,15 +218,6 @@ def test_a_setting_that_does_not_scan_does_not_scan(table, wish):
     table.file(1)
     table.penguin(discovery=wish).drain()
     assert table.ids() == []
-
-
-def added(table: Directory) -> list[str]:
-    return [
-        json.loads(line)["add"]["path"]
-        for path in (table.root / "_delta_log").glob("*.json")
-        for line in path.read_text().splitlines()
-        if "add" in json.loads(line)
-    ]
 
 
 def bounds(table: Directory) -> dict[str, tuple[int, int]]:
