@@ -20,12 +20,7 @@ from penguin.delta.table import Log, Table
 from penguin.events.backlog import BacklogSeen, FilesLookedAt
 from penguin.inspect.explain import explain
 from tests.support.overtaking import overtake
-from tests.support.tables import Penguin, TableDirectory, commit_table, next_commit, rows_of
-
-
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
+from tests.support.tables import Penguin, commit_table, next_commit, rows_of
 
 
 def test_the_first_entry_creates_the_table_and_is_read_back(table):

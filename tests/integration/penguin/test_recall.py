@@ -22,14 +22,9 @@ from penguin.delta.table import Log, Table
 from penguin.model.errors import TableUnreadable, TableUnsupported
 from tests.support.foreign import Directory
 from tests.support.recall import running
-from tests.support.tables import Penguin, TableDirectory, opened, rows_of
+from tests.support.tables import Penguin, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
 
 
 @pytest.fixture
