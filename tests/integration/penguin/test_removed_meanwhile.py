@@ -45,7 +45,8 @@ def test_a_file_that_another_commits_and_rewrites_meanwhile_is_not_doubled(
     """HOLES D22: between the look and the commit, and between its opening and its writing."""
     begin(table)
     path = table.file(2)
-    turns = overtake(monkeypatch, *moment, lambda: put_in_and_compact(table, path))
+    where, name = moment
+    turns = overtake(monkeypatch, where, name, lambda: put_in_and_compact(table, path))
     penguin = table.penguin().drain()
     assert not turns
     assert table.ids() == [1, 2]
