@@ -73,7 +73,7 @@ def cores_for(load: Load, costs: Costs, given: Assumptions) -> int:
 
 
 def advised(load: Load, cores: int, given: Assumptions) -> Limits:
-    """Give the settings with which data files come out at 128 MB where a load fills that many.
+    """Return the settings with which data files come out at 128 MB where a load fills that many.
 
     A batch starts when it fills `file_size_mb` on each core, if its limits let it grow so far.
     """
@@ -150,7 +150,7 @@ def requests_of(load: Load, found: Batches, costs: Costs, given: Assumptions) ->
 
 
 def alone_seconds(found: Batches, costs: Costs, given: Assumptions) -> float:
-    """Say how long the driver works at a batch while no task runs; looks run beside the tasks."""
+    """Return how long the driver works at a batch while no task runs; looks run beside tasks."""
     asked = sum(costs.requests["batch"].values())
     books = found.files * (costs.plan + costs.encode)
     return given.spark_job_secs + asked * given.request_secs + books
@@ -168,7 +168,7 @@ def commits_of(found: Batches) -> float:
 
 
 def times(asked: Asked, count: float) -> Asked:
-    """Give so many times the requests."""
+    """Return so many times the requests."""
     return {kind: number * count for kind, number in asked.items()}
 
 
@@ -179,7 +179,7 @@ def total(*some: Asked) -> Asked:
 
 
 def price_of(asked: Asked, prices: Prices) -> float:
-    """Say what requests cost."""
+    """Return what requests cost."""
     writes = sum(asked.get(kind, 0.0) for kind in WRITES)
     reads = asked.get("get", 0.0) + asked.get("head", 0.0)
     return (writes * prices.per_1000_writes + reads * prices.per_1000_reads) / 1000
@@ -201,7 +201,7 @@ class Growth:
 
 
 def growth_of(load: Load, found: Batches, costs: Costs, given: Assumptions) -> Growth:
-    """Say what a day adds to journal, known names and log, and how many files a month makes."""
+    """Return what a day adds to journal, known names and log, and how many files a month makes."""
     files = load.files(given)
     journal = (
         found.a_day * costs.entry_fixed
@@ -232,7 +232,7 @@ class Strain:
 
 
 def strain_of(active: float, files_per_commit: float, costs: Costs) -> Strain:
-    """Say what so many active files cost penguin at each commit."""
+    """Return what so many active files cost penguin at each commit."""
     return Strain(
         memory=costs.memory_fixed + active * costs.memory_per_active,
         commit=costs.commit_fixed
@@ -243,6 +243,6 @@ def strain_of(active: float, files_per_commit: float, costs: Costs) -> Strain:
 
 
 def checkpoints_kept(active: float, commits_a_day: float, costs: Costs) -> float:
-    """Say how many bytes of checkpoints a month leaves in which a table grows to so many files."""
+    """Return the bytes of checkpoints of a month in which a table grows to so many files."""
     written = commits_a_day * MONTH_DAYS / TABLE.checkpoint_interval
     return written * active / 2 * costs.checkpoint_bytes

@@ -153,17 +153,17 @@ def _upload(lake: Lake) -> Asked:
 
 
 def plus(one: Asked, other: Asked) -> Asked:
-    """Say what two ask together."""
+    """Return what two ask together."""
     return minus(one, scaled(other, -1))
 
 
 def minus(one: Asked, other: Asked) -> Asked:
-    """Say what one asks more than another."""
+    """Return what one asks more than another."""
     kinds = sorted({*one, *other})
     left = {kind: round(one.get(kind, 0) - other.get(kind, 0), 3) for kind in kinds}
     return {kind: count for kind, count in left.items() if count}
 
 
 def scaled(asked: Asked, times: float) -> Asked:
-    """Give so many times the requests."""
+    """Return so many times the requests."""
     return {kind: round(count * times, 3) for kind, count in asked.items()}

@@ -97,7 +97,7 @@ def read_costs() -> Costs:
 
 
 def bytes_per_core(results: Figures | None) -> float:
-    """Give the throughput of a core: what workload `a` says of blizzard, else what is supposed."""
+    """Return the throughput of a core: what workload `a` says of blizzard, or what is supposed."""
     workload = (results or {}).get("workloads", {}).get("a")
     seconds = workload["contestants"]["blizzard"]["seconds"] if workload else []
     if results is None or workload is None or not seconds:
@@ -110,7 +110,7 @@ def costs_of(growth: list[Figures], sizes: Figures, results: Figures | None) -> 
     """Turn figures into costs of one file, one name, one request."""
 
     def most(measure: str) -> Figures:
-        """Give the figures of the largest size, where what is fixed counts least."""
+        """Return the figures of the largest size, where what is fixed counts least."""
         return max((one for one in growth if one["measure"] == measure), key=lambda one: one["n"])
 
     def each(measure: str, what: str) -> float:
@@ -120,7 +120,7 @@ def costs_of(growth: list[Figures], sizes: Figures, results: Figures | None) -> 
     few, many = sizes["log"][-2], sizes["log"][-1]
 
     def slope(what: str) -> float:
-        """Give the growth from one size of a log to the next."""
+        """Return the growth from one size of a log to the next."""
         return float((many[what] - few[what]) / (many["active"] - few["active"]))
 
     waiting = min(

@@ -106,7 +106,7 @@ def measured(into: Figures) -> Iterator[None]:
 
 
 def peak_of(act: Callable[[], object]) -> int:
-    """Give the most memory that an act has allocated at a time, in bytes."""
+    """Return the most memory that an act has allocated at a time, in bytes."""
     tracemalloc.start()
     try:
         act()
@@ -308,7 +308,7 @@ def show(found: list[Figures]) -> None:
 
 
 def panels_of(found: list[Figures]) -> list[plots.Panel]:
-    """Give a panel for each measure: CPU seconds and, where they were counted, requests."""
+    """Return a panel for each measure: CPU seconds and, where they were counted, requests."""
     panels = []
     for name, (_act, _most, words) in MEASURES.items():
         of_it = [one for one in found if one["measure"] == name]

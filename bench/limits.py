@@ -41,12 +41,12 @@ class Break:
 
 
 def breaks(file_size: float, costs: Costs, given: Assumptions) -> list[Break]:
-    """Give what breaks for gzipped source files of a size, the least load first."""
+    """Return what breaks for gzipped source files of a size, the least load first."""
     return sorted(_breaks(file_size, costs, given), key=lambda one: one.load)
 
 
 def _breaks(file_size: float, costs: Costs, given: Assumptions) -> Iterator[Break]:
-    """Give each break: `plain` is what a source file holds, `table_file` what fills a data file."""
+    """Yield each break: `plain` is what a source file holds, `table_file` what a data file does."""
     plain = file_size * given.gz_ratio
     table_file = WANTED / given.parquet_ratio
     cores = most_cores(file_size, given)
@@ -121,7 +121,7 @@ def most_cores(file_size: float, given: Assumptions) -> float:
 
 
 def most_committed(costs: Costs) -> float:
-    """Give the files a second at which a month's table makes full commits take as long as filling.
+    """Return the files a second at which a month's table makes full commits as slow as filling.
 
     A commit of m files beside n active ones takes f + a n + b m, and n is a month of files.
     """
@@ -133,7 +133,7 @@ def most_committed(costs: Costs) -> float:
 
 
 def rebuild_seconds(load: Load, found: Batches, costs: Costs, given: Assumptions) -> float:
-    """Say how long it takes to read a year's journal, entry by entry, without its snapshot."""
+    """Return how long it takes to read a year's journal, entry by entry, without its snapshot."""
     entries = found.a_day * YEAR_DAYS
     files = load.files(given) * YEAR_DAYS
     # The names are written to segments again on the way.
@@ -141,12 +141,12 @@ def rebuild_seconds(load: Load, found: Batches, costs: Costs, given: Assumptions
 
 
 def driver_seconds(costs: Costs) -> float:
-    """Give the driver's CPU for a source file: find, plan, journal, keep its name."""
+    """Return the driver's CPU for a source file: find, plan, journal, keep its name."""
     return costs.first_look + costs.plan + costs.encode + costs.merge * rewrites(1000)
 
 
 def rewrites(keeps: int) -> float:
-    """Say how often a name is written on average while so many equal lots of names are kept."""
+    """Return how often a name is written on average while so many equal lots of names are kept."""
     segments: list[Segment] = []
     written = 0
     for number in range(keeps):
@@ -161,5 +161,5 @@ def rewrites(keeps: int) -> float:
 
 
 def default_size(load: Load, costs: Costs, given: Assumptions) -> float:
-    """Say how large data files are with nothing set."""
+    """Return how large data files are with nothing set."""
     return batches_of(load, cores_for(load, costs, given), Limits(), given).data_file_size

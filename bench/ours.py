@@ -69,12 +69,12 @@ class Ours:
 
 
 def on_spark() -> Ours:
-    """Give blizzard on a local Spark."""
+    """Return blizzard on a local Spark."""
     return Ours(SparkRunner(SparkSettings(master=f"local[{CORES}]")))
 
 
 def without_spark() -> Ours:
-    """Give the same on bare processes: what Spark costs is the difference."""
+    """Return the same on bare processes: what Spark costs is the difference."""
     return Ours(Processes())
 
 

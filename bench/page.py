@@ -20,7 +20,7 @@ Figures = dict[str, Any]
 
 
 def table(figures: Figures) -> Iterator[str]:
-    """Give a row for every contestant in every workload."""
+    """Yield a row for every contestant in every workload."""
     yield "| workload | who | M rows/s | MB/s | spread | time, ours = 1 | CPU, ours = 1 | MiB |"
     yield "|---|---|---:|---:|---:|---:|---:|---:|"
     for key, found in figures["workloads"].items():
@@ -51,12 +51,12 @@ def _row(first: str, name: str, took: Figures, found: Figures) -> str:
 
 
 def _plain(error: str) -> str:
-    """Give an error in a form that a table bears."""
+    """Return an error in a form that a table bears."""
     return error.replace("|", "/")[:120]
 
 
 def memory(figures: Figures) -> Iterator[str]:
-    """Say what a worker takes on one very large file, early and late."""
+    """Yield what a worker takes on one very large file, early and late."""
     took = figures["workloads"].get("e", {}).get("contestants", {}).get(OURS)
     if not took or not took["worker_mib"]:
         return

@@ -60,7 +60,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def mark_of(panels: Sequence[Panel]) -> str:
-    """Give a word that stands in the plot of these panels and in no other's."""
+    """Return a word that stands in the plot of these panels and in no other's."""
     drawn = [(panel.title, dict(panel.lines)) for panel in panels]
     return hashlib.sha256(json.dumps(drawn).encode()).hexdigest()
 
@@ -109,7 +109,7 @@ def log_log(panels: Sequence[Panel], *, columns: int, across: str) -> Figure:
 
 
 def _shown(axes: Iterable[Axes]) -> tuple[list[Artist], list[str]]:
-    """Give each name of a line once, as it is drawn."""
+    """Return each name of a line once, as it is drawn."""
     found: dict[str, Artist] = {}
     for one in axes:
         for handle, name in zip(*one.get_legend_handles_labels(), strict=True):

@@ -194,12 +194,12 @@ def run_race(race: Race, field: Field, results: Figures) -> None:
 
 
 def _fresh(scratch: str) -> Path:
-    """Give a place for a table, beside which nothing lies of an earlier run."""
+    """Return a place for a table, beside which nothing lies of an earlier run."""
     return Path(tempfile.mkdtemp(dir=scratch)) / "table"
 
 
 def machine() -> dict[str, object]:
-    """Say where the figures come from."""
+    """Return where the figures come from."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(": ")[1] for line in lines if line.startswith("model name")), "")
     return {

@@ -96,7 +96,7 @@ def _kinds(asked: Asked) -> str:
 
 
 def loads() -> list[tuple[str, str, Load]]:
-    """Give every scenario: a day's bytes in files of a size."""
+    """Return every scenario: a day's bytes in files of a size."""
     return [
         (day, size, Load(plain=plain, file_size=file_size))
         for day, plain in DAILY.items()

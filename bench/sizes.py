@@ -136,7 +136,7 @@ def _keep() -> Figures:
 
 
 def _seconds(act: Callable[[], object]) -> float:
-    """Give the CPU seconds of an act, the least of three."""
+    """Return the CPU seconds of an act, the least of three."""
     taken = []
     for _ in range(3):
         began = time.process_time()
@@ -173,7 +173,7 @@ def log(active: int) -> Figures:
 
 
 def _adds(entry: Entry, facts: TableFacts, numbers: range) -> Iterator[Add]:
-    """Give add actions of files that nobody will read, each with bounds of its own."""
+    """Yield add actions of files that nobody will read, each with bounds of its own."""
     clock = Clock()
     (file,) = entry.files
     for number in numbers:
@@ -192,7 +192,7 @@ def _adds(entry: Entry, facts: TableFacts, numbers: range) -> Iterator[Add]:
 
 
 def _varied(statistics: Mapping[str, ColumnStatistics], number: int) -> dict[str, ColumnStatistics]:
-    """Give the bounds as another file would have them: those of ids, links and numbers differ."""
+    """Return the bounds as another file would have them: those of ids, links and numbers differ."""
     low, high = a_row(number * 2_000_003), a_row(number * 2_000_003 + 1_999_999)
 
     def bound(name: str, given: Bound, row: Row) -> Bound:
@@ -233,7 +233,7 @@ def commit(root: Path) -> Figures:
 
 
 def _most_memory() -> int:
-    """Give the most memory that this process has had; what started it does not count."""
+    """Return the most memory that this process has had; what started it does not count."""
     status = Path("/proc/self/status").read_text()
     return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024
 

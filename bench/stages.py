@@ -57,7 +57,7 @@ def measure(workload: Workload, files: list[Path], rounds: int) -> None:
 
 
 def best(rounds: int, stage: Callable[[], Result]) -> tuple[float, Result]:
-    """Give the CPU seconds of the best round, and what the stage gave."""
+    """Return the CPU seconds of the best round, and what the stage gave."""
     times = []
     for _ in range(rounds):
         began = time.process_time()
@@ -67,7 +67,7 @@ def best(rounds: int, stage: Callable[[], Result]) -> tuple[float, Result]:
 
 
 def unpacked(path: Path) -> Iterator[bytes]:
-    """Give the plain bytes of a file."""
+    """Yield the plain bytes of a file."""
     with path.open("rb") as file:
         yield from decompress(iter(partial(file.read, 1 << 20), b""), codec_of(path.name))
 

@@ -25,7 +25,7 @@ def processes(root: int) -> list[int]:
 
 
 def cpu_seconds(root: int) -> float:
-    """Say what the tree has used so far, those of its processes included that have ended."""
+    """Return what the tree has used so far, those of its processes included that have ended."""
     total = 0
     for each in processes(root):
         with suppress(OSError):
@@ -64,7 +64,7 @@ def watched(root: int, every: float = 0.25) -> Iterator[Memory]:
 
 
 def _stat(process: int) -> list[str]:
-    """Give the numbers that follow the name, which may hold spaces."""
+    """Return the numbers that follow the name, which may hold spaces."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
 
 

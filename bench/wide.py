@@ -81,7 +81,7 @@ def batch(runner: SparkRunner, source: Path, table: Path) -> float:
 
 
 def measure(cluster: Cluster, image: Path, folder: Path, cores: int) -> float:
-    """Give the seconds of a batch on so many workers of one core."""
+    """Return the seconds of a batch on so many workers of one core."""
     conf = cluster.conf(
         **{"spark.executorEnv.PYTHONPATH": str(image), "spark.cores.max": str(cores)}
     )
@@ -120,7 +120,7 @@ def measured(rounds: int, files: int) -> Figures:
 
 
 def busy(seconds: float = 5.0) -> float:
-    """Say how many cores others keep busy, while nothing of ours runs: they make a ratio worse."""
+    """Return how many cores others keep busy while nothing of ours runs: they spoil a ratio."""
 
     def ticks() -> int:
         fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
@@ -147,7 +147,7 @@ def table_of(found: Figures) -> str:
 
 
 def ratio(found: Figures) -> float:
-    """Give the median of the rounds' ratios."""
+    """Return the median of the rounds' ratios."""
     return float(statistics.median(one["one"] / one["two"] for one in found["rounds"]))
 
 

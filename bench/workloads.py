@@ -38,7 +38,7 @@ MAKE = 2
 """Changes with what is generated: files of an earlier make are not taken for those of this one."""
 
 Lines = Callable[[random.Random, int, int], Iterator[str]]
-"""Gives so many lines, numbered from a first one on."""
+"""Returns so many lines, numbered from a first one on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +59,14 @@ class Workload:
     """The workload whose files are read, where it is not this one."""
 
     def at(self, scale: float) -> "Workload":
-        """Give the workload with a part of its records: fewer files if many, else shorter ones."""
+        """Return the workload with part of its records: fewer files if many, else shorter ones."""
         if self.files > 100:
             return replace(self, files=max(1, round(self.files * scale)))
         return replace(self, records=max(1, round(self.records * scale)))
 
     @property
     def rows(self) -> int:
-        """Say how many rows there must be in the end."""
+        """Return how many rows there must be in the end."""
         return self.files * self.records
 
 
@@ -224,7 +224,7 @@ WORKLOADS = {
 
 
 def generated(workload: Workload, scale: float, under: Path) -> Path:
-    """Give the folder with a workload's files, which are made if they are not there."""
+    """Return the folder with a workload's files, which are made if they are not there."""
     folder = under / f"{workload.data or workload.key}-{scale:g}-{MAKE}"
     if folder.exists():
         return folder
@@ -238,7 +238,7 @@ def generated(workload: Workload, scale: float, under: Path) -> Path:
 
 
 def plain_bytes(workload: Workload, scale: float, under: Path) -> int:
-    """Say how much NDJSON there is, decompressed."""
+    """Return how much NDJSON there is, decompressed."""
     folder = generated(workload, scale, under)
     total = 0
     for path in folder.iterdir():

@@ -23,7 +23,7 @@ WITH_SPARK_SECS = 900
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests that start Spark, some of them several times, the time of a slow machine."""
+    """Allow tests that start Spark, some of them several times, the time of a slow machine."""
     for item in items:
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(WITH_SPARK_SECS))

@@ -28,13 +28,19 @@ from blizzard.execute.spark.jvm_output import Said, Severity
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import CommitInline, FollowEntry, IsCommitted, Publisher
+from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.journal import identity_of
 from blizzard.journal.lease import Lease, renewed
 from blizzard.journal.lease_record import this_machine
 from blizzard.live import Running
 from blizzard.model.files import Location
 from blizzard.model.progress import Report
-from blizzard.model.settings import BlizzardSettings, PipelineSettings, SparkSettings
+from blizzard.model.settings import (
+    BlizzardSettings,
+    PipelineSettings,
+    SinkSettings,
+    SparkSettings,
+)
 from blizzard.pipeline import DeltaLog, Pipeline
 from blizzard.run_summary import Statistics
 from lakebed.clock import Clock
@@ -236,14 +242,17 @@ def open_reader(location: Location) -> Reader:
     return Reader(location.uri, location.options)
 
 
+def asks_last_committed(sink: SinkSettings) -> LastCommitted:
+    """Return a function that asks the log for the last committed entry of a journal."""
+    return partial(inline.last_committed, sink.table_uri, sink.storage_options)
+
+
 def _asks_for_entry(settings: PipelineSettings) -> IsCommitted:
     """Return a function that asks the log whether an entry is committed."""
-    sink = settings.sink
+    last_committed = asks_last_committed(settings.sink)
 
     def ask(entry: Entry) -> bool:
-        last = inline.last_committed(
-            sink.table_uri, sink.storage_options, entry.pipeline, entry.journal
-        )
+        last = last_committed(entry.pipeline, entry.journal)
         return last is not None and last >= entry.sequence
 
     return ask
@@ -282,6 +291,27 @@ def asks_columns(settings: PipelineSettings) -> Callable[[], Schema | None]:
     return ask
 
 
+def table_entry(settings: PipelineSettings, table_of: TableOf) -> TableSettings | None:
+    """Return the `tables:` entry of a pipeline; if it is invalid and penguin's, that is None."""
+    try:
+        return table_of(settings.name)
+    except ConfigInvalid:
+        if settings.sink.commit is Commit.INLINE:
+            raise
+        return None
+
+
+def table_rules(
+    settings: PipelineSettings, table: TableSettings | None
+) -> tuple[TableSettings, bool]:
+    """Return how penguin treats a pipeline's table, and whether its schema evolution is known."""
+    sink = settings.sink
+    unknown = TableSettings(
+        name=settings.name, table_uri=sink.table_uri, storage_options=sink.storage_options
+    )
+    return table or unknown, table is not None or sink.commit is Commit.INLINE
+
+
 def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[], None]:
     """Return the check of a pipeline's declared fields against its table, by penguin's rules.
 
@@ -290,28 +320,16 @@ def checks_schema(settings: PipelineSettings, table_of: TableOf) -> Callable[[],
     """
     if settings.infer:
         return lambda: None  # What is found in the data fits the table, or is rescued.
-    sink = settings.sink
     identity = identity_of(settings, run_id="")
 
     def check() -> None:
-        inlined = sink.commit is Commit.INLINE
-        try:
-            table = table_of(settings.name)
-        except ConfigInvalid:
-            if inlined:
-                raise
-            table = None
+        rules, mode_is_known = table_rules(settings, table_entry(settings, table_of))
         try:
             inline.check_schema(
-                table
-                or TableSettings(
-                    name=settings.name,
-                    table_uri=sink.table_uri,
-                    storage_options=sink.storage_options,
-                ),
+                rules,
                 identity.table_schema,
                 identity.partition_columns,
-                mode_is_known=inlined or table is not None,
+                mode_is_known=mode_is_known,
             )
         except SchemaConflict:
             raise

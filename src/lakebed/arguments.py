@@ -158,6 +158,9 @@ def exit_code_of(error: BaseException) -> int:
     return USAGE if isinstance(error, ConfigInvalid | ProtocolConflict) else FAILED
 
 
+ExitCode = Callable[[LakeError], int]
+
+
 class Outcome:
     """The exit code of a command for several pipelines or tables: none of them stops another."""
 
@@ -170,15 +173,23 @@ class Outcome:
         self.code = max(self.code, code)
 
     @contextmanager
-    def of(
-        self, who: str, code: Callable[[LakeError], int] = lambda _error: FAILED
-    ) -> Iterator[None]:
+    def of(self, who: str, code: ExitCode = lambda _error: FAILED) -> Iterator[None]:
         """Print an error in what is done for one of them, and continue."""
         try:
             yield
         except LakeError as error:
             complain(error, who, self._shape)
             self.at_least(code(error))
+
+
+@contextmanager
+def ends_on_error(who: str, code: ExitCode = lambda _error: FAILED) -> Iterator[None]:
+    """End the program with an error in what is done for one pipeline or place, if there is one."""
+    outcome = Outcome()
+    with outcome.of(who, code):
+        yield
+    if outcome.code != DONE:
+        raise typer.Exit(outcome.code)
 
 
 @contextmanager

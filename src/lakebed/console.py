@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -29,6 +29,19 @@ def console() -> Console:
 def say(to: Console, text: str) -> None:
     """Print a line of its own; a long one is left whole, so that it can be copied."""
     to.print(text, soft_wrap=True)
+
+
+def say_first(to: Console, lines: Sequence[str], most: int, indent: str = "  ") -> None:
+    """Print the first lines, and how many more there are."""
+    for line in lines[:most]:
+        say(to, f"{indent}{line}")
+    say_more(to, len(lines) - most, indent)
+
+
+def say_more(to: Console, count: int, indent: str = "  ") -> None:
+    """Print how many more there are than were printed, if any."""
+    if count > 0:
+        say(to, f"{indent}... and {count:,} more; --output json has them all")
 
 
 def columns(

@@ -70,25 +70,18 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
 
 def retention(uri: str, options: StorageOptions) -> timedelta:
     """Return how long a table keeps files that its log does not name, whether it exists or not."""
-    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model import retention as patience  # noqa: PLC0415
 
-    folder = local_path(uri)
-    there = folder is None or folder.exists()
-    table = LogReader(Reader(uri, options)).look() if there else None
+    table = look_at(uri, options)
     return patience.retention({} if table is None else table.facts.configuration)
 
 
 def table_columns(uri: str, options: StorageOptions) -> dict[str, Any] | None:
     """Return the schema of a table as Delta writes it; None where there is no table."""
-    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import look_at  # noqa: PLC0415
 
-    folder = local_path(uri)
-    if folder is not None and not folder.exists():
-        return None
-    found = LogReader(Reader(uri, options)).look()
+    found = look_at(uri, options)
     return None if found is None else dict(found.facts.schema)
 
 
@@ -124,15 +117,11 @@ def reasons_to_hold(
     """
     from dataclasses import replace  # noqa: PLC0415
 
-    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model.table import Refused  # noqa: PLC0415
     from penguin.plan.draft import decide_on  # noqa: PLC0415
 
-    folder = local_path(table.table_uri)
-    if folder is not None and not folder.exists():
-        return ()
-    found = LogReader(Reader(table.table_uri, table.storage_options)).look()
+    found = look_at(table.table_uri, table.storage_options)
     if found is None:
         return ()
     if not mode_is_known:
@@ -144,10 +133,9 @@ def reasons_to_hold(
 def fates(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, int | None]:
     """Return what the log has decided of held files: 0 held, 1 released, 2 gone; None: nothing."""
     from lakebed.layout import held_transaction  # noqa: PLC0415
-    from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import look_at  # noqa: PLC0415
 
-    table = LogReader(Reader(uri, options)).look()
+    table = look_at(uri, options)
     return {
         name: None if table is None else table.transaction(held_transaction(name)) for name in names
     }
@@ -158,19 +146,15 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
 
     A log that cannot be read whole is an error: what it names would not be known.
     """
-    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
+    from lakebed.storage.store import Reader  # noqa: PLC0415
     from penguin.delta.log_files import read_log  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model.errors import TableUnreadable  # noqa: PLC0415
 
-    folder = local_path(uri)
-    if folder is not None and not folder.exists():
-        return frozenset()
-    store = Reader(uri, options)
-    table = LogReader(store).look()
+    table = look_at(uri, options)
     if table is None:
         return frozenset()
-    known = read_log(store, table)
+    known = read_log(Reader(uri, options), table)
     if not known.complete:
         raise TableUnreadable(
             "this table has checkpoints of a kind that does not tell which files were removed",
@@ -184,16 +168,13 @@ def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
 
     Raise where penguin would not commit the replacement of any file.
     """
-    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model.errors import TableUnsupported  # noqa: PLC0415
 
-    folder = local_path(uri)
-    if folder is not None and not folder.exists():
-        return None
-    table = LogReader(Reader(uri, options)).open()
+    table = look_at(uri, options)
     if table is None:
         return None
+    table.check_writable()
     why = table.why_no_removal()
     if why is not None:
         raise TableUnsupported(f"no file of this table can be replaced: {why}", table=uri)

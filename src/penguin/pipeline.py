@@ -9,7 +9,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import encode
 from lakebed.layout import log_version, protocol, receipt
 from lakebed.storage.create_only import probe
-from lakebed.storage.store import Reader, Store, local_path
+from lakebed.storage.store import Reader, Store, is_there
 from lakebed.telemetry.events import Emit
 from penguin.announcer import Announcer
 from penguin.backlog.look import LookCache, TableView, look
@@ -63,12 +63,14 @@ def commit_all(run: "TableRun", pipeline: str | None) -> int:
 
 def open_store(settings: TableSettings) -> Store | None:
     """Open a table's directory; None where it is still to be made."""
-    return Store(settings.table_uri, settings.storage_options) if _is_there(settings) else None
+    uri = settings.table_uri
+    return Store(uri, settings.storage_options) if is_there(uri) else None
 
 
 def open_reader(settings: TableSettings) -> Reader | None:
     """Open a table's directory to look only."""
-    return Reader(settings.table_uri, settings.storage_options) if _is_there(settings) else None
+    uri = settings.table_uri
+    return Reader(uri, settings.storage_options) if is_there(uri) else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -269,8 +271,3 @@ class TableRun:
                 table=self.settings.table_uri,
                 version=version,
             )
-
-
-def _is_there(settings: TableSettings) -> bool:
-    folder = local_path(settings.table_uri)
-    return folder is None or folder.exists()

@@ -23,7 +23,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(started: Cluster) -> Cluster:
-    """Give the cluster with all of its workers, whatever an earlier test did to them."""
+    """Return the cluster with all of its workers, whatever an earlier test did to them."""
     return started.whole()
 
 
@@ -38,13 +38,13 @@ class Sessions:
     unreached: list[tuple[str, int]] = field(default_factory=list)
 
     def with_package(self, **more: str) -> SparkRunner:
-        """Give a runner whose executors have the package on their disks, as an image gives it."""
+        """Return a runner whose executors have the package on their disks, as an image gives it."""
         conf = self.cluster.conf(**{"spark.executorEnv.PYTHONPATH": str(self.image), **more})
         del conf["spark.archives"]
         return self._with(conf)
 
     def without_package(self) -> SparkRunner:
-        """Give a runner for which nobody brings the package to the executors."""
+        """Return a runner for which nobody brings the package to the executors."""
         # Not deleted: what the first session of a JVM was given is the default of later ones.
         conf = self.cluster.conf(**{"spark.executorEnv.PYTHONPATH": ""})
         del conf["spark.archives"]
@@ -76,7 +76,7 @@ def all_sessions(started: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def sessions(all_sessions: Sessions, cluster: Cluster) -> Sessions:
-    """Give sessions on a cluster that is whole."""
+    """Return sessions on a cluster that is whole."""
     return all_sessions
 
 
@@ -88,6 +88,6 @@ def s3() -> Iterator[str]:
 
 @pytest.fixture
 def wide(s3: str, tmp_path: Path) -> Iterator[Wide]:
-    """Give an empty source and an empty table, behind a proxy of their own."""
+    """Yield an empty source and an empty table, behind a proxy of their own."""
     with in_front_of(s3) as proxy:
         yield Wide(make_bucket(s3), s3, proxy, tmp_path)

@@ -49,7 +49,7 @@ def data_files(tmp_path: Path) -> list[Path]:
 
 
 def uploaded(tmp_path: Path) -> list[Path]:
-    """Give the data files that the store holds, those that wait in an outbox included."""
+    """Return the data files that the store holds, those that wait in an outbox included."""
     return list((tmp_path / "table").rglob("*.parquet"))
 
 

@@ -1,6 +1,5 @@
 """Penguin dies before or after any call to the store, while it commits other programs' files."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from tests.support.dying import Died, Fate, dying
 from tests.support.foreign import Directory, Visitor
+from tests.support.readers import added
 
 MOST_CALLS = 400
 
@@ -34,15 +34,6 @@ def begin(root: Path) -> Directory:
     return table
 
 
-def adds(table: Directory) -> list[str]:
-    return [
-        json.loads(line)["add"]["path"]
-        for path in (table.root / "_delta_log").glob("*.json")
-        for line in path.read_text().splitlines()
-        if "add" in json.loads(line)
-    ]
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("share", range(4))
 def test_death_at_any_call_leaves_every_file_in_the_table_once(tmp_path, after, share):
@@ -58,4 +49,4 @@ def test_death_at_any_call_leaves_every_file_in_the_table_once(tmp_path, after, 
         live(table, Fate.none())
         assert table.ids() == [1, 2, 3, 4], call
         assert table.metas() == [], call
-        assert len(adds(table)) == len(set(adds(table))) == 4, call
+        assert len(added(table.root)) == len(set(added(table.root))) == 4, call

@@ -182,6 +182,6 @@ def test_a_frozen_first_is_taken_over_from_and_cannot_write_when_it_wakes(
 
 
 def entries_in(folder: Path) -> dict[str, bytes]:
-    """Give the journal's entries; the note of a batch that was started may come and go."""
+    """Return the journal's entries; the note of a batch that was started may come and go."""
     files = (folder / "table/_blizzard/default/journal").glob("*.json")
     return {file.name: file.read_bytes() for file in files if ".started" not in file.name}

@@ -10,19 +10,19 @@ from tests.support.s3 import make_bucket, moto
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
-    """Give the address of an S3; it is started when the first test asks."""
+    """Yield the address of an S3; it is started when the first test asks."""
     with moto() as address:
         yield address
 
 
 @pytest.fixture
 def bucket(s3: str) -> str:
-    """Give the name of an empty bucket."""
+    """Return the name of an empty bucket."""
     return make_bucket(s3)
 
 
 @pytest.fixture
 def proxy(s3: str) -> Iterator[Proxy]:
-    """Give a proxy in front of the S3."""
+    """Yield a proxy in front of the S3."""
     with in_front_of(s3) as proxy:
         yield proxy

@@ -102,7 +102,7 @@ class Made:
         self.files |= dict(zip((file.filename for file in entry.files), made, strict=True))
 
     def statistics(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Give what the log says of each file."""
+        """Yield what the log says of each file."""
         for version in range(self.table.versions()):
             for line in self.table.commit_text(version).splitlines():
                 action = json.loads(line)

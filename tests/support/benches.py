@@ -1,24 +1,16 @@
 """A bench run to its end, the rows that its journal names, and a look at its hand-off."""
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from blizzard.handoff.publish import CommitInline
 from tests.support.builders import Bench
+from tests.support.readers import parquet_ids
 
 
 def ids(bench: Bench) -> list[Any]:
     """Read the rows that the journal names."""
-    return sorted(
-        itertools.chain.from_iterable(
-            pq.read_table(bench.table / file.filename).column("id").to_pylist()
-            for entry in bench.entries()
-            for file in entry.files
-        )
-    )
+    return parquet_ids(bench.entries(), bench.table)
 
 
 def noting(seen: list[Any], look: Callable[[], object]) -> CommitInline:

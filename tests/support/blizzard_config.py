@@ -1,13 +1,13 @@
 """Configuration documents of blizzard, and the settings or the faults that they give."""
 
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-import pytest
-import yaml
-
 from blizzard.config.load import load
-from lakebed.errors import ConfigInvalid
+from tests.support.config import faults_from, set_key, settings_from
+
+settings_of = partial(settings_from, load)
+faults_of = partial(faults_from, load)
 
 
 def source(settings: Any) -> Any:
@@ -41,21 +41,4 @@ def changed(key: str, value: Any) -> dict[str, Any]:
     if key.startswith("sink.partition_by."):
         document["sink"]["partition_by"] = {"prefix_template": "date=%Y-%m-%d"}
         document["schema"]["fields"].append({"name": "at", "type": "timestamp"})
-    place: Any = document
-    *above, last = key.split(".")
-    for part in above:
-        place = place.setdefault(part, {})
-    place[last] = value
-    return document
-
-
-def settings_of(tmp_path: Path, document: Any, environment: dict[str, str] | None = None) -> Any:
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
-    return load([file], [], environment or {})
-
-
-def faults_of(tmp_path: Path, document: Any) -> list[str]:
-    with pytest.raises(ConfigInvalid) as invalid:
-        settings_of(tmp_path, document)
-    return [fault.partition("  (")[0] for fault in invalid.value.faults]
+    return set_key(document, key, value)

@@ -4,11 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from blizzard.model.limits import DecodeLimits
 from blizzard.model.settings import PipelineSettings, RollingPolicy, Sizing
-from tests.support.builders import entries, pipeline_settings
+from tests.support.builders import pipeline_settings
 
 BAD = b'{"id": "no number"}\n'
 FOR_EVER = 10**9
@@ -27,11 +25,3 @@ def settings_of(folder: Path, *, rollover: float = 300, **given: Any) -> Pipelin
     # By itself no batch starts: nothing has come for a long time only in the far future.
     policy = RollingPolicy(rollover=rollover, inactivity=FOR_EVER)
     return replace(usual, sink=replace(usual.sink, rolling=policy))
-
-
-def ids(table: Path) -> list[int]:
-    found: list[Any] = []
-    for entry in entries(table):
-        for file in entry.files:
-            found += pq.read_table(table / file.filename)["id"].to_pylist()
-    return sorted(found)

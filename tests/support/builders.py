@@ -34,7 +34,7 @@ from blizzard.model.settings import (
 from blizzard.pipeline import DeltaLog, Pipeline
 from lakebed.clock import Clock, uuid7
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
-from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, decode_entry
+from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage, decode_entry, encode
 from lakebed.layout import TablePath, entry_sequence, journal_folder
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema
@@ -122,7 +122,7 @@ def source_file(
 
 
 def listed(root: Path, *, source: str = "default") -> tuple[SourceFile, ...]:
-    """Give every file of a folder as a listing shows it, compressed or not by its suffix."""
+    """Return every file of a folder as a listing shows it, compressed or not by its suffix."""
     suffixes = {".gz": SourceCodec.GZIP, ".zst": SourceCodec.ZSTD}
     found = sorted(Reader(str(root), no_options()).objects(), key=lambda each: each.path)
     return tuple(
@@ -198,6 +198,25 @@ def identity(*, run: str = "run-1", handoff: Handoff = Handoff.JOURNAL, **given:
         "partition_columns": (),
     }
     return Identity(run=run, handoff=handoff, **(usual | given))
+
+
+def entry_body(sequence: int) -> bytes:
+    """Return the bytes of an entry that says nothing but its number."""
+    return encode(
+        Entry(
+            kind="batch",
+            pipeline="events",
+            journal="j",
+            sequence=sequence,
+            run="run",
+            created="2026-01-01T00:00:00+00:00",
+            previous=None,
+            handoff=Handoff.JOURNAL,
+            source_uris={},
+            table_schema={},
+            partition_columns=(),
+        )
+    )
 
 
 def work(source: Path, sink: Path, **given: Any) -> Work:
@@ -285,7 +304,7 @@ class Bench:
         return begun
 
     def again(self, **given: Any) -> "Bench":
-        """Give the same pipeline, as another process with other circumstances."""
+        """Return the same pipeline, as another process with other circumstances."""
         return replace(self, events=[], **given)
 
     def said(self, kind: type[Event]) -> list[Event]:
@@ -307,7 +326,7 @@ def entries(table: Path, pipeline: str = "default") -> list[Entry]:
 
 
 def tree(root: Path) -> dict[str, tuple[int, int]]:
-    """Give every file below a folder with its size and time, to see whether it was written to."""
+    """Return every file below a folder with its size and time, to see whether it was written to."""
     return {
         str(path.relative_to(root)): (path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(root.rglob("*"))

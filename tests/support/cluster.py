@@ -43,11 +43,11 @@ class Cluster:
 
     @property
     def python(self) -> Path:
-        """Give the workers' Python, which has nothing but Python."""
+        """Return the workers' Python, which has nothing but Python."""
         return self.folder / "bare/bin/python"
 
     def conf(self, **more: str) -> dict[str, str]:
-        """Give the settings that docs/cluster.md tells to set, and what keeps processes small."""
+        """Return the settings that docs/cluster.md tells to set, and what keeps processes small."""
         return {
             "spark.archives": f"{ARCHIVE}#blizzard-env",
             "spark.executorEnv.PYTHONPATH": "blizzard-env",
@@ -150,7 +150,7 @@ def running_cluster(folder: Path, *, pinned: bool = False) -> Iterator[Cluster]:
 
 
 def process_at(port: int) -> int:
-    """Give the process on this machine that has a connection from a port of its own."""
+    """Return the process on this machine that has a connection from a port of its own."""
     inodes = {
         fields[9]
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
@@ -165,7 +165,7 @@ def process_at(port: int) -> int:
 
 
 def executor_of(process: int) -> int:
-    """Give the executor's JVM that a Python worker belongs to."""
+    """Return the executor's JVM that a Python worker belongs to."""
     while process > 1:
         if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{process}/cmdline").read_bytes():
             return process
@@ -174,7 +174,7 @@ def executor_of(process: int) -> int:
 
 
 def worker_of(cluster: Cluster, process: int) -> str:
-    """Give the host of the worker that a process descends from."""
+    """Return the host of the worker that a process descends from."""
     by_pid = {worker.pid: host for host, worker in cluster.workers.items()}
     while process > 1:
         if process in by_pid:

@@ -40,7 +40,7 @@ def damaged(random: Random) -> bytes:
 
 
 def cut_short(random: Random) -> bytes:
-    """Give damaged lines with names of all lengths up to some steps, which may end anywhere."""
+    """Return damaged lines with names of all lengths up to some steps, which may end anywhere."""
     lines = random.choices([*GOOD, *(_with_name(random) for _ in range(4))], k=8)
     data = damaged_lines(random, lines[: random.randrange(1, 9)])
     return data[: len(data) - random.choice((0, 0, 1, 1, random.randrange(len(data) + 1)))]

@@ -77,7 +77,7 @@ def rows(root: Path) -> list[dict[str, Any]]:
 
 
 def ids_under(root: Path, conditions: Sequence[Column]) -> list[list[int]]:
-    """Give the ids that each filter finds, each by a scan of its own that skips files by it."""
+    """Return the ids that each filter finds, each by a scan of its own that skips files by it."""
     found: list[list[int]] = [[] for _ in conditions]
     for start in range(0, len(conditions), 20):
         part = range(start, min(start + 20, len(conditions)))

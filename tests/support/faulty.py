@@ -26,7 +26,7 @@ class Request:
 
     @property
     def kind(self) -> str:
-        """Tell the calls of a multipart upload from others."""
+        """Return what the call is; those of a multipart upload have kinds of their own."""
         if "partNumber" in self.query:
             return "part"
         if "uploads" in self.query:
@@ -88,11 +88,11 @@ class Proxy:
     under_way: dict[str, int] = field(default_factory=dict)
 
     def kinds(self, *wanted: str) -> list[Request]:
-        """Give the requests of some kinds, in their order."""
+        """Return the requests of some kinds, in their order."""
         return [request for request in self.record if request.kind in wanted]
 
     def most(self, kind: str) -> int:
-        """Say how many requests of a kind were under way at the same time."""
+        """Return how many requests of a kind were under way at the same time."""
         return max((request.in_flight for request in self.kinds(kind)), default=0)
 
 

@@ -109,7 +109,7 @@ class Directory:
         return len(list((self.root / DELTA_LOG).glob("*.json")))
 
     def commits(self) -> list[Mapping[str, Any]]:
-        """Give the commit infos of all versions, the oldest first."""
+        """Return the commit infos of all versions, the oldest first."""
         return [
             json.loads(line)["commitInfo"]
             for path in sorted((self.root / DELTA_LOG).glob("*.json"))

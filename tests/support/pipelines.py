@@ -29,7 +29,7 @@ def pipeline_of(
     clock: Clock | None = None,
     pause: Callable[[float], object] = at_once,
 ) -> Pipeline:
-    """Give a pipeline that drains what is there."""
+    """Return a pipeline that drains what is there."""
     clock = clock or Clock()
     run_id = str(clock.fresh_id())
     return Pipeline(

@@ -65,7 +65,7 @@ def open_uploads(address: str, bucket: str) -> int:
 
 
 def options(address: str, **changes: str) -> dict[str, str]:
-    """Give the options of a store, by the names of the configuration."""
+    """Return the options of a store, by the names of the configuration."""
     return {
         "AWS_REGION": "us-east-1",
         "AWS_ENDPOINT": address,

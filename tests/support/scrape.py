@@ -40,13 +40,13 @@ class Pages:
         return status, json.loads(body)
 
     def types(self) -> dict[str, str]:
-        """Give the type of each metric, by the name it is written with."""
+        """Return the type of each metric, by the name it is written with."""
         text = self.get("/metrics")[2].decode()
         lines = [line.split() for line in text.splitlines() if line.startswith("# TYPE ")]
         return {name: kind for _, _, name, kind in lines}
 
     def value(self, sample: str, **labels: str) -> float | None:
-        """Give one sample; None where there is none."""
+        """Return one sample; None where there is none."""
         text = self.get("/metrics")[2].decode()
         for family in text_string_to_metric_families(text):
             for found in family.samples:

@@ -63,7 +63,7 @@ class TableDirectory:
         self.store.create(protocol(1), encode(Protocol(handoff=self.handoff)))
 
     def journal(self, pipeline: str = "events", **options: Any) -> "Journal":
-        """Give a pipeline's journal, opened with entry 0 when it is first asked for."""
+        """Return a pipeline's journal, opened with entry 0 when it is first asked for."""
         if pipeline not in self.journals:
             self.journals[pipeline] = Journal(self, pipeline, **options)
         return self.journals[pipeline]
@@ -205,7 +205,7 @@ class Penguin:
 
     @property
     def codes(self) -> dict[str, str]:
-        """Give the code of each stopped pipeline."""
+        """Return the code of each stopped pipeline."""
         return {name: one.error.code for name, one in self.run.stopped.items()}
 
     def reason(self, pipeline: str = "events") -> str:
@@ -213,18 +213,18 @@ class Penguin:
 
     @property
     def held(self) -> dict[str, str]:
-        """Give the code of each file that is set aside, as the log and the metas say."""
+        """Return the code of each file that is set aside, as the log and the metas say."""
         found = explain(self.run.settings, self.table.store).view.held
         return {one.meta.filename: one.meta.code for one in found}
 
     def why(self) -> str:
-        """Give all reasons of all files that are set aside."""
+        """Return all reasons of all files that are set aside."""
         found = explain(self.run.settings, self.table.store).view.held
         return "; ".join(reason for one in found for reason in one.meta.reasons)
 
 
 def log_of(table: type[Table]) -> type[Log]:
-    """Give a log whose versions are opened as tables of the test's."""
+    """Return a log whose versions are opened as tables of the test's."""
 
     class OpensSo(Log):
         opened = table
@@ -247,7 +247,7 @@ def before_commit(happens: Callable[[], object], *, times: int = 1) -> type[Log]
 
 
 def losing(answers: int = 1) -> type[Table]:
-    """Give a table whose first commits are made, and whose answers are lost."""
+    """Return a table whose first commits are made, and whose answers are lost."""
     lost = [True] * answers
 
     class Losing(Table):

@@ -13,7 +13,7 @@ def at_once(_seconds: float) -> None:
 
 
 def hurried(*, hours: float = 0.0) -> Clock:
-    """Give the time, or that of so many hours later, and waits that are over at once."""
+    """Return the time, or that of so many hours later, and waits that are over at once."""
     return Clock(seconds=lambda: time.time() + hours * 3600, sleep=at_once)
 
 

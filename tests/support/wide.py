@@ -98,7 +98,7 @@ class Wide:
         ]
 
     def uploaded(self, partition: str) -> set[str]:
-        """Give the data files of a partition that are in the store, whoever put them there."""
+        """Return the data files of a partition that are in the store, whoever put them there."""
         return {
             facts.path
             for facts in self._store("table").objects(f"p={partition}")
@@ -106,12 +106,12 @@ class Wide:
         }
 
     def named(self, partition: str) -> set[str]:
-        """Give the data files of a partition that the journal names."""
+        """Return the data files of a partition that the journal names."""
         files = [file.filename for entry in self.entries() for file in entry.files]
         return {name for name in files if name.startswith(f"p={partition}/")}
 
     def reads(self, partition: str) -> list[Request]:
-        """Give the requests for the source file of a partition."""
+        """Return the requests for the source file of a partition."""
         return [request for request in self.proxy.record if is_read_of(partition)(request)]
 
     def _store(self, folder: str) -> Store:
@@ -119,14 +119,14 @@ class Wide:
 
 
 def is_read_of(partition: str) -> Callable[[Request], bool]:
-    """Tell the download of a partition's source file."""
+    """Return a check for the download of a partition's source file."""
     return lambda asked: (
         asked.kind == "get" and unquote(asked.path).endswith(f"/in/p={partition}/a.ndjson")
     )
 
 
 def is_look_at_upload(partition: str) -> Callable[[Request], bool]:
-    """Tell the look that a worker takes at a data file when its upload is done."""
+    """Return a check for the look that a worker takes at a data file once it is uploaded."""
     return lambda asked: (
         asked.kind == "head"
         and f"/table/p={partition}/" in unquote(asked.path)

@@ -51,7 +51,6 @@ from tests.support.builders import (
     identity,
     ndjson,
     no_options,
-    pipeline_settings,
     put,
     record,
     rows,
@@ -62,17 +61,6 @@ from tests.support.runner import InProcessRunner
 from tests.support.stores import DropsWrites, Overwrites, local
 
 BAD = b'{"id": "one"}\n'
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, source: Path) -> Bench:
-    return Bench(pipeline_settings(source, tmp_path / "table"))
 
 
 def writer(folder: Path, policy: RollingPolicy) -> RollingWriter:

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -30,11 +29,11 @@ from blizzard.cli.surroundings import Surroundings
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.execute.spark.warm import NotMade, warm
 from blizzard.handoff.held_rows import Aside, read_aside
-from blizzard.handoff.switch import LastCommitted, TooEarly, set_handoff, too_early
+from blizzard.handoff.switch import TooEarly, set_handoff, too_early
 from blizzard.metrics import METRICS
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings, SinkSettings
-from blizzard.service import Service, TableOf, asks_fates, open_reader
+from blizzard.service import Service, TableOf, asks_fates, asks_last_committed, open_reader
 from lakebed.arguments import (
     DONE,
     FAILED,
@@ -61,7 +60,6 @@ from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.telemetry.server import observed
 from lakebed.types import Commit, Handoff
 from lakebed.units import in_words
-from penguin import inline
 from penguin.metrics import METRICS as PENGUIN_METRICS
 
 app = program()
@@ -193,7 +191,7 @@ def handoff_set(
     for sink in tables:
         with outcome.of(sink.table_uri):
             store = Store(sink.table_uri, sink.storage_options, make_folder=True)
-            switched = set_handoff(store, handoff, _last_committed(sink))
+            switched = set_handoff(store, handoff, asks_last_committed(sink))
             if not show.switched(sink.table_uri, handoff, switched):
                 outcome.at_least(FAILED)
             elif sink.handoff is not handoff:
@@ -206,11 +204,7 @@ def _too_early(sink: SinkSettings, handoff: Handoff) -> TooEarly | None:
         store = Reader(sink.table_uri, sink.storage_options)
     except ObjectMissing:
         return None  # The table's folder does not exist yet, so nothing waits in it.
-    return too_early(store, handoff, _last_committed(sink))
-
-
-def _last_committed(sink: SinkSettings) -> LastCommitted:
-    return partial(inline.last_committed, sink.table_uri, sink.storage_options)
+    return too_early(store, handoff, asks_last_committed(sink))
 
 
 def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:

@@ -14,7 +14,7 @@ from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.console import add, columns, console, plural, print_line, say
+from lakebed.console import add, columns, console, plural, print_line, say, say_first
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 from lakebed.units import in_words
@@ -167,10 +167,7 @@ def _show_pieces(to: Console, pieces: tuple[Piece, ...]) -> None:
         if some:
             add(shown, NAMES[kind], len(some), in_words(_size(some)))
     to.print(shown)
-    for piece in pieces[:FEW]:
-        say(to, f"  {piece.path}")
-    if len(pieces) > FEW:
-        say(to, f"  ... and {len(pieces) - FEW:,} more; --output json has them all")
+    say_first(to, [piece.path for piece in pieces], FEW)
 
 
 def _size(pieces: list[Piece] | tuple[Piece, ...]) -> int:

@@ -15,9 +15,8 @@ from blizzard.inspect.form_guess import Records, records_of
 from blizzard.inspect.sample import Sample
 from blizzard.inspect.written import pipeline_lines
 from blizzard.model.source.glob import split
-from lakebed.arguments import DONE, FAILED, USAGE, complain, exit_code_of
+from lakebed.arguments import DONE, FAILED, USAGE, ends_on_error, exit_code_of
 from lakebed.config.models import location, source_location
-from lakebed.errors import LakeError
 from lakebed.schema import walk
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
@@ -67,11 +66,8 @@ def init(
     file = None if output == STANDARD_OUTPUT else Path(output)
     if file is not None and not force:
         _require_none(file)
-    try:
+    with ends_on_error("init", exit_code_of):
         found, read = look(source, most)
-    except LakeError as error:
-        complain(error, "init")
-        raise typer.Exit(exit_code_of(error)) from None
     columns = columns_in(read.records)
     lines = pipeline_lines(
         source=_absolute(found.path),
@@ -104,7 +100,7 @@ def look(uri: str, most: int) -> tuple[Sample, Records]:
 
 
 def warn(unread: tuple[str, ...], strange: tuple[str, ...]) -> None:
-    """Tell on standard error which files were looked at in vain."""
+    """Warn on standard error of the files that were looked at in vain."""
     troubles = [*unread, *(f"{file}: not all of it is JSON objects" for file in strange)]
     for trouble in troubles[:FEW]:
         sys.stderr.write(f"warning: {trouble}\n")

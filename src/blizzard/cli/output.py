@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from blizzard.config import load as config
-from blizzard.model.files import Location
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.service import TableOf
+from blizzard.service import open_reader as open_reader  # noqa: PLC0414 - the commands' own
 from lakebed.arguments import USAGE, usage_is_checked
 from lakebed.errors import ConfigInvalid
-from lakebed.storage.store import Reader
 from lakebed.telemetry.logs import LogFormat
 from penguin import inline
 from penguin.config import load as penguin_config
@@ -54,11 +53,6 @@ def the_one(settings: BlizzardSettings, name: str | None) -> PipelineSettings:
         typer.echo(f"error: name the pipeline with --pipeline; there are: {names}", err=True)
         raise typer.Exit(USAGE)
     return found[0]
-
-
-def open_reader(location: Location) -> Reader:
-    """Open a place for reading only."""
-    return Reader(location.uri, location.options)
 
 
 def tables_of(

@@ -16,7 +16,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
 from lakebed.arguments import DONE, FAILED, Files, Folders, Outcome, Output, Shape, Sure
 from lakebed.clock import Clock
-from lakebed.console import console, plural, print_line, say
+from lakebed.console import console, plural, print_line, say, say_first
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 
@@ -146,9 +146,6 @@ def _show(pipeline: str, found: Found, entry: int | None) -> None:
         verb = "would read" if entry is None else "reads"
         again = f"{plural(len(unit.sources), 'source file')} again"
         say(to, f"pipeline {pipeline}: {what}: the next batch {verb} {again}")
-        for record in unit.sources[:FEW]:
-            say(to, f"  {record.key}")
-        if len(unit.sources) > FEW:
-            say(to, f"  ... and {len(unit.sources) - FEW:,} more; --output json has them all")
+        say_first(to, [record.key for record in unit.sources], FEW)
     if found.ready and entry is None:
         say(to, "add --yes to do it")

@@ -26,11 +26,10 @@ from lakebed.arguments import (
     Output,
     Shape,
     Sure,
-    complain,
+    ends_on_error,
 )
 from lakebed.clock import Clock
 from lakebed.console import console, plural, print_line, say
-from lakebed.errors import LakeError
 from lakebed.storage.store import Reader, Store
 
 source_app = typer.Typer(cls=ForwardingGroup, no_args_is_help=True)
@@ -80,11 +79,8 @@ def source_set(
             err=True,
         )
         raise typer.Exit(USAGE)
-    try:
+    with ends_on_error(settings.name):
         found = _set(settings, source) if yes else _look(settings, source)
-    except LakeError as trouble:
-        complain(trouble, who=settings.name)
-        raise typer.Exit(FAILED) from None
     _tell(settings.name, source, found, done=yes, output=output)
     raise typer.Exit(DONE if yes or found is None else FAILED)
 

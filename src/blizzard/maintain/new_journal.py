@@ -11,11 +11,11 @@ the table. So a new journal never depends on an old one.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.entry_columns import columns_after
 from blizzard.journal.journal import Identity
 from blizzard.journal.protocol import agree_on_protocol
 from blizzard.maintain.old_journal import (
-    LastCommitted,
     Past,
     begun,
     check_past,

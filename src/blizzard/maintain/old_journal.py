@@ -1,9 +1,10 @@
 """What an old journal knew, for the one that takes its place. Read-only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.journal import Identity
 from blizzard.journal.state import learn_sources
@@ -16,9 +17,6 @@ from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, Lak
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
 from lakebed.units import plural
-
-LastCommitted = Callable[[str, str], int | None]
-"""Asks the Delta log for the last committed entry of a pipeline's journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from blizzard.handoff.held_rows import GONE, HELD, Fates, notes
 from blizzard.journal.checks import refuse_closed, refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.state import History, read_history
+from blizzard.maintain.retry import names_of
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage
@@ -41,8 +42,7 @@ class Wanted:
 
     def reads(self, record: SourceRecord, source_uris: Mapping[str, str]) -> bool:
         """Whether a source file is one of those that are named."""
-        uri = f"{source_uris.get(record.source, '').rstrip('/')}/{record.path}"
-        return not self.sources.isdisjoint((record.path, record.key, uri))
+        return not self.sources.isdisjoint(names_of(record, source_uris))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

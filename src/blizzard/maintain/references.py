@@ -11,14 +11,12 @@ import pyarrow.parquet as pq
 
 from lakebed import layout
 from lakebed.documents.entry import Entry
+from lakebed.documents.parquet_footer import TAIL, footer_length
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.storage.store import ObjectFacts, Reader
 
-TAIL = 64 * 1024
-MAGIC = b"PAR1"
-FRAME = 8
 """The length of the footer and the magic word, which end a Parquet file."""
 
 
@@ -123,10 +121,8 @@ def named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> frozenset[st
 def mark_of(store: Reader, facts: ObjectFacts) -> tuple[str, str] | None:
     """Read which pipeline and journal a data file's footer names; None where it names none."""
     tail = _tail(store, facts, TAIL)
-    if tail[-len(MAGIC) :] != MAGIC or len(tail) < FRAME:
-        return None
-    length = int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
-    if length > facts.size:
+    length = footer_length(tail)
+    if length is None or length > facts.size:
         return None
     footer = tail[-length:] if length <= len(tail) else _tail(store, facts, length)
     try:

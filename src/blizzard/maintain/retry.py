@@ -66,8 +66,7 @@ def look(
         record = history.unfinished[key].record
         if record.failure is None or record.gone:
             continue
-        uri = f"{last.source_uris.get(record.source, '').rstrip('/')}/{record.path}"
-        names = {record.key, record.path, uri}
+        names = names_of(record, last.source_uris)
         if wanted is None or not names.isdisjoint(wanted):
             unknown -= names
             asked = _as_is(record) if present is None else _as_now(record, present)
@@ -82,6 +81,12 @@ def look(
         last=last,
         digest=history.digest,
     )
+
+
+def names_of(record: SourceRecord, source_uris: Mapping[str, str]) -> frozenset[str]:
+    """Return what an operator can call a source file: its path, `source:path` or its URI."""
+    uri = f"{source_uris.get(record.source, '').rstrip('/')}/{record.path}"
+    return frozenset((record.path, record.key, uri))
 
 
 def _as_is(record: SourceRecord) -> SourceRecord | str:

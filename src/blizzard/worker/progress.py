@@ -20,7 +20,6 @@ from multiprocessing.connection import (
     answer_challenge,
     deliver_challenge,
 )
-from types import TracebackType
 from typing import Protocol, Self
 
 from blizzard.model.progress import Address, Done, Instruction, Progress, Report
@@ -134,12 +133,7 @@ class ProgressClient:
             self._answered.wait(self._patience)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         with self._news:
             self._over = True
             self._news.notify_all()

@@ -11,9 +11,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.reading import validated
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import TablePath
 from lakebed.schema import Schema
@@ -380,15 +381,7 @@ _STARTED = TypeAdapter(Started)
 
 
 def _decode(adapter: TypeAdapter[Document], body: bytes, path: str) -> Document:
-    try:
-        document = adapter.validate_json(body)
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise DocumentUnreadable(
-            f"this document cannot be read: {where}: {first['msg']}; restore it from a backup",
-            path=path,
-        ) from invalid
+    document = validated(adapter, body, path, what="document", remedy="; restore it from a backup")
     known = FORMATS if isinstance(document, Entry) else (FORMAT,)
     if isinstance(document, Entry | Protocol) and document.format not in known:
         raise DocumentUnreadable(

@@ -19,6 +19,18 @@ from lakebed.field_path import FieldPath, format_path
 
 LONGEST_STRING = 32
 HIGHEST = "\U0010ffff"
+TAIL = 64 * 1024
+"""The bytes at the end of a file that are read first; few footers are longer."""
+MAGIC = b"PAR1"
+FRAME = 8
+"""The length of the footer and the magic word, which end the file."""
+
+
+def footer_length(tail: bytes) -> int | None:
+    """Return how many bytes at the end of a file its footer takes; None if it ends otherwise."""
+    if tail[-len(MAGIC) :] != MAGIC or len(tail) < FRAME:
+        return None
+    return int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
 
 
 def statistics(metadata: pq.FileMetaData) -> dict[str, ColumnStatistics]:

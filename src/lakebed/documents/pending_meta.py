@@ -9,11 +9,10 @@ belongs to. Those in `held/` are penguin's: of files that it set aside, with the
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from lakebed.errors import DocumentUnreadable
+from lakebed.documents.reading import validated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,26 +68,13 @@ def encode_meta(meta: Meta) -> bytes:
 
 def decode_meta(body: bytes, path: str) -> Meta:
     """Read a meta of whichever program; keys that we do not know are no fault."""
-    return _decode(_META, body, path)
+    return validated(_META, body, path, what="meta")
 
 
 def decode_held(body: bytes, path: str) -> HeldMeta:
     """Read the meta of a file that was set aside."""
-    return _decode(_HELD, body, path)
+    return validated(_HELD, body, path, what="meta")
 
-
-AnyMeta = TypeVar("AnyMeta", Meta, HeldMeta)
 
 _META = TypeAdapter(Meta)
 _HELD = TypeAdapter(HeldMeta)
-
-
-def _decode(adapter: TypeAdapter[AnyMeta], body: bytes, path: str) -> AnyMeta:
-    try:
-        return adapter.validate_json(body)
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise DocumentUnreadable(
-            f"this meta cannot be read: {where}: {first['msg']}", path=path
-        ) from invalid

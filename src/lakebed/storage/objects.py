@@ -2,11 +2,11 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import obstore
 from obstore.exceptions import BaseError, PreconditionError
@@ -15,6 +15,8 @@ from lakebed.errors import LakeError, ObjectChanged, ObjectMissing
 from lakebed.storage.opening import local_path, open_uri
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.trouble import translated
+
+Answer = TypeVar("Answer")
 
 DOWNLOAD_CHUNK = 1 << 20
 
@@ -67,38 +69,33 @@ class ObjectReader:
 
     def get(self, path: str) -> bytes | None:
         """Read a whole object; None if there is none. Any other trouble is an error."""
-        try:
-            return bytes(obstore.get(self._store, path).bytes())
-        except FileNotFoundError:
-            return None
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, path) from cause
+        return self._if_there(path, lambda: bytes(obstore.get(self._store, path).bytes()))
 
     def fetch(self, path: str) -> tuple[bytes, ObjectFacts] | None:
         """Read a whole object with the facts of that very object, in one request; None if none."""
-        try:
+
+        def read() -> tuple[bytes, ObjectFacts]:
             found = obstore.get(self._store, path)
             return bytes(found.bytes()), facts_of(found.meta)
-        except FileNotFoundError:
-            return None
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, path) from cause
+
+        return self._if_there(path, read)
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes | None:
         """Read some bytes of an object; None if there is none. It may be shorter than asked."""
-        try:
-            return bytes(obstore.get_range(self._store, path, start=start, length=length))
-        except FileNotFoundError:
-            return None
-        except (BaseError, OSError) as cause:
-            raise self._translated(cause, path) from cause
+        return self._if_there(
+            path, lambda: bytes(obstore.get_range(self._store, path, start=start, length=length))
+        )
 
     def head(self, path: str) -> ObjectFacts | None:
         """Look at an object without reading it; None if there is none."""
         if self.local_root is not None and not _NO_NAMES & set(path.split("/")):
             return self._stat(self.local_root, path)
+        return self._if_there(path, lambda: facts_of(obstore.head(self._store, path)))
+
+    def _if_there(self, path: str, ask: Callable[[], Answer]) -> Answer | None:
+        """Return what is asked of an object; None if there is none."""
         try:
-            return facts_of(obstore.head(self._store, path))
+            return ask()
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as cause:

@@ -26,6 +26,12 @@ def local_path(uri: str) -> Path | None:
     return Path(uri).expanduser()
 
 
+def is_there(uri: str) -> bool:
+    """Whether a place can be opened: a local folder has to exist, a remote one need not."""
+    folder = local_path(uri)
+    return folder is None or folder.exists()
+
+
 def open_uri(
     uri: str,
     root: Path | None,

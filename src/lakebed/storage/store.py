@@ -23,9 +23,9 @@ from lakebed.errors import (
 from lakebed.listing import sort
 from lakebed.storage import arrow_s3, detour
 from lakebed.storage.objects import ObjectFacts, ObjectReader, facts_of
-from lakebed.storage.opening import check_readable, local_path
+from lakebed.storage.opening import check_readable, is_there, local_path
 
-__all__ = ["AlreadyThere", "Created", "ObjectFacts", "Reader", "Store", "local_path"]
+__all__ = ["AlreadyThere", "Created", "ObjectFacts", "Reader", "Store", "is_there", "local_path"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def discard(
     folders: Folders = None,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Give held files up for good; their rows will not be in the table."""
+    """Discard held files for good; their rows will not be in the table."""
     rows, outcome = [], Outcome()
     tables = options.tables(files, folders)
     for table, operations, names in _chosen(tables, ids, outcome, contested=True):

@@ -16,6 +16,7 @@ from lakebed.console import (
     plural,
     print_lines,
     say,
+    say_first,
     second,
 )
 from penguin.cli.rows import (
@@ -181,10 +182,8 @@ def _show_files(to: Console, rows: list[HeldFileRow]) -> None:
         )
         for reason in first.reasons:
             say(to, f"  {reason}")
-        for row in files[:SHOWN]:
-            say(to, f"    {row.id}  {plural(row.rows, 'row')}")
-        if len(files) > SHOWN:
-            say(to, f"    ... and {len(files) - SHOWN:,} more; --output json has them all")
+        names = [f"{row.id}  {plural(row.rows, 'row')}" for row in files]
+        say_first(to, names, SHOWN, indent="    ")
 
 
 def _show_halts(to: Console, rows: list[StoppedRow]) -> None:

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from lakebed.errors import StoreDenied
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, journal_transaction, pipeline_transaction
 from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Reader, local_path
+from lakebed.storage.store import Reader, is_there
 from lakebed.units import plural
 from penguin.delta.file_names import naming
 from penguin.delta.library import NoTable, location, options_for, translated
@@ -247,6 +247,11 @@ class LogReader:
             return None
 
 
+def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
+    """Return the newest version of a table; None where there is no table."""
+    return LogReader(Reader(uri, options)).look() if is_there(uri) else None
+
+
 def pipeline_known(uri: str, options: StorageOptions, pipeline: str) -> bool:
     """Whether the log carries a transaction of a pipeline, of whichever journal."""
     return _version_of(uri, options, pipeline_transaction(pipeline)) is not None
@@ -258,10 +263,7 @@ def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: st
 
 
 def _version_of(uri: str, options: StorageOptions, app_id: str) -> int | None:
-    folder = local_path(uri)
-    if folder is not None and not folder.exists():
-        return None
-    snapshot = LogReader(Reader(uri, options)).look()
+    snapshot = look_at(uri, options)
     return None if snapshot is None else snapshot.transaction(app_id)
 
 

@@ -11,16 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebed.documents.data_file import ColumnStatistics
-from lakebed.documents.parquet_footer import statistics
+from lakebed.documents.parquet_footer import FRAME, MAGIC, TAIL, footer_length, statistics
 from penguin.foreign.file_schema import file_schema
 from penguin.model.errors import FileUnfit
 from penguin.model.table import DeltaSchema
 
-TAIL = 64 * 1024
-MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
-FRAME = 8
-"""The length of the footer and the magic word, which end the file."""
 LONGEST = 256 * 1024 * 1024
 OUR_MARK = b"blizzard.journal"
 
@@ -85,9 +81,9 @@ def _length(tail: bytes, size: int, where: str) -> int:
     """Return how many bytes at the end of a file its footer takes, frame included."""
     if tail[-len(MAGIC) :] == ENCRYPTED:
         raise FileUnfit("the Parquet footer is encrypted", file=where)
-    if tail[-len(MAGIC) :] != MAGIC:
+    length = footer_length(tail)
+    if length is None:
         raise FileUnfit("the file does not end like a Parquet file", file=where)
-    length = int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
     if length > min(size - len(MAGIC), LONGEST):
         raise FileUnfit(f"a Parquet footer of {length} bytes is impossible", file=where)
     return length

@@ -173,17 +173,9 @@ class _Draft:
             watermarks=_highest(one.found.path for one in self.taken),
         )
         adds = tuple(self.adds.values())
-        if before is None:
-            return CommitPlan(
-                table=self.table,
-                after=self.after,
-                changes=self.changes,
-                adds=adds,
-                others=others,
-                replaces=self.replaces,
-            )
         return replace(
-            before,
+            before
+            or CommitPlan(table=self.table, after=self.after, changes=self.changes, adds=adds),
             after=self.after,
             changes=self.changes,
             adds=adds,

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +18,6 @@ from tests.support.builders import Bench, Hands, ndjson, put, rows, tree
 from tests.support.commands import WIDTH, Desk, told
 
 PARTITIONED = 'partition_by: {prefix_template: "date=%Y-%m-%d"}'
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
 
 
 def test_the_plan_is_a_table_of_files_bytes_units_and_partitions(desk):

@@ -13,7 +13,7 @@ from lakebed.documents.entry import Stage, decode_entry, encode
 from lakebed.storage.store import Store
 from lakebed.types import Compression
 from tests.support.builders import NOON, failure, known, ndjson, no_options, put, record, rows
-from tests.support.commands import Desk, told
+from tests.support.commands import told
 from tests.support.failed import (
     BAD,
     HOUR,
@@ -24,18 +24,6 @@ from tests.support.failed import (
     last_sources,
     polls,
 )
-
-
-@pytest.fixture
-def desk(tmp_path):
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
-@pytest.fixture
-def bench(desk):
-    return desk.bench()
-
 
 # ------------------------------------------------------------------------------ other settings
 

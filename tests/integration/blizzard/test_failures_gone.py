@@ -25,19 +25,8 @@ from tests.support.builders import (
     rows,
     source_settings,
 )
-from tests.support.commands import Desk, told
+from tests.support.commands import told
 from tests.support.failed import BAD, drain, last_sources
-
-
-@pytest.fixture
-def desk(tmp_path):
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
-@pytest.fixture
-def bench(desk):
-    return desk.bench()
 
 
 def test_a_file_that_was_moved_ends_as_gone(bench, desk):

@@ -14,21 +14,10 @@ from blizzard.maintain.retry import look, retry
 from lakebed.clock import Clock
 from lakebed.storage.store import Reader, Store
 from tests.support.builders import Bench, entries, ndjson, no_options, put, rows
-from tests.support.commands import Desk, told
+from tests.support.commands import told
 from tests.support.desk import Desk as Both
 from tests.support.failed import BAD, HOUR, change, drain, polls
 from tests.support.readers import ids as table_ids
-
-
-@pytest.fixture
-def desk(tmp_path):
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
-@pytest.fixture
-def bench(desk):
-    return desk.bench()
 
 
 def test_the_gauge_counts_every_file_that_is_failed(bench, desk):

@@ -33,12 +33,6 @@ AT_ONCE = timedelta(0)
 NAME = "018cc4e5-2200-7000-8000-0000000000{:02d}.parquet"
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
 @dataclass
 class Meanwhile(InProcessRunner):
     """Does something once a batch has uploaded its files, before they are journaled."""

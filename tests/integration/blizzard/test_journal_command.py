@@ -1,19 +1,11 @@
 """`blizzard journal`: the last entries, and one entry for a person."""
 
-from pathlib import Path
-
 import pytest
 
 from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.layout import journal_entry, receipt
 from tests.support.builders import ndjson, put, rows, tree
-from tests.support.commands import WIDTH, Desk, told
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
+from tests.support.commands import WIDTH, told
 
 
 def batches(desk, count):

@@ -41,18 +41,12 @@ DRAWN = count()
 """Ids are drawn from one counter by all runs: no two of them give files the same name."""
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
 def land(desk: Desk, number: int) -> None:
     put(desk.landing, f"{number}.ndjson", ndjson(rows(2, number * 2)))
 
 
 def bench_of(desk: Desk, name: str = "default", run: str = "run-1") -> Bench:
-    """Give a pipeline under a name, which asks the log as the program does."""
+    """Return a pipeline under a name, which asks the log as the program does."""
     settings = pipeline_settings(desk.landing, desk.table, name=name)
     known = inline.pipeline_known(str(desk.table), no_options(), name)
     return Bench(settings, run_id=run, log_knows_pipeline=known, hands=Hands(drawn=DRAWN))

@@ -69,7 +69,7 @@ def bench(disk: Disk, source: Path) -> Bench:
 
 
 def large() -> bytes:
-    """Give rows that fill more than the disk, also as Parquet."""
+    """Return rows that fill more than the disk, also as Parquet."""
     chance = random.Random(7)
     return ndjson({"id": number, "name": chance.randbytes(1000).hex()} for number in range(1500))
 
@@ -81,7 +81,7 @@ def drain(bench: Bench) -> None:
 
 
 def data_files(bench: Bench) -> list[Path]:
-    """Give whatever stands in the table beside the documents, half-written files included."""
+    """Return whatever stands in the table beside the documents, half-written files included."""
     return [
         path
         for path in bench.table.rglob("*")

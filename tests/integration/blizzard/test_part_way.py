@@ -24,12 +24,6 @@ ROWS = 600
 NAME = "large.ndjson"
 
 
-@pytest.fixture
-def desk(tmp_path):
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
-
-
 def begun(desk, body=None, *, name=NAME, runner=None, sizing=CUT):
     """Journal a part of a large file, and stop."""
     put(desk.landing, name, ndjson(rows(ROWS)) if body is None else body)
@@ -51,7 +45,7 @@ def drain(bench, **given):
 
 
 def ids(bench):
-    """Give what the entries have brought into the table."""
+    """Return what the entries have brought into the table."""
     names = [file.filename for entry in bench.entries() for file in entry.files]
     return sorted(
         each for name in names for each in pq.read_table(bench.table / name)["id"].to_pylist()
@@ -66,7 +60,7 @@ def books_balance(bench):
 
 
 def touch(path: Path) -> int:
-    """Give a file another time, and return the one that it had."""
+    """Set another time on a file, and return the one that it had."""
     before = path.stat().st_mtime_ns
     os.utime(path, ns=(before + 10**9, before + 10**9))
     return before

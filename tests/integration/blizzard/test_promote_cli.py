@@ -121,6 +121,20 @@ def test_a_pipeline_that_commits_by_itself_commits_it_at_once(tmp_path):
     assert desk.column("price") == [(Decimal("1.50"), None)]
 
 
+@pytest.mark.parametrize(
+    ("commit", "code", "entry"), [("inline", 2, "batch"), ("penguin", 0, "promote")]
+)
+def test_a_faulty_table_section_is_told_by_whoever_commits(tmp_path, commit, code, entry):
+    desk = Rescued(tmp_path, commit=commit)
+    desk.land("a.ndjson", '{"id":1,"price":1.50}')
+    desk.ingest()
+    desk.configure({"fields": [ID, PRICE]}, sweep_horizon=1)
+    shown = desk.cli("schema", "promote", "price", "--yes")
+    assert shown.exit_code == code, shown.output
+    assert ("tables.t.sweep_horizon" in shown.stderr) == (commit == "inline")
+    assert [one.kind for one in entries(desk.table)][-1] == entry
+
+
 def test_penguin_says_what_it_would_replace_and_what_not(desk):
     desk.cli("schema", "promote", "price", "--yes")
     assert "  replace 1 file\n  add     column price\n" in desk.order("plan").stdout

@@ -44,7 +44,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def elsewhere(desk: Desk, run: str, **given) -> Bench:
-    """Give a run on another machine, of which only the beat tells whether it lives."""
+    """Return a run on another machine, of which only the beat tells whether it lives."""
     return replace(
         desk.bench(), run_id=run, lease=lease(run, on=machine("db7", alive=False)), **given
     )
@@ -83,7 +83,7 @@ class Sleeps(InProcessRunner):
 
 
 def sleeps_in_create(meanwhile: list[Callable[[], object]]) -> type[Store]:
-    """Give a store in which the request for an entry is on its way while things happen, once."""
+    """Return a store in which the request for an entry is on its way while things happen, once."""
 
     class SleepsInCreate(Store):
         def create(self, path: str, body: bytes) -> Created | AlreadyThere:

@@ -54,7 +54,7 @@ print(sum(record.rows for record in outcome.sources), "rows")
 
 @pytest.fixture(scope="module")
 def archive() -> Archive:
-    """Give the archive of this Java and this Spark; make it where there is none."""
+    """Return the archive of this Java and this Spark; make it where there is none."""
     found = own_archive()
     assert found is not None
     return found if found.there else warm()

@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -28,15 +27,9 @@ from tests.support.builders import (
     rows,
     tree,
 )
-from tests.support.commands import WIDTH, Desk, told
+from tests.support.commands import WIDTH, told
 from tests.support.processes import finish, start
 from tests.support.writers import lease, machine
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    (tmp_path / "in").mkdir()
-    return Desk(tmp_path)
 
 
 def status_of(desk, hands=None, books=None):

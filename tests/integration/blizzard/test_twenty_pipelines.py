@@ -125,7 +125,7 @@ def health(url: str) -> dict[str, Any]:
 
 
 def told(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """Give the events of a log, as they come."""
+    """Yield the events of a log, as they come."""
     for line in lines:
         if line.startswith("{"):
             yield json.loads(line)

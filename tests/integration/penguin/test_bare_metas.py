@@ -15,6 +15,7 @@ from penguin.events.backlog import MetasLeftAlone
 from penguin.events.foreign_files import FilesLeftOut
 from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.handoffs import ring
+from tests.support.readers import added
 from tests.support.tables import Penguin, TableDirectory, log_of, losing, rows_of
 
 
@@ -296,12 +297,7 @@ def test_two_penguins_on_the_same_and_on_different_metas(table, same):
 
     staged(table, log=log_of(Overtaken)).drain()
     assert table.ids() == ([0, 1] if same else [0, 1, 2])
-    adds = [
-        json.loads(line)["add"]["path"]
-        for path in (table.root / "_delta_log").glob("*.json")
-        for line in path.read_text().splitlines()
-        if "add" in json.loads(line)
-    ]
+    adds = added(table.root)
     assert len(adds) == len(set(adds))
 
 

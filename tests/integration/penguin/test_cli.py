@@ -17,11 +17,6 @@ from tests.support.tables import TableDirectory, rows_of
 from tests.support.waits import NotedStop
 
 
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
-
-
 def config(tmp_path, **tables):
     lines = ["tables:"]
     for name, uri in tables.items():

@@ -17,15 +17,10 @@ from lakebed.types import Evolution, FieldType
 from penguin.cli.app import app
 from penguin.delta.versions import read_commit
 from penguin.inspect.status import table_status
-from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
+from tests.support.tables import EVENTS, Penguin, rows_of
 
 BAD = Schema((Field(name="id", type=FieldType.STRING), *EVENTS.fields[1:]))
 COMMANDS = ["status", "held", "plan", "history"]
-
-
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
 
 
 @pytest.fixture

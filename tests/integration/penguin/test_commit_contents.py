@@ -5,12 +5,7 @@ import pytest
 from lakebed.documents.entry import SourceRecord
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType
-from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
-
-
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
+from tests.support.tables import EVENTS, Penguin, rows_of
 
 
 def with_column(name="extra", kind=FieldType.STRING, *, nullable=True):

@@ -17,14 +17,9 @@ from penguin.committer import Committer
 from penguin.delta.table import Log, Table
 from penguin.events.commits import CommittedByOther, EntriesCommitted
 from penguin.model.errors import CommitFailed
-from tests.support.tables import EVENTS, Penguin, TableDirectory, next_commit, opened, rows_of
+from tests.support.tables import EVENTS, Penguin, next_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
 
 
 def with_column(name="extra", kind=FieldType.STRING, *, nullable=True):

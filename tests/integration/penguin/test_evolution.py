@@ -17,15 +17,10 @@ from penguin.delta.table import Log
 from penguin.events.commits import EntriesCommitted
 from penguin.plan.evolution import DROPPED_PROPERTY
 from penguin.plan.stats import SKIPPING_PROPERTY
-from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_of
+from tests.support.tables import EVENTS, Penguin, opened, rows_of
 
 STRICT, MERGE, OVERWRITE = Evolution.STRICT, Evolution.MERGE, Evolution.OVERWRITE
 EXTRA = Field(name="extra", type=FieldType.STRING)
-
-
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
 
 
 def penguin(table, mode):

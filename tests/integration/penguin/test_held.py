@@ -29,11 +29,6 @@ STRICT, MERGE = Evolution.STRICT, Evolution.MERGE
 WIDER = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
 
 
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
-
-
 def penguin(table, mode=STRICT, **more):
     return Penguin(table, options={"evolution": mode}, **more)
 

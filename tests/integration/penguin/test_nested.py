@@ -50,7 +50,7 @@ def plain(value):
 
 
 def read_by_all(table):
-    """Give the rows, by their ids, as deltalake, pyarrow and polars read them alike."""
+    """Return the rows, by their ids, as deltalake, pyarrow and polars read them alike."""
     delta = table.delta()
     found = [
         pa.table(delta.scan().read_all()).to_pylist(),

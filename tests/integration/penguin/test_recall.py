@@ -22,19 +22,14 @@ from penguin.delta.table import Log
 from penguin.model.errors import TableUnreadable, TableUnsupported
 from tests.support.foreign import Directory
 from tests.support.recall import running
-from tests.support.tables import Penguin, TableDirectory, before_commit, opened, rows_of
+from tests.support.tables import Penguin, before_commit, opened, rows_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
-
-
-@pytest.fixture
 def loads(monkeypatch):
-    """Give the versions that the library was asked to open, None for the latest."""
+    """Return the versions that the library was asked to open, None for the latest."""
     found: list[int | None] = []
     load = snapshot._load
 

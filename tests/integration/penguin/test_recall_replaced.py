@@ -14,13 +14,7 @@ from penguin.delta.log_cache import LogCache
 from penguin.delta.table import Log, Table
 from penguin.model.errors import CommitFailed, TableUnreadable
 from tests.support.recall import another_log, log_of, put, running
-from tests.support.tables import Penguin, TableDirectory, opened, rows_of
-
-
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
-
+from tests.support.tables import Penguin, opened, rows_of
 
 # ---------------------------------------------------------------------- another log in its place
 

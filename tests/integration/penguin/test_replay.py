@@ -22,11 +22,6 @@ from tests.support.tables import EVENTS, Penguin, TableDirectory, opened, rows_o
 
 
 @pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
-
-
-@pytest.fixture
 def cli(table, tmp_path):
     def invoke(*arguments):
         file = tmp_path / "penguin.yaml"

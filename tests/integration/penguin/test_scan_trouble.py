@@ -17,6 +17,7 @@ from penguin.events.commits import CommittedByOther, PlanSuperseded
 from penguin.events.foreign_files import FilesLeftOut
 from penguin.model.errors import CommitFailed
 from tests.support.foreign import DAY, Directory, Visitor, date_folder
+from tests.support.readers import added
 from tests.support.tables import Penguin, TableDirectory, before_commit, rows_of
 
 
@@ -137,7 +138,7 @@ def test_two_scanners_at_once(table, other):
 
     Visitor(table, log=before_commit(overtake)).drain()
     assert table.ids() == ([0, 1, 2] if other else [0, 1])
-    assert len(added(table)) == len(set(added(table)))
+    assert len(added(table.root)) == len(set(added(table.root)))
 
 
 def test_a_commit_of_other_files_is_not_taken_for_ours(table):
@@ -171,7 +172,7 @@ def test_two_scanners_that_create_the_table(table):
     Visitor(table, log=Overtaken).drain()
     assert not turns
     assert table.ids() == [0]
-    assert len(added(table)) == 1
+    assert len(added(table.root)) == 1
 
 
 # ------------------------------------------------------------------------------ blizzard's files
@@ -226,17 +227,8 @@ def test_a_setting_that_does_not_scan_does_not_scan(table, wish):
     assert table.ids() == []
 
 
-def added(table: Directory) -> list[str]:
-    return [
-        json.loads(line)["add"]["path"]
-        for path in (table.root / "_delta_log").glob("*.json")
-        for line in path.read_text().splitlines()
-        if "add" in json.loads(line)
-    ]
-
-
 def bounds(table: Directory) -> dict[str, tuple[int, int]]:
-    """Give the least and the greatest id of each file, as the log says."""
+    """Return the least and the greatest id of each file, as the log says."""
     found = {}
     for version in (table.root / "_delta_log").glob("*.json"):
         for line in version.read_text().splitlines():

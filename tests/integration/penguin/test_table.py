@@ -27,11 +27,6 @@ ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 SCHEMA = {"type": "struct", "fields": [ID]}
 
 
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
-
-
 def facts(**configuration):
     return TableFacts(
         version=None, schema=SCHEMA, partition_columns=(), configuration=configuration

@@ -10,7 +10,7 @@ from lakebed.clock import Clock
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.model.settings import TableSettings
-from tests.support.tables import Penguin, TableDirectory, commit_table, rows_of
+from tests.support.tables import Penguin, commit_table, rows_of
 
 # deltalake's threads do not survive a fork.
 SPAWN = multiprocessing.get_context("spawn")
@@ -22,11 +22,6 @@ def commit_all(uri, gate, answers):
     store = Store(uri, StorageOptions())
     gate.wait(200)
     answers.put(commit_table(settings, store, lambda _event: None, Clock()))
-
-
-@pytest.fixture
-def table(tmp_path):
-    return TableDirectory(tmp_path / "table")
 
 
 def race(table, penguins):

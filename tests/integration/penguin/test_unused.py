@@ -1,7 +1,6 @@
 """A table without rows: a schema that nobody chose and nothing was written under pins nothing."""
 
 import json
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -29,11 +28,6 @@ WRONG = Schema(
     )
 )
 MODES = pytest.mark.parametrize("mode", list(Evolution))
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> TableDirectory:
-    return TableDirectory(tmp_path / "table")
 
 
 def begin_wrong(table, partitions=("date",)):

@@ -33,11 +33,6 @@ from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
 DAY = 86_400
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> TableDirectory:
-    return TableDirectory(tmp_path / "table")
-
-
 def test_a_checkpoint_is_written_when_enough_versions_passed(table: TableDirectory) -> None:
     journal = table.journal()
     penguin = Penguin(table, options={"checkpoint_interval": 3})

@@ -142,7 +142,7 @@ def lake(s3, bucket, tmp_path) -> Lake:
 
 @pytest.fixture
 def troubled(s3, bucket, tmp_path, proxy) -> Lake:
-    """Give a lake that the programs reach through the proxy."""
+    """Return a lake that the programs reach through the proxy."""
     return Lake(bucket, proxy.address, s3, tmp_path)
 
 

@@ -86,7 +86,7 @@ def kinds(asked):
 
 
 def of_the_log(asked):
-    """Give the objects of the Delta log that were asked for, by name."""
+    """Return the objects of the Delta log that were asked for, by name."""
     return Counter(
         request.path.rpartition("/")[2]
         for request in asked

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.clock import Clock, uuid7
+from lakebed.documents.parquet_footer import TAIL
 from lakebed.errors import ObjectChanged
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.events import Event
 from penguin.delta.preview import look
 from penguin.events.foreign_files import FilesLeftOut
-from penguin.foreign.footer import TAIL
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun
 from tests.support.s3 import options, store

@@ -2,7 +2,6 @@
 
 import re
 import socket
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from lakebed.retry import Backoff
 from lakebed.telemetry.events import Event, StepFailed, StepFinished
 from lakebed.types import UnknownFields
 from tests.support.builders import ndjson, put, rows
-from tests.support.watched import Watched, watching
+from tests.support.watched import Watched
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 SEEDS = {
@@ -31,18 +30,6 @@ SEEDS = {
     "blizzard_parquet_write_duration_seconds": "histogram",
 }
 BAD = b'{"id": "one"}\n'
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def watched(tmp_path: Path, source: Path) -> Iterator[Watched]:
-    with watching(tmp_path, source) as found:
-        yield found
 
 
 def test_the_seeds_metrics_have_just_these_names_and_types(watched, source):

@@ -1,6 +1,5 @@
 """Uploads in flight, and retries of uploads, downloads and the driver's own writes, as counted."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,21 +14,8 @@ from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from tests.support.builders import closed_file, ndjson, no_options, put, rows
 from tests.support.runner import InProcessRunner
-from tests.support.watched import Watched, watching
 
 BAD = b'{"id": "one"}\n'
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def watched(tmp_path: Path, source: Path) -> Iterator[Watched]:
-    with watching(tmp_path, source) as found:
-        yield found
 
 
 class CountsParts(Store):

@@ -1,6 +1,6 @@
 """What blizzard's metrics say while units run, and of work that was done twice or for nothing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,19 +21,7 @@ from lakebed.telemetry.events import Event
 from tests.support.builders import ndjson, put, rows
 from tests.support.runner import InProcessRunner
 from tests.support.units import With
-from tests.support.watched import Watched, watching
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def watched(tmp_path: Path, source: Path) -> Iterator[Watched]:
-    with watching(tmp_path, source) as found:
-        yield found
+from tests.support.watched import Watched
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """One batch from discovery to hand-off, in one process."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -30,17 +29,6 @@ from tests.support.runner import InProcessRunner
 from tests.support.stores import DropsWrites, LosesAnswers
 
 BAD = b'{"id": "one"}\n'
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, source: Path) -> Bench:
-    return Bench(pipeline_settings(source, tmp_path / "table"))
 
 
 def test_source_files_become_rows_and_one_entry(bench, source):

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +12,7 @@ from lakebed.errors import ObjectMissing
 from lakebed.listing.lookback import Window
 from lakebed.types import OnChange
 from tests.support.benches import drain, ids
-from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, source_settings
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, source: Path) -> Bench:
-    return Bench(pipeline_settings(source, tmp_path / "table"))
+from tests.support.builders import Bench, ndjson, put, rows, source_settings
 
 
 def test_a_source_that_is_gone_is_an_error_and_moves_nothing(bench, source):
@@ -56,7 +44,7 @@ def test_two_sources_with_equal_names_are_two_files(bench, source, tmp_path):
 
 
 def with_source(bench: Bench, **given: Any) -> Bench:
-    """Give the same pipeline with another setting of its source."""
+    """Return the same pipeline with another setting of its source."""
     (one,) = bench.settings.sources
     return replace(bench, settings=replace(bench.settings, sources=(replace(one, **given),)))
 

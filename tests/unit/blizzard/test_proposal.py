@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from blizzard.inspect.explain import Explanation, explain
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from lakebed.partition import Template
 from lakebed.storage.store import Reader
-from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows, tree
+from tests.support.builders import Bench, ndjson, put, rows, tree
 from tests.support.runner import InProcessRunner
 
 
@@ -28,12 +27,6 @@ class Recorded(InProcessRunner):
         if self.dies:
             raise SystemExit("killed")
         return super().run(units, work)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    (tmp_path / "in").mkdir()
-    return Bench(pipeline_settings(tmp_path / "in", tmp_path / "table"))
 
 
 def plan(bench: Bench, retention: timedelta = timedelta.max) -> Explanation:

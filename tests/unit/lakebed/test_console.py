@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 
-from lakebed.console import INLINED, is_are, plain
+from lakebed.console import INLINED, console, is_are, plain, say_first
 from lakebed.units import entries_from
 
 
@@ -61,3 +61,17 @@ def test_a_range_of_one_entry_is_one_entry():
 
 def test_the_verb_agrees_with_the_count():
     assert [is_are(count) for count in (0, 1, 2)] == ["are", "is", "are"]
+
+
+def test_of_many_lines_the_first_are_printed_and_the_others_counted(capsys):
+    say_first(console(), ["a", "b", "c"], 2, indent="    ")
+    say_first(console(), ["d", "e"], 2)
+
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [
+        "    a",
+        "    b",
+        "    ... and 1 more; --output json has them all",
+        "  d",
+        "  e",
+    ]

@@ -7,31 +7,13 @@ from typing import Any
 import pytest
 
 from lakebed import layout
-from lakebed.documents.entry import Entry, Receipt, digest, encode
+from lakebed.documents.entry import Receipt, digest, encode
 from lakebed.errors import DocumentUnreadable, StoreUnavailable
 from lakebed.journal import JournalReader
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import ObjectFacts, Store
-from lakebed.types import Handoff
+from tests.support.builders import entry_body as body_of
 from tests.support.stores import Forgets
-
-
-def body_of(sequence: int) -> bytes:
-    return encode(
-        Entry(
-            kind="batch",
-            pipeline="events",
-            journal="j",
-            sequence=sequence,
-            run="run",
-            created="2026-01-01T00:00:00+00:00",
-            previous=None,
-            handoff=Handoff.JOURNAL,
-            source_uris={},
-            table_schema={},
-            partition_columns=(),
-        )
-    )
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from blizzard.handoff.held_rows import Aside, Counts, by_reason
 from blizzard.inspect.books import Batch
 from blizzard.inspect.entries import Kept
 from blizzard.model.source.unread import bytes_in_words
-from lakebed.console import INLINED, add, columns, console, plural, say, second
+from lakebed.console import INLINED, add, columns, console, plural, say, say_first, say_more, second
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.units import in_words
 
@@ -132,13 +132,11 @@ def show(kept: Kept) -> None:
         _show_files(to, entry)
     for uri in entry.dlq:
         say(to, f"  dead letters {uri}")
-    for path in entry.deleted[:FEW]:
-        say(to, f"  deleted {path}")
-    _say_more(to, len(entry.deleted))
+    say_first(to, [f"deleted {path}" for path in entry.deleted], FEW)
     for one in entry.replaced[:FEW]:
         say(to, f"  {one.old}")
         say(to, f"    -> {one.new.filename}")
-    _say_more(to, len(entry.replaced))
+    say_more(to, len(entry.replaced) - FEW)
 
 
 def _facts(kept: Kept) -> list[tuple[str, str]]:
@@ -217,7 +215,7 @@ def _show_sources(to: Console, entry: Entry) -> None:
             _outcome(record),
         )
     to.print(shown)
-    _say_more(to, len(ordered))
+    say_more(to, len(ordered) - FEW)
 
 
 def _outcome(record: SourceRecord) -> str:
@@ -253,9 +251,4 @@ def _show_files(to: Console, entry: Entry) -> None:
             in_words(file.size),
         )
     to.print(shown)
-    _say_more(to, len(entry.files))
-
-
-def _say_more(to: Console, count: int) -> None:
-    if count > FEW:
-        say(to, f"  ... and {count - FEW:,} more; --output json has them all")
+    say_more(to, len(entry.files) - FEW)

@@ -6,20 +6,22 @@ from dataclasses import dataclass, field
 import typer
 
 from blizzard.cli.output import open_reader
+from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import admit
 from blizzard.journal.journal import Identity, identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
 from blizzard.journal.state import History, read_history
 from blizzard.maintain.new_journal import Renewed, begin_empty, take_over
-from blizzard.maintain.old_journal import LastCommitted, check_past, past_of
+from blizzard.maintain.old_journal import check_past, past_of
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
-from lakebed.arguments import DONE, FAILED, Output, complain
+from blizzard.service import asks_last_committed
+from lakebed.arguments import DONE, FAILED, Output, ends_on_error
 from lakebed.clock import Clock
 from lakebed.console import INLINED, plural, print_line, say
 from lakebed.console import console as terminal
-from lakebed.errors import DocumentUnreadable, JournalLost, LakeError
+from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Event
@@ -65,7 +67,7 @@ def begin_anew(
     identity = identity_of(settings, str(clock.fresh_id()))
     place = sink_location(settings)
     names = tuple(dict.fromkeys((settings.name, old or settings.name)))
-    try:
+    with ends_on_error(settings.name):
         reader = open_reader(place)
         if not yes:
             for name in names:
@@ -94,13 +96,10 @@ def begin_anew(
                 )
             _checked(reader, settings, identity, old)
             done = (
-                begin_empty(store, identity, _last_committed(settings), clock)
+                begin_empty(store, identity, asks_last_committed(settings.sink), clock)
                 if old is None
-                else take_over(store, identity, old, _last_committed(settings), clock)
+                else take_over(store, identity, old, asks_last_committed(settings.sink), clock)
             )
-    except LakeError as trouble:
-        complain(trouble, who=settings.name)
-        return FAILED
     _tell_done(settings.name, done, output)
     return DONE
 
@@ -110,7 +109,7 @@ def _checked(
 ) -> Prospect:
     """Return what would happen; raise if there is a reason against it."""
     _refuse_whole(store, settings, identity, old)
-    return prospect(store, identity, old, _last_committed(settings))
+    return prospect(store, identity, old, asks_last_committed(settings.sink))
 
 
 def prospect(
@@ -177,13 +176,6 @@ def _is_wanted_again(history: History, old: str | None) -> bool:
 def _log_knows(settings: PipelineSettings) -> bool:
     sink = settings.sink
     return inline.pipeline_known(sink.table_uri, sink.storage_options, settings.name)
-
-
-def _last_committed(settings: PipelineSettings) -> LastCommitted:
-    sink = settings.sink
-    return lambda pipeline, journal: inline.last_committed(
-        sink.table_uri, sink.storage_options, pipeline, journal
-    )
 
 
 def tell_watching(writer: LeaseRecord) -> None:

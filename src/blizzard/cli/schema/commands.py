@@ -15,7 +15,7 @@ from blizzard.inspect.field_guess import GuessedColumn, columns_in
 from blizzard.inspect.form_guess import Record, records_in
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.service import TableOf
+from blizzard.service import TableOf, table_rules
 from lakebed.arguments import (
     FAILED,
     USAGE,
@@ -33,9 +33,7 @@ from lakebed.console import print_line
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.storage.store import ObjectFacts
-from lakebed.types import Commit
 from penguin import inline
-from penguin.model.settings import TableSettings
 
 app = typer.Typer(cls=ForwardingGroup)
 
@@ -189,15 +187,12 @@ def _checked(uri: str) -> str:
 
 def _diff(settings: PipelineSettings, table_of: TableOf) -> DiffRow:
     found, sink = _present(settings), settings.sink
-    table = table_of(settings.name)
+    rules, mode_is_known = table_rules(settings, table_of(settings.name))
     held = inline.reasons_to_hold(
-        table
-        or TableSettings(
-            name=settings.name, table_uri=sink.table_uri, storage_options=sink.storage_options
-        ),
+        rules,
         found.schema.delta(),
         sink.template.keys if sink.template else (),
-        mode_is_known=table is not None or sink.commit is Commit.INLINE,
+        mode_is_known=mode_is_known,
     )
     last = found.last
     return DiffRow(

@@ -1,13 +1,12 @@
 """`blizzard schema promote`: fill a column from `_rescued` for rows that are in the table."""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, the_one
+from blizzard.cli.output import One, load, open_reader, tables_of, the_one
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
 from blizzard.maintain.promote import (
@@ -21,7 +20,7 @@ from blizzard.maintain.promote import promote as append_promotion
 from blizzard.model.locations import sink_location
 from blizzard.model.promotion import ActiveFile
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
-from blizzard.service import SPARK_SAID
+from blizzard.service import SPARK_SAID, asks_last_committed, table_entry, table_rules
 from lakebed.arguments import (
     DONE,
     FAILED,
@@ -30,18 +29,16 @@ from lakebed.arguments import (
     Output,
     Shape,
     Sure,
-    complain,
+    ends_on_error,
     exit_code_of,
 )
-from lakebed.console import console, plural, print_line, say
-from lakebed.errors import ConfigInvalid, LakeError
+from lakebed.console import console, plural, print_line, say, say_first
 from lakebed.layout import TablePath
 from lakebed.storage.store import Store
 from lakebed.telemetry.logs import LogFormat, LogLevel, log_events
 from lakebed.types import Commit
 from lakebed.units import in_words
 from penguin import inline
-from penguin.config import load as penguin_config
 from penguin.model.settings import TableSettings
 
 FEW = 10
@@ -70,9 +67,10 @@ def promote(
     loaded = load(files, folders)
     settings = the_one(loaded, pipeline)
     wanted = Wanted(field=field, type=kind)
-    table, around = _table_of(settings, loaded, files, folders), Surroundings.of(context)
-    log = table_log(settings, table)
-    try:
+    around = Surroundings.of(context)
+    with ends_on_error(settings.name, exit_code_of):
+        table = table_entry(settings, tables_of(loaded, files, folders))
+        log = table_log(settings, table)
         if yes:
             done = _promote(settings, wanted, log, loaded, around)
             if done.entry is not None and settings.sink.commit is Commit.INLINE:
@@ -80,9 +78,6 @@ def promote(
         else:
             reader = open_reader(sink_location(settings))
             done = Promoted(found=look(reader, settings, wanted, log))
-    except LakeError as trouble:
-        complain(trouble, who=settings.name)
-        raise typer.Exit(exit_code_of(trouble)) from None
     if output is Output.JSON:
         print_line(promotion_row(settings, done))
     else:
@@ -125,29 +120,10 @@ def _commit(settings: PipelineSettings, table: TableSettings | None, around: Sur
     )()
 
 
-def _table_of(
-    settings: PipelineSettings,
-    loaded: BlizzardSettings,
-    files: list[Path] | None,
-    folders: list[Path] | None,
-) -> TableSettings | None:
-    """Return how penguin is configured for the table, where that is in the same configuration."""
-    name = loaded.tables.get(settings.name)
-    if name is None:
-        return None
-    try:
-        tables = penguin_config.load(files or [], folders or [], os.environ).tables
-    except ConfigInvalid:
-        return None  # Penguin tells what is wrong with it.
-    return next(each for each in tables if each.name == name)
-
-
 def table_log(settings: PipelineSettings, table: TableSettings | None = None) -> TableLog:
     """Return what is asked of the table's log; `table` says how penguin changes its schema."""
     sink = settings.sink
-    unknown = TableSettings(
-        name=settings.name, table_uri=sink.table_uri, storage_options=sink.storage_options
-    )
+    rules, mode_is_known = table_rules(settings, table)
 
     def now() -> TableNow | None:
         found = inline.table_files(sink.table_uri, sink.storage_options)
@@ -165,15 +141,11 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
         return TableNow(schema=found.schema, files=files)
 
     def check(schema: dict[str, object], partition_columns: tuple[str, ...]) -> None:
-        inline.check_schema(
-            table or unknown, schema, partition_columns, mode_is_known=table is not None
-        )
+        inline.check_schema(rules, schema, partition_columns, mode_is_known=mode_is_known)
 
     return TableLog(
         now=now,
-        committed=lambda journal: inline.last_committed(
-            sink.table_uri, sink.storage_options, settings.name, journal
-        ),
+        committed=partial(asks_last_committed(sink), settings.name),
         check=check,
     )
 
@@ -277,7 +249,4 @@ def _show_files(verb: str, files: tuple[ActiveFile, ...]) -> None:
     rows = plural(sum(one.rows or 0 for one in files), "row")
     size = in_words(sum(one.size for one in files))
     say(to, f"  {plural(len(files), 'file')} with {rows} ({size}) {verb}:")
-    for one in files[:FEW]:
-        say(to, f"    {one.path}")
-    if len(files) > FEW:
-        say(to, f"    ... and {len(files) - FEW:,} more; --output json has them all")
+    say_first(to, [one.path for one in files], FEW, indent="    ")

@@ -12,7 +12,7 @@ from blizzard.inspect.field_guess import GuessedColumn, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import Output
-from lakebed.console import add, columns, console, plural, print_lines, say, second
+from lakebed.console import add, columns, console, plural, print_lines, say, say_more, second
 from lakebed.schema import Field, walk
 from lakebed.types import OnMismatch, UnknownFields
 
@@ -31,18 +31,6 @@ class ColumnRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoColumnRow:
-    """Values that are in no column, by their path."""
-
-    path: str
-    values: int
-    dropped: bool
-    not_a: str | None
-    line: str | None
-    inside: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRow:
     """The columns of a pipeline."""
 
@@ -52,7 +40,7 @@ class SchemaRow:
     unknown_fields: UnknownFields
     on_mismatch: OnMismatch
     columns: tuple[ColumnRow, ...]
-    without_column: tuple[NoColumnRow, ...]
+    without_column: tuple[Homeless, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,17 +76,7 @@ def row(settings: PipelineSettings, found: PresentColumns) -> SchemaRow:
             ColumnRow(column=one.path, type=one.type, origin=one.origin, entry=one.entry, at=one.at)
             for one in found.columns
         ),
-        without_column=tuple(
-            NoColumnRow(
-                path=one.path,
-                values=one.values,
-                dropped=one.dropped,
-                not_a=one.not_a,
-                line=one.line,
-                inside=one.inside,
-            )
-            for one in found.homeless
-        ),
+        without_column=found.homeless,
     )
 
 
@@ -188,8 +166,7 @@ def _show_homeless(settings: PipelineSettings, some: Sequence[Homeless], title: 
     for one in some[:FEW]:
         add(table, one.path, one.values, "no column" if one.not_a is None else f"no {one.not_a}")
     to.print(table)
-    if len(some) > FEW:
-        say(to, f"  ... and {len(some) - FEW:,} more; --output json has them all")
+    say_more(to, len(some) - FEW)
     inside = {one.inside: None for one in some if one.line is not None}
     for above in inside:
         where = f"schema.{key}" if above is None else f"the fields of {above}"

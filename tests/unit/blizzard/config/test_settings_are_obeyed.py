@@ -73,7 +73,7 @@ class Builder:
 
 
 def launched(builder: Builder, archive: Archive | None = None) -> Jvm:
-    """Give a Java that is never started."""
+    """Return a Java that is never started."""
     return Jvm(
         archive=lambda: archive,
         launch=lambda *_: None,

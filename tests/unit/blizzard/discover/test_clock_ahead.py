@@ -52,7 +52,7 @@ def journal_at(store: Bucket, *times: datetime, sources: tuple[str, ...] = ("def
 
 
 def far_away() -> Bucket:
-    """Give a store whose own times say nothing: everything was written in a year."""
+    """Return a store whose own times say nothing: everything was written in a year."""
     store = Bucket()
     store.head = lambda path: replace(facts(path), modified=NOON + 365 * DAY)  # type: ignore[method-assign]
     return store

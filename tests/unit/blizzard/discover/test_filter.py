@@ -30,7 +30,7 @@ from tests.support.builders import (
 
 
 def before_of(records: dict[str, UnfinishedFile]) -> dict[str, Before]:
-    """Say of each record what a journal with it says."""
+    """Return for each record what a journal with it says."""
     return {
         key: Before(
             finished=IngestedFile(

@@ -19,7 +19,7 @@ def by_day(count: int) -> list[str]:
 
 
 def idle_poll(names: list[str]) -> tuple[dict[str, int], dict[str, int], int]:
-    """Give the requests to source and table and the peak of memory of a poll with nothing new."""
+    """Return the requests to source and table and the peak of memory of a poll with nothing new."""
     site = Site(names)
     site.finish_all()
     assert site.look().take == ()
@@ -45,7 +45,7 @@ def test_an_idle_poll_costs_the_same_with_a_hundred_times_the_history(layout):
 
 
 def cost_of_new(count: int) -> tuple[int, int]:
-    """Give the requests and the peak of memory of a first look at so many new files."""
+    """Return the requests and the peak of memory of a first look at so many new files."""
     site = Site(flat(count), max_files_per_batch=1_000)
     tracemalloc.start()
     try:

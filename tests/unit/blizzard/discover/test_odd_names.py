@@ -46,7 +46,7 @@ def ingested(bench: Bench) -> list[str]:
 
 
 def passed(bench: Bench) -> dict[str, list[str]]:
-    """Give what a dry run says of the files that are not taken, by the reason."""
+    """Return what a dry run says of the files that are not taken, by the reason."""
     found = explain(
         bench.settings, lambda at: Reader(at.uri, at.options), parallelism=1, clock=Clock()
     )

@@ -65,12 +65,12 @@ class Sources:
         put(self.root, name, ndjson(rows(number)))
 
     def looked(self) -> list[str]:
-        """Give the looks since the last time that this was asked."""
+        """Return the looks since the last time that this was asked."""
         looks, self.looks = self.looks, []
         return sorted(looks)
 
     def ingested(self) -> list[str]:
-        """Give the files whose rows are in the table, each as often as they are."""
+        """Return the files whose rows are in the table, each as often as they are."""
         # A file that was listed while it was being written has failed first, as changed.
         records = [record for entry in self.bench.entries() for record in entry.sources]
         return [record.key for record in records if record.failure is None]

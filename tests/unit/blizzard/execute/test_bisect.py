@@ -200,7 +200,7 @@ def test_no_note_of_a_start_stays_behind_an_entry(tmp_path: Path) -> None:
 
 
 def survives(bench: Bench) -> bool:
-    """Say whether a new process drains the source and lives."""
+    """Whether a new process drains the source and lives."""
     pipeline = bench.again().pipeline()
     try:
         while pipeline.step():

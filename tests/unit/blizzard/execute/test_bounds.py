@@ -17,7 +17,7 @@ from blizzard.worker.progress import NoProgressChannel, ProgressClient, Progress
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.documents.entry import SourceRecord
-from tests.support.bounds import FOR_EVER, SMALL_PIECES, ids, settings_of
+from tests.support.bounds import FOR_EVER, SMALL_PIECES, settings_of
 from tests.support.builders import (
     Bench,
     Hands,
@@ -30,6 +30,7 @@ from tests.support.builders import (
     unit,
     work,
 )
+from tests.support.readers import journaled_ids as ids
 from tests.support.runner import InProcessRunner, Near
 
 

@@ -48,7 +48,7 @@ def archive(tmp_path: Path) -> Archive:
 
 @pytest.fixture
 def sealed(tmp_path: Path) -> Path:
-    """Give a cache that cannot be made, whoever asks: a file is in its way."""
+    """Return a cache that cannot be made, whoever asks: a file is in its way."""
     (tmp_path / "cache").write_text("no folder")
     return tmp_path / "cache"
 

@@ -47,7 +47,7 @@ def growing(tmp_path: Path, runner: Told, **given: Any) -> Bench:
 
 
 def by_partition(tmp_path: Path, runner: Told, **given: Any) -> Bench:
-    """Give a pipeline of which each partition is a unit."""
+    """Return a pipeline of which each partition is a unit."""
     return growing(tmp_path, runner, template="date=%Y-%m-%d", **given)
 
 

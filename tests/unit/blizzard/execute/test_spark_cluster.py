@@ -101,7 +101,7 @@ class Living:
 def explained(
     report: str, living: Living | None = None, *, master: str = "spark://h:7077", begun: bool = True
 ) -> tuple[LakeError, bool]:
-    """Give what a report is taken for, and whether the session was given up for it."""
+    """Return what a report is taken for, and whether the session was given up for it."""
     living = living or Living()
     one, running = runner(master), cast(SparkSession, living)
     one._session = running
@@ -283,7 +283,7 @@ def test_the_archive_has_all_that_executors_import() -> None:
 
 
 def with_requirements(names: Iterable[str]) -> set[str]:
-    """Give distributions with all that they need, at every depth."""
+    """Return distributions with all that they need, at every depth."""
     found: set[str] = set()
     left = list(names)
     while left:

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from blizzard.worker.stores import OpenedStores
 from lakebed.errors import LakeError, StoreDenied, StoreUnavailable
 from lakebed.storage.store import Reader, Store
-from tests.support.builders import Bench, ndjson, pipeline_settings, put, rows
+from tests.support.builders import ndjson, put, rows
 from tests.support.dead_letters import drain, lines
 from tests.support.readers import parquet_ids
 from tests.support.runner import FaultyRunner, InProcessRunner
@@ -19,17 +18,6 @@ from tests.support.stores import RefusesUploads
 
 GOOD = ndjson(rows(3))
 HOUR = 3600
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, source: Path) -> Bench:
-    return Bench(pipeline_settings(source, tmp_path / "table"))
 
 
 class Meddling(InProcessRunner):

@@ -16,10 +16,8 @@ from lakebed.layout import journal_entry
 from lakebed.storage.options import StorageOptions
 from tests.support.builders import (
     NOON,
-    Bench,
     failure,
     ndjson,
-    pipeline_settings,
     put,
     record,
     rows,
@@ -29,17 +27,6 @@ from tests.support.dead_letters import drain, lines, objects, queue
 GOOD = ndjson(rows(3))
 BAD = b'{"id": "one"}\n'
 HOUR = 3600
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, source: Path) -> Bench:
-    return Bench(pipeline_settings(source, tmp_path / "table"))
 
 
 # ------------------------------------------------------------------------------ the place

@@ -58,7 +58,7 @@ def test_a_single_wrong_byte_in_what_is_derived_is_noticed():
 
 
 def _known_after_all(store: Bucket) -> dict[str, Any]:
-    """Give what a run knows: it reads the entries again when names turn out to be damaged."""
+    """Return what a run knows: it reads the entries again when names turn out to be damaged."""
     journal = Journal(store, identity(), read_history(store, "default"), Hands().clock)
     try:
         return state(journal._history, store)

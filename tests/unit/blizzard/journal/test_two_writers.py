@@ -53,7 +53,7 @@ def first(tmp_path: Path) -> Bench:
 
 
 def second_of(first: Bench, **given: object) -> Bench:
-    """Give another blizzard on the same pipeline, which finds the first one gone."""
+    """Return another blizzard on the same pipeline, which finds the first one gone."""
     return first.again(
         run_id="run-2",
         lease=lease("run-2", on=machine("db7", alive=False)),

@@ -71,7 +71,7 @@ def batch(regions: list[str], start: int = 0) -> pa.RecordBatch:
 
 
 def at_once(folder: Path, *given: Any, **named: Any) -> PartitionedWriter:
-    """Give a writer that divides each batch as it comes."""
+    """Return a writer that divides each batch as it comes."""
     return writer(folder, *given, staged_bytes=1, **named)
 
 

@@ -17,7 +17,7 @@ from lakebed.documents.entry import SourceRecord
 from lakebed.telemetry.measures import Count
 from lakebed.types import SourceFormat
 from tests.support.builders import Bench, gz, pipeline_settings, put, rows, source_settings
-from tests.unit.blizzard.worker.test_stopping import StoppingRunner
+from tests.support.stops import all_at
 
 JSON = Form(format=SourceFormat.JSON)
 TRAIL = Form(format=SourceFormat.JSON, records=("Records",))
@@ -134,7 +134,7 @@ def stopped(folder: Path) -> Bench:
     """A pipeline that was stopped when some of the records of a file were in the table."""
     put(folder, "a.json", json.dumps({"Records": rows(60_000)}, indent=1).encode())
     bench = bench_of(folder, TRAIL, sizing=Sizing(decoded_budget=1000))
-    first = replace(bench, runner=StoppingRunner(100)).pipeline()
+    first = replace(bench, runner=all_at(100)).pipeline()
     assert first.step()
     (record,) = bench.entries()[-1].sources
     assert not record.complete

@@ -1,17 +1,14 @@
 """A stop in the middle: what is in hand comes to a good end, the rest is read by the next run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from blizzard.execute.bisect import PATIENCE, PATIENCE_ALONE
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.limits import DecodeLimits
-from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import Sizing
 from blizzard.model.source.byte_range import cut
 from blizzard.plan.units import plan
@@ -28,35 +25,8 @@ from tests.support.builders import (
     unit,
     work,
 )
-
-
-@dataclass
-class StopAfter:
-    """A line on which the driver asks for a stop once so many records are told."""
-
-    records: int
-    progress: Progress = field(default_factory=Progress)
-    done: Done = field(default_factory=Done)
-    attempt: str = ""
-    hand_in: bool = False
-
-    @property
-    def stop_soon(self) -> bool:
-        return self.progress.records >= self.records
-
-    def report(self) -> None: ...
-
-
-@dataclass
-class StoppingRunner:
-    """Runs units in this process; the stop comes after so many records of each."""
-
-    records: int
-    parallelism: int = 2
-
-    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        stores = OpenedStores(work)
-        return [run_unit(each, work, stores, StopAfter(self.records)) for each in units]
+from tests.support.readers import journaled_ids as ids
+from tests.support.stops import NEVER, Told, all_at
 
 
 @pytest.fixture
@@ -67,17 +37,9 @@ def large(tmp_path: Path) -> Path:
 
 
 def stopped_early(root: Path) -> Bench:
-    """Give a run that is stopped after the first record, and calls every file large."""
+    """Return a run that is stopped after the first record, and calls every file large."""
     settings = pipeline_settings(root / "in", root / "table", sizing=Sizing(decoded_budget=1))
-    return Bench(settings, runner=StoppingRunner(1))
-
-
-def ids(table: Path) -> list[int]:
-    found: list[Any] = []
-    for entry in Bench(pipeline_settings(table, table)).entries():
-        for file in entry.files:
-            found += pq.read_table(table / file.filename)["id"].to_pylist()
-    return sorted(found)
+    return Bench(settings, runner=all_at(1))
 
 
 def test_a_unit_that_starts_after_the_stop_reads_nothing(tmp_path: Path) -> None:
@@ -87,7 +49,7 @@ def test_a_unit_that_starts_after_the_stop_reads_nothing(tmp_path: Path) -> None
         unit(listed(tmp_path / "in")),
         (given := work(tmp_path / "in", tmp_path / "table")),
         OpenedStores(given),
-        StopAfter(0),
+        Told(0),
     )
 
     assert (outcome.sources, outcome.files) == ((), ())
@@ -101,7 +63,7 @@ def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(
         put(tmp_path / "in", f"{name}.ndjson", ndjson(rows(3)))
     sizing = Sizing(decoding=DecodeLimits(most_together=2))
     given = work(tmp_path / "in", tmp_path / "table", sizing=sizing)
-    outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), StopAfter(1))
+    outcome = run_unit(unit(listed(tmp_path / "in")), given, OpenedStores(given), Told(1))
 
     assert [(each.path, each.rows) for each in outcome.sources] == [
         ("a.ndjson", 3),
@@ -119,7 +81,7 @@ def test_a_large_file_is_journaled_part_way_and_gone_on_with(large: Path) -> Non
     assert not first.complete
     assert 0 < first.rows < 100_000
     assert first.lines == first.rows
-    assert bench.again(runner=StoppingRunner(10**9)).pipeline().step()
+    assert bench.again(runner=all_at(NEVER)).pipeline().step()
     second = bench.entries()[2].sources[0]
     assert second.complete
     assert second.skipped == first.lines
@@ -146,7 +108,7 @@ def test_when_the_rest_fails_the_journal_says_what_is_in_the_table(large: Path) 
     bench = stopped_early(large)
     bench.pipeline().step()
     done = bench.entries()[1].sources[0].rows
-    bench.again(runner=StoppingRunner(10**9)).pipeline().step()
+    bench.again(runner=all_at(NEVER)).pipeline().step()
     failed = bench.entries()[2].sources[0].failure
 
     assert failed is not None
@@ -160,7 +122,7 @@ def test_a_file_that_changed_after_a_stop_is_not_read_on(large: Path) -> None:
     bench = stopped_early(large)
     bench.pipeline().step()
     put(large / "in", "large.ndjson.gz", gz(ndjson(rows(5))))
-    later = bench.again(runner=StoppingRunner(10**9))
+    later = bench.again(runner=all_at(NEVER))
 
     pipeline = later.pipeline()
     assert pipeline.step()

@@ -1,7 +1,6 @@
 """One work unit over real folders, with the real decoder."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,13 +16,6 @@ from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows, unit
 from tests.support.stores import RefusesUploads
 from tests.support.units import Place, With, failed
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    (tmp_path / "in").mkdir()
-    return Place(tmp_path / "in", tmp_path / "table")
-
 
 TINY_BUDGET = Sizing(decoded_budget=10)
 """Every file with rows is a large one."""
@@ -166,7 +158,7 @@ MARK = b"\xef\xbb\xbf"
 
 
 def outcome_of(place: Place, files: list[SourceFile]) -> tuple[str | None, int | None]:
-    """Give why a file, or one of its parts, failed and at which line; its rows if it did not."""
+    """Return why a file, or one of its parts, failed and at which line; its rows if it did not."""
     units = [unit([file], name=str(number)) for number, file in enumerate(files)]
     shared = builders.work(place.source, place.table)
     outcomes = [run_unit(each, shared, OpenedStores(shared)) for each in units]

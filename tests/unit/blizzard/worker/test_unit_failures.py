@@ -4,7 +4,6 @@ import errno
 import gc
 import os
 import threading
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,14 +23,7 @@ from lakebed.types import Codec
 from tests.support import builders
 from tests.support.builders import gz, listed, ndjson, put, rows
 from tests.support.stores import RefusesUploads
-from tests.support.units import BAD, Place, With, failed
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    (tmp_path / "in").mkdir()
-    return Place(tmp_path / "in", tmp_path / "table")
-
+from tests.support.units import BAD, With, failed
 
 TINY_BUDGET = Sizing(decoded_budget=10)
 """Every file with rows is a large one."""

@@ -30,7 +30,6 @@ from lakebed.storage.store import Reader, Store
 from tests.support.builders import (
     Bench,
     Hands,
-    entries,
     ndjson,
     no_options,
     pipeline_settings,
@@ -39,6 +38,7 @@ from tests.support.builders import (
 )
 from tests.support.dying import Died, Fate, dying
 from tests.support.pipelines import pipeline_of
+from tests.support.readers import journaled_ids as ids
 from tests.support.stops import (
     CUT,
     NEVER,
@@ -57,14 +57,6 @@ def bench_of(folder: Path, body: bytes, runner: Stopped, **given: Any) -> Bench:
     usual: dict[str, Any] = {"sizing": CUT}
     settings = pipeline_settings(folder / "in", folder / "table", **(usual | given))
     return Bench(settings, runner=runner)
-
-
-def ids(table: Path) -> list[int]:
-    found: list[Any] = []
-    for entry in entries(table):
-        for file in entry.files:
-            found += pq.read_table(table / file.filename)["id"].to_pylist()
-    return sorted(found)
 
 
 def test_what_each_part_has_read_is_kept_and_the_rest_is_read_by_the_next_run(
@@ -357,7 +349,7 @@ def test_an_old_entry_of_a_plain_file_is_gone_on_with_by_its_lines(tmp_path: Pat
 
 
 def _prefix(entry: Entry) -> Entry:
-    """Give an entry as an older program wrote it: the first hundred lines are in."""
+    """Return an entry as an older program wrote it: the first hundred lines are in."""
     (found,) = entry.sources
     return replace(
         entry,

@@ -30,7 +30,7 @@ REQUIRED_BY_A_CHECK = {"sink.path"}
 
 
 def rows(section: str) -> dict[str, tuple[str, str, str]]:
-    """Give the rows of a section's table: key, type, default, meaning, acted on."""
+    """Return the rows of a section's table: key, type, default, meaning, acted on."""
     chapter = re.split(r"^##+ ", PAGE.partition(f"\n### `{section}`\n")[2], flags=re.MULTILINE)[0]
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")]

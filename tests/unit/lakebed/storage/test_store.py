@@ -10,19 +10,6 @@ from lakebed.errors import ConfigInvalid, ObjectChanged, ObjectMissing, StoreDen
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, ObjectFacts, Reader, Store, local_path
 from tests.support.builders import no_options, put
-from tests.support.stores import local
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return local(tmp_path / "table")
-
-
-@pytest.fixture
-def root(store: Store) -> Path:
-    assert store.local_root is not None
-    return store.local_root
-
 
 # ------------------------------------------------------------------------------ one object
 

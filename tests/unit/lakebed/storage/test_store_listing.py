@@ -2,7 +2,6 @@
 
 import os
 import threading
-from pathlib import Path
 from typing import Any
 
 import obstore
@@ -10,21 +9,9 @@ import pytest
 from obstore.exceptions import GenericError
 
 from lakebed.errors import ObjectMissing, StoreDenied, StoreUnavailable
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Reader
 from tests.support.builders import no_options
 from tests.support.stores import local
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return local(tmp_path / "table")
-
-
-@pytest.fixture
-def root(store: Store) -> Path:
-    assert store.local_root is not None
-    return store.local_root
-
 
 # ------------------------------------------------------------------------------ listing
 

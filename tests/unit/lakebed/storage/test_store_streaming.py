@@ -9,20 +9,9 @@ import pytest
 
 from lakebed.errors import ObjectChanged, ObjectMissing
 from lakebed.storage import objects
-from lakebed.storage.store import Reader, Store
+from lakebed.storage.store import Reader
 from tests.support.builders import put
-from tests.support.stores import local, remote
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return local(tmp_path / "table")
-
-
-@pytest.fixture
-def root(store: Store) -> Path:
-    assert store.local_root is not None
-    return store.local_root
+from tests.support.stores import remote
 
 
 def listed_object(store: Reader, path: str) -> dict[str, Any]:

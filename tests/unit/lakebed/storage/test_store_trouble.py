@@ -11,13 +11,7 @@ from obstore.exceptions import GenericError, PermissionDeniedError, Unauthentica
 from lakebed.errors import StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from tests.support.stores import local, remote
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return local(tmp_path / "table")
-
+from tests.support.stores import remote
 
 TROUBLES = [
     (GenericError("Unable to open: Permission denied (os error 13)"), StoreDenied),

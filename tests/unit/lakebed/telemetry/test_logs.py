@@ -67,7 +67,7 @@ class Odd(Event):
     what: object
 
     def sentence(self) -> str:
-        """Say it."""
+        """Return it."""
         return "odd"
 
 

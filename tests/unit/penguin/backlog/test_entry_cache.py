@@ -4,28 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lakebed.documents.entry import Entry, decode_entry, digest, encode
+from lakebed.documents.entry import Entry, decode_entry, digest
 from lakebed.errors import DocumentUnreadable
-from lakebed.types import Handoff
 from penguin.backlog.entry_cache import EntryCache
-
-
-def body(sequence: int) -> bytes:
-    return encode(
-        Entry(
-            kind="batch",
-            pipeline="events",
-            journal="j",
-            sequence=sequence,
-            run="run",
-            created="2026-01-01T00:00:00+00:00",
-            previous=None,
-            handoff=Handoff.JOURNAL,
-            source_uris={},
-            table_schema={},
-            partition_columns=(),
-        )
-    )
+from tests.support.builders import entry_body as body
 
 
 @dataclass

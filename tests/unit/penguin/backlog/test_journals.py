@@ -30,7 +30,7 @@ def look(table, committed=None, max_files=100):
 
 
 def committed(journal, sequence, *, body=None):
-    """Give the log's transactions once an entry is committed."""
+    """Return the log's transactions once an entry is committed."""
     name = journal.pipeline
     return {
         journal_transaction(name, journal.id): sequence,
@@ -46,7 +46,7 @@ def sequences(found):
 
 
 def trouble(table, log=None):
-    """Give what stops the only pipeline."""
+    """Return what stops the only pipeline."""
     found = look(table, log)
     assert sequences(found) == []
     (stopped,) = found.stopped

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,11 @@ import pytest
 import yaml
 
 from lakebed.config.models import Metrics, PartitionBy, Table
-from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
 from lakebed.types import DiscoverBy, Evolution
 from penguin.config.load import load
 from penguin.model.settings import TableSettings
+from tests.support.config import faults_from, set_key, settings_from
 
 READ: dict[str, tuple[Any, Any, Any]] = {
     "table_uri": ("s3://b/t/", lambda t: t.table_uri, "s3://b/t"),
@@ -49,27 +50,14 @@ METRICS_READ: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+settings_of = partial(settings_from, load)
+faults_of = partial(faults_from, load)
+
+
 def changed(key: str, value: Any) -> dict[str, Any]:
     """Change one key of the smallest document."""
     document: dict[str, Any] = {"tables": {"events": {"table_uri": "/table"}}}
-    place = document
-    *above, last = key.replace("*", "events").split(".")
-    for part in above:
-        place = place.setdefault(part, {})
-    place[last] = value
-    return document
-
-
-def settings_of(tmp_path: Path, document: Any, environment: dict[str, str] | None = None) -> Any:
-    file = tmp_path / "tables.yaml"
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
-    return load([file], [], environment or {})
-
-
-def faults_of(tmp_path: Path, document: Any) -> list[str]:
-    with pytest.raises(ConfigInvalid) as invalid:
-        settings_of(tmp_path, document)
-    return [fault.partition("  (")[0] for fault in invalid.value.faults]
+    return set_key(document, key.replace("*", "events"), value)
 
 
 def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakebed.documents.data_file import ColumnStatistics
+from lakebed.documents.parquet_footer import TAIL
 from lakebed.errors import ObjectChanged
 from penguin.foreign.file_schema import as_the_table_sees_it
-from penguin.foreign.footer import TAIL, Footer, read_footer
+from penguin.foreign.footer import Footer, read_footer
 from penguin.model.errors import FileUnfit
 
 

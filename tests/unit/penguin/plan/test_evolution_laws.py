@@ -38,7 +38,7 @@ MODES = st.sampled_from(list(Evolution))
 
 
 def leaves(kind, path=()):
-    """Give every plain type of a schema by its path."""
+    """Yield every plain type of a schema by its path."""
     match kind if isinstance(kind, str) else kind["type"]:
         case "struct":
             for one in kind["fields"]:
