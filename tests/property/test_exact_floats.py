@@ -80,7 +80,9 @@ def test_what_was_seen_together_fits_the_column_that_is_found(numbers):
     for one in numbers:
         look = Seen(fractions=True) if isinstance(one, float) else Seen(integers=Integers(one, one))
         seen = seen.join(look)
-    schema = kept_exact(Schema((column_of("v", seen),)), Schema(()), OnMismatch.RESCUE)
+    column = column_of("v", seen)
+    assert column is not None
+    schema = kept_exact(Schema((column,)), Schema(()), OnMismatch.RESCUE)
     data = "".join(json.dumps({"v": one}) + "\n" for one in numbers).encode()
     decoder = Decoder(schema, on_mismatch=OnMismatch.RESCUE)
     for part in decoder.decode([data]):
