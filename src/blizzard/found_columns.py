@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from blizzard.events import ColumnsFound
 from blizzard.journal.entry_columns import EntryColumns
-from blizzard.model.columns import adopted, grown, with_found
+from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.files import Work, WorkUnit
 from blizzard.model.json_path import member_path
 from blizzard.model.seen import Seen
@@ -92,6 +92,7 @@ class BatchColumns:
         schema = self.schema.without(keys)
         if not schema.fields and not self._adds:
             work = replace(work, unknown_fields=UnknownFields.RESCUE)
+        schema = kept_exact(schema, self.settings.schema, self.settings.on_mismatch)
         return replace(work, file_schema=schema)
 
     @property

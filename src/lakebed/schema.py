@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import pyarrow as pa
+from pydantic import Field as PydanticField
 
 from lakebed.types import NESTED_TYPES, RESCUED, FieldType
 
@@ -60,6 +61,11 @@ class Reading:
     """Strings that mean null."""
     truncate: bool = False
     """Whether what is finer than a microsecond is cut off; else such a time does not fit."""
+    exact: Annotated[bool, PydanticField(exclude=True)] = False
+    """Whether an integer that a float cannot hold exactly does not fit; else it is rounded.
+
+    No document has it: every batch decides anew, by where the field comes from.
+    """
 
 
 AS_WRITTEN = Reading()

@@ -14,7 +14,7 @@ from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block, blocks
 from lakebed.schema import Schema
 from lakebed.types import OnMismatch, UnknownFields
-from tests.support.nested import JSON_FREE, Lines, some_fields
+from tests.support.nested import JSON_FREE, Lines, sharing, some_fields
 
 LIMIT = 1 << 20
 
@@ -50,9 +50,10 @@ def test_the_decoder_and_the_exact_path_agree(
     seed: int, unknown: UnknownFields, on_mismatch: OnMismatch, wrong: float, step: int
 ):
     random = Random(seed)
-    schema = Schema(some_fields(random, depth=random.randrange(4)))
+    fields = some_fields(random, depth=random.randrange(4))
+    schema = Schema(random.choice([fields, sharing(random, fields)]))
     lines = Lines(random, wrong=wrong, unknown=random.choice([0, 0.2, 0.5]))
-    data = "\n".join(lines.line(schema.fields) for _ in range(random.randrange(1, 9))).encode()
+    data = "\n".join(lines.line(fields) for _ in range(random.randrange(1, 9))).encode()
     chunks = [data[at : at + step] for at in range(0, len(data), step)]
     decoder = Decoder(
         schema,
@@ -77,6 +78,25 @@ def test_clean_data_of_typed_fields_never_leaves_the_fast_path(seed: int, unknow
     assert fast is not None
     truth = ExactPath(schema, unknown=unknown, max_line_bytes=LIMIT).read(block)
     assert outcome([fast]) == outcome([truth])
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seeds, st.sampled_from([UnknownFields.DROP, UnknownFields.RESCUE]))
+def test_fields_that_take_the_same_values_do_not_leave_the_fast_path(
+    seed: int, unknown: UnknownFields
+):
+    """Structs of one object, and fields that are taken from inside it; several blocks at once."""
+    random = Random(seed)
+    fields = some_fields(random, random.randrange(1, 4), JSON_FREE, clashing=False)
+    schema = Schema(sharing(random, fields))
+    lines = Lines(random, unknown=random.choice([0, 0.3, 0.6]))
+    every = [
+        block_of([lines.line(fields) for _ in range(random.randrange(1, 5))]) for _ in range(2)
+    ]
+    fast = FastPath(schema, unknown=unknown, max_line_bytes=LIMIT).read_together(every)
+    assert fast is not None
+    exact = ExactPath(schema, unknown=unknown, max_line_bytes=LIMIT)
+    assert [outcome([each]) for each in fast] == [outcome([exact.read(one)]) for one in every]
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

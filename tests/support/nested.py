@@ -2,8 +2,9 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from random import Random
 
 from blizzard.worker.ndjson.level import Place, level_of
@@ -74,6 +75,41 @@ def some_field(
         items=items,
         reading=Reading(path=path),
     )
+
+
+def sharing(random: Random, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """Return fields that take the values of others over again: whole, in part, or from inside.
+
+    Lines that fit the given fields fit these, too.
+    """
+    found = [_with_sharing(random, one) for one in fields]
+    numbers = count()
+    for one in fields:
+        for inner, path in ((one, one.path), *_reachable(one)):
+            if random.random() < 0.4:
+                again = _with_sharing(random, inner)
+                name, reading = f"again {next(numbers)}", Reading(path=path)
+                # An object around it may be missing, and it with that.
+                found.append(replace(again, name=name, nullable=True, reading=reading))
+    random.shuffle(found)
+    return tuple(found)
+
+
+def _reachable(one: Field) -> Iterator[tuple[Field, tuple[str, ...]]]:
+    """Yield the fields inside a struct, with their paths in the object that the struct is in."""
+    for inner in one.fields:
+        yield inner, (*one.path, *inner.path)
+        for deeper, path in _reachable(inner):
+            yield deeper, (*one.path, *path)
+
+
+def _with_sharing(random: Random, one: Field) -> Field:
+    if one.items is not None:
+        return replace(one, items=_with_sharing(random, one.items))
+    if one.type is not FieldType.STRUCT:
+        return one
+    some = random.sample(one.fields, random.randrange(1, len(one.fields) + 1))
+    return replace(one, fields=sharing(random, tuple(some)))
 
 
 @dataclass(frozen=True)

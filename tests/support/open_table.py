@@ -27,6 +27,11 @@ class OpenTable(Desk):
         self.file.write_text(yaml.safe_dump(document))
         self.landing.folder.mkdir(exist_ok=True)
 
+    def configure(self, schema: dict[str, Any]) -> None:
+        """Replace the schema section."""
+        document = yaml.safe_load(self.file.read_text())
+        self.file.write_text(yaml.safe_dump(document | {"schema": schema}))
+
     def land(self, name: str, *records: Any) -> None:
         lines = (each if isinstance(each, str) else json.dumps(each) for each in records)
         self.landing.write(name, "".join(line + "\n" for line in lines).encode())

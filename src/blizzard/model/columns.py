@@ -11,10 +11,11 @@ from blizzard.model.json_path import ANY, steps
 from blizzard.model.seen import Seen, column_of, is_column_name
 from lakebed.field_ids import same_ids
 from lakebed.schema import Field, Schema
-from lakebed.types import DEEPEST_COLUMN, FieldType
+from lakebed.types import DEEPEST_COLUMN, FieldType, OnMismatch
 
 MOST_COLUMNS = 2000
 """Columns and fields in all that are found by themselves; values of others stay in `_rescued`."""
+_FLOATS = frozenset({FieldType.FLOAT32, FieldType.FLOAT64})
 
 
 def with_found(declared: Schema, found: Schema | None) -> Schema:
@@ -57,6 +58,37 @@ def adopted(
         return schema
     before = () if known is None else known.fields
     return Schema(_adopted(schema.fields, table.fields, declared.fields, before))
+
+
+def kept_exact(schema: Schema, declared: Schema, on_mismatch: OnMismatch) -> Schema:
+    """Return the columns as values are read into them: no integer is rounded that can be kept.
+
+    Nobody has asked for the rounding in a float column that was found in the data. In one that is
+    declared, an integer that it cannot hold is kept in `_rescued` where that is the policy, and
+    is rounded like any other number where it would fail the file.
+    """
+    rescues = on_mismatch is OnMismatch.RESCUE
+    return Schema(_kept_exact(schema.fields, declared.fields, rescues=rescues))
+
+
+def _kept_exact(
+    fields: Sequence[Field], declared: Sequence[Field], *, rescues: bool
+) -> tuple[Field, ...]:
+    said = {one.name: one for one in declared}
+    return tuple(_exact(one, said.get(one.name), rescues=rescues) for one in fields)
+
+
+def _exact(field: Field, said: Field | None, *, rescues: bool) -> Field:
+    if field.type in _FLOATS and (said is None or (rescues and field.nullable)):
+        return replace(field, reading=replace(field.reading, exact=True))
+    if not field.is_nested:
+        return field
+    items = field.items
+    return replace(
+        field,
+        fields=_kept_exact(field.fields, said.fields if said else (), rescues=rescues),
+        items=None if items is None else _exact(items, said and said.items, rescues=rescues),
+    )
 
 
 def _adopted(

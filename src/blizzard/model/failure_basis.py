@@ -57,7 +57,12 @@ def _more(settings: PipelineSettings, fields: tuple[Field, ...]) -> list[object]
 
 def _written(field: Field) -> list[object]:
     inner = (each for _path, each in walk((field,)))
-    return [field.shown, *(asdict(one.reading) | {"nullable": one.nullable} for one in inner)]
+    return [field.shown, *(_reading(one) | {"nullable": one.nullable} for one in inner)]
+
+
+def _reading(field: Field) -> dict[str, object]:
+    """Return how a field is declared to be written; the rest follows from it and the policy."""
+    return {key: value for key, value in asdict(field.reading).items() if key != "exact"}
 
 
 def with_basis(record: SourceRecord, bases: Mapping[Stage, str]) -> SourceRecord:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from blizzard.model.columns import kept_exact
 from blizzard.model.files import ClosedFile
 from blizzard.model.json_path import steps
 from blizzard.model.promotion import (
@@ -32,6 +33,7 @@ from blizzard.worker.record import failure_of
 from blizzard.worker.upload import Uploads
 from lakebed.documents.parquet_footer import statistics
 from lakebed.errors import ObjectMissing, StoreUnavailable
+from lakebed.schema import Schema
 from lakebed.storage.store import Store
 from lakebed.types import RESCUED, OnMismatch, UnknownFields
 
@@ -154,9 +156,10 @@ class Filling:
     def __init__(self, target: Target, *, most_rows: int = MOST_ROWS) -> None:
         self._target = target
         self._most_rows = most_rows
-        self._decoder = Decoder(
-            target.alone(), unknown=UnknownFields.RESCUE, on_mismatch=OnMismatch.RESCUE
-        )
+        # An integer that was kept as it is written is not rounded now, declared or not.
+        policy = OnMismatch.RESCUE
+        schema = kept_exact(target.alone(), declared=Schema(()), on_mismatch=policy)
+        self._decoder = Decoder(schema, unknown=UnknownFields.RESCUE, on_mismatch=policy)
         self.taken = 0
         self.left = 0
 

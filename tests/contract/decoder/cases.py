@@ -35,6 +35,7 @@ class Case:
     dropped: Mapping[str, int] = field(default_factory=dict)
     blank: int = 0
     only_at_start: bool = False  # means something else in the middle of a file
+    exact: bool = False  # integers that a float cannot hold do not fit
 
 
 GOOD: Mapping[FieldType, tuple[str, Value]] = {
@@ -293,14 +294,49 @@ TOKENS: list[tuple[FieldType, str, Value | Bad]] = [
 ABOUT_THE_FIELD = {WRONG, RANGE, TEXT, "required_field_missing"}
 
 
-def _token_cases() -> Iterator[Case]:
-    for number, (kind, token, expected) in enumerate(TOKENS):
+def _token_cases(
+    tokens: list[tuple[FieldType, str, Value | Bad]], *, exact: bool = False
+) -> Iterator[Case]:
+    for number, (kind, token, expected) in enumerate(tokens):
+        name = f"{number}-{'exact ' if exact else ''}{kind}-{token[:30]}"
         data = f'{{"v":{token}}}\n'.encode()
         if isinstance(expected, Bad):
             outcome = Bad(expected.code, 1, "v" if expected.code in ABOUT_THE_FIELD else None)
-            yield Case(f"{number}-{kind}-{token[:30]}", kind, data, outcome)
+            yield Case(name, kind, data, outcome, exact=exact)
         else:
-            yield Case(f"{number}-{kind}-{token[:30]}", kind, data, (expected,))
+            yield Case(name, kind, data, (expected,), exact=exact)
+
+
+# As a float column takes them that may not round integers.
+EXACT_TOKENS: list[tuple[FieldType, str, Value | Bad]] = [
+    (FLOAT64, "7", 7.0),
+    (FLOAT64, "-0", -0.0),
+    (FLOAT64, "0.1", 0.1),
+    (FLOAT64, "0.12345678901234567890", 0.12345678901234567890),
+    (FLOAT64, "9007199254740991", 9007199254740991.0),
+    (FLOAT64, "-9007199254740992", -9007199254740992.0),
+    (FLOAT64, "9007199254740994", 9007199254740994.0),
+    (FLOAT64, "1152921504606846976", 1152921504606846976.0),
+    (FLOAT64, "1" + "0" * 22, 1e22),
+    (FLOAT64, "9007199254740993.0", 9007199254740992.0),
+    (FLOAT64, "9007199254740993e0", 9007199254740992.0),
+    (FLOAT64, "9007199254740993", Bad(RANGE)),
+    (FLOAT64, "-9007199254740993", Bad(RANGE)),
+    (FLOAT64, "9223372036854775807", Bad(RANGE)),
+    (FLOAT64, "123456789012345678901234567890", Bad(RANGE)),
+    (FLOAT64, "1" + "0" * 23, Bad(RANGE)),
+    (FLOAT64, "1" + "0" * 5000, Bad(RANGE)),
+    (FLOAT64, '"7"', Bad(WRONG)),
+    (FLOAT32, "9999999", 9999999.0),
+    (FLOAT32, "0.1", 0.10000000149011612),
+    (FLOAT32, "16777217.0", 16777216.0),
+    (FLOAT32, "-16777216", -16777216.0),
+    (FLOAT32, "16777218", 16777218.0),
+    (FLOAT32, "16777217", Bad(RANGE)),
+    (FLOAT32, "-16777219", Bad(RANGE)),
+    (FLOAT32, "9007199254740993", Bad(RANGE)),
+    (FLOAT32, "1" + "0" * 39, Bad(RANGE)),
+]
 
 
 def _nested(depth: int) -> bytes:
@@ -430,4 +466,4 @@ LINES: list[Case] = [
     Case("10 MB bad line", INT64, b'{"v":"' + b"x" * 10**7 + b'"}\n', Bad("wrong_type", 1, "v")),
 ]
 
-CASES: list[Case] = [*_token_cases(), *LINES]
+CASES: list[Case] = [*_token_cases(TOKENS), *_token_cases(EXACT_TOKENS, exact=True), *LINES]

@@ -13,7 +13,7 @@ from blizzard.worker.ndjson.compiled.fast import FastPath
 from blizzard.worker.ndjson.decoder import BadLine, Decoded, Decoder
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import blocks
-from lakebed.schema import Field, Schema
+from lakebed.schema import Field, Reading, Schema
 from lakebed.types import FieldType
 from tests.contract.decoder.cases import CASES, GOOD, Bad, Case, Value
 
@@ -61,7 +61,9 @@ def at(place: int, *others: bytes) -> Read:
 
 
 def outcome(read: Read, case: Case, data: bytes) -> Seen | Bad | None:
-    schema = Schema((Field(name="v", type=case.type, nullable=case.nullable),))
+    reading = Reading(exact=case.exact)
+    field = Field(name="v", type=case.type, nullable=case.nullable, reading=reading)
+    schema = Schema((field,))
     values: list[Any] = []
     lines = blank = 0
     dropped: Counter[str] = Counter()

@@ -243,6 +243,50 @@ def test_values_of_several_types_in_one_field_are_kept_as_they_are(tmp_path, val
     assert [kept(row) for row in desk.rows()] == [7, json.loads(value)]
 
 
+def test_an_integer_that_a_found_float_cannot_hold_is_never_rounded(tmp_path):
+    """HOLES W08: neither in the batch after, nor inside a struct, nor where files fail for it."""
+    desk = OpenTable(tmp_path, None)
+    desk.land("a.ndjson", '{"id":1,"v":0.5,"in":{"v":[1.5]}}')
+    desk.ingest()
+    assert desk.types["v"] == "double"
+    desk.land("b.ndjson", '{"id":2,"v":9007199254740993,"in":{"v":[7,9007199254740993]}}')
+    desk.land("c.ndjson", '{"id":3,"v":9007199254740994,"in":{"v":[-7]}}')
+    desk.ingest()
+    assert desk.rows() == [
+        {"id": 1, "v": 0.5, "in": {"v": [1.5]}, RESCUED: None},
+        {
+            "id": 2,
+            "v": None,
+            "in": {"v": [7.0, None]},
+            RESCUED: '{"v":9007199254740993,"in.v[1]":9007199254740993}',
+        },
+        {"id": 3, "v": 9007199254740994.0, "in": {"v": [-7.0]}, RESCUED: None},
+    ]
+    assert "no float64" in desk.cli("schema", "show").stdout
+    desk.configure({"infer": True, "on_mismatch": "fail"})
+    desk.land("d.ndjson", '{"id":4,"v":9007199254740993}')
+    desk.ingest()
+    assert "out_of_range" in desk.cli("dlq", "list").stdout
+    assert len(desk.rows()) == 3
+    # Who declares the column asks for doubles: the file is read again, and is rounded.
+    hints = [{"name": "v", "type": "float64"}]
+    desk.configure({"infer": True, "on_mismatch": "fail", "hints": hints})
+    desk.ingest()
+    assert [row["v"] for row in desk.rows()] == [0.5, None, 9007199254740994.0, 9007199254740992.0]
+
+
+def test_an_integer_that_a_declared_float_cannot_hold_is_rescued_where_that_is_the_policy(tmp_path):
+    """HOLES W08: `blizzard init` declares what it has found, and sets the policy."""
+    number = {"name": "v", "type": "float64"}
+    desk = OpenTable(tmp_path, {"fields": [ID, number], "on_mismatch": "rescue"})
+    desk.land("a.ndjson", '{"id":1,"v":9007199254740993}', '{"id":2,"v":0.1}')
+    desk.ingest()
+    assert desk.rows() == [
+        {"id": 1, "v": None, RESCUED: '{"v":9007199254740993}'},
+        {"id": 2, "v": 0.1, RESCUED: None},
+    ]
+
+
 def kept(row):
     """Return what a row holds of the field, in its column or rescued."""
     if row["v"] is None:

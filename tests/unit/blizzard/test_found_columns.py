@@ -6,9 +6,10 @@ from pathlib import Path
 
 from blizzard.found_columns import BatchColumns, look_share
 from blizzard.model.seen import Integers, Seen, Text
-from lakebed.schema import Field, Schema
-from lakebed.types import FieldType, UnknownFields
-from tests.support.builders import pipeline_settings
+from lakebed.documents.entry import Entry, decode_entry, encode
+from lakebed.schema import Field, Reading, Schema
+from lakebed.types import FieldType, Handoff, UnknownFields
+from tests.support.builders import NOON, pipeline_settings, work
 
 NUMBERS = Seen(integers=Integers(0, 5))
 TEXTS = Seen(texts=frozenset({Text.OTHER}))
@@ -28,6 +29,23 @@ def batch(answers: Iterator[Schema | None], known: Schema | None = None) -> Batc
         known=known,
         of_table=lambda: next(answers),
         emit=lambda _event: None,
+    )
+
+
+def entry(columns: Schema) -> Entry:
+    return Entry(
+        kind="batch",
+        pipeline="default",
+        journal="j",
+        sequence=1,
+        run="r",
+        created=NOON.isoformat(),
+        previous=None,
+        handoff=Handoff.JOURNAL,
+        source_uris={},
+        table_schema=columns.delta(),
+        partition_columns=(),
+        columns=columns,
     )
 
 
@@ -60,6 +78,21 @@ def test_what_was_met_and_has_a_column_by_now_asks_for_no_other_run() -> None:
 
     assert columns.grow({"n": NUMBERS})
     assert not columns.grow({"n": TEXTS})
+
+
+def test_what_was_found_is_read_exactly_by_every_later_batch_too() -> None:
+    """Also where the table has it with another type, and where an older program has found it."""
+    found = Schema((ID, replace(N, type=FieldType.FLOAT64), M))
+    again = decode_entry(encode(entry(found)), "entry").columns
+    in_table = Schema((ID, replace(N, type=FieldType.FLOAT32)))
+
+    for table, kind in ((None, FieldType.FLOAT64), (in_table, FieldType.FLOAT32)):
+        columns = batch(iter([table]), known=again)
+        read = columns.within(work(Path("/in"), Path("/table"))).file_schema
+        assert read.fields[1] == Field(name="n", type=kind, reading=Reading(exact=True))
+        assert columns.schema.fields[1] == Field(name="n", type=kind)
+        assert columns.entry([], entry(found)).found == columns.schema
+        assert b"exact" not in encode(entry(read))
 
 
 def test_without_units_there_is_nothing_to_look_at() -> None:

@@ -12,7 +12,7 @@ from blizzard.model.json_path import any_element, element_path, member_path
 from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
-from blizzard.worker.ndjson.level import Level, Place, level_of
+from blizzard.worker.ndjson.level import Level, Place, is_taken, level_of, places_inside
 from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
@@ -144,7 +144,7 @@ class _Line:
         """
         opened: dict[str, Mapping[str, Member]] = {above: members}
         cells = [self._field(one, level, opened, above) for one in level.fields]
-        others = {name: one for name, one in members.items() if not _is_taken(elsewhere, name)}
+        others = {name: one for name, one in members.items() if not is_taken(elsewhere, name)}
         self._leftovers(level.places, others, opened, above)
         return cells
 
@@ -168,7 +168,7 @@ class _Line:
         member = members.get(one.path[-1])
         path = member_path(here, one.path[-1])
         missing = f"no such field{_other_spelling(one.path[-1], members)}"
-        return self._cell(one, member, path, missing, _inside(level.places, one.path))
+        return self._cell(one, member, path, missing, places_inside(level.places, one.path))
 
     def _opened(self, member: Member | None, path: str) -> Mapping[str, Member]:
         """Take apart an object that a field's path leads through; nothing where there is none."""
@@ -281,17 +281,6 @@ class _Line:
         """Keep a value; several fields may take one that fits none of them."""
         if (path, source) not in self.rescued:
             self.rescued.append((path, source))
-
-
-def _inside(places: Mapping[str, Place], path: Sequence[str]) -> Mapping[str, Place]:
-    """Return what other fields take of the value that a path leads to."""
-    for name in path:
-        places = places[name].inside
-    return places
-
-
-def _is_taken(places: Mapping[str, Place], name: str) -> bool:
-    return name in places and bool(places[name].columns)
 
 
 def _is_object(value: JsonValue, source: str) -> bool:

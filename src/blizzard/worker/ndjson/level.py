@@ -4,7 +4,7 @@ A level is an object: the line itself, or the value of a struct. A field takes t
 name, or the one that its path leads to, through objects that need not be declared.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -41,14 +41,26 @@ def levels(fields: tuple[Field, ...]) -> Iterator["Level"]:
 
 
 def is_shared(level: "Level") -> bool:
-    """Whether a field takes a value whole that others take members of, and both are declared."""
+    """Whether a field takes a value whole that others take, too, or take members of."""
     places = list(level.places.values())
     while places:
         place = places.pop()
-        if place.inside and place.columns:
+        if len(place.columns) > 1 or (place.inside and place.columns):
             return True
         places += place.inside.values()
     return False
+
+
+def places_inside(places: Mapping[str, Place], path: Iterable[str]) -> Mapping[str, Place]:
+    """Return what other fields take of the value that a path leads to."""
+    for name in path:
+        places = places[name].inside
+    return places
+
+
+def is_taken(places: Mapping[str, Place], name: str) -> bool:
+    """Whether a field takes a member whole."""
+    return name in places and bool(places[name].columns)
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 
 from blizzard.model.time_format import EPOCHS, ISO, pattern_of
 from blizzard.worker.ndjson import times, values
-from blizzard.worker.ndjson.values import TAKE, Cell, JsonValue, Number, Refused
+from blizzard.worker.ndjson.values import TAKE, TAKE_EXACT, Cell, JsonValue, Number, Refused
 from lakebed.schema import Field
 from lakebed.types import FieldType
 
@@ -40,7 +40,7 @@ def _typed(field: Field) -> Take:
     if field.type in _TIMES and (reading.formats or reading.truncate):
         ways = [_time(field, name) for name in reading.formats or (ISO,)]
         return ways[0] if len(ways) == 1 else partial(_first, ways=ways)
-    return TAKE[field.type]
+    return TAKE_EXACT.get(field.type, TAKE[field.type]) if reading.exact else TAKE[field.type]
 
 
 def _time(field: Field, name: str) -> Take:

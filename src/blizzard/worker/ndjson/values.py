@@ -1,7 +1,8 @@
 """What a JSON value means in a declared field: the value itself, unchanged, or a refusal.
 
 Nothing is rounded away, guessed or cast: a number in a string is a string, 1.5 is no integer, a
-timestamp finer than a microsecond is refused. Floats alone take the nearest value they can hold.
+timestamp finer than a microsecond is refused. Floats alone take the nearest value they can hold,
+and of integers, where they are told to, only those that they hold exactly.
 """
 
 import base64
@@ -70,11 +71,16 @@ def kind_of(value: JsonValue | None, source: str) -> str:
         case bool():
             return "a boolean"
         case Number():
-            return "an integer" if value.lstrip("-").isdigit() else "a number that is no integer"
+            return "an integer" if is_integer(value) else "a number that is no integer"
         case str():
             return "a string" if value else "an empty string"
         case Nested():
             return "an array" if source.startswith("[") else "an object"
+
+
+def is_integer(value: JsonValue) -> bool:
+    """Whether a number is written as an integer."""
+    return isinstance(value, Number) and value.lstrip("-").isdigit()
 
 
 def string(value: JsonValue) -> str:
@@ -135,6 +141,16 @@ def float32(value: JsonValue) -> float:
     except OverflowError:
         raise _beyond("float32", "3.4e38") from None
     return single
+
+
+def exact_float64(value: JsonValue) -> float:
+    """Take the nearest double to a JSON number; an integer only if it is the double itself."""
+    return _exact(value, float64(value), "float64")
+
+
+def exact_float32(value: JsonValue) -> float:
+    """Take the nearest single to a JSON number; an integer only if it is the single itself."""
+    return _exact(value, float32(value), "float32")
 
 
 def boolean(value: JsonValue) -> bool:
@@ -260,6 +276,13 @@ TAKE: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
 }
 
 
+TAKE_EXACT: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
+    FieldType.FLOAT32: exact_float32,
+    FieldType.FLOAT64: exact_float64,
+}
+"""What takes values where integers are not to be rounded."""
+
+
 def _text(value: JsonValue, expected: str) -> str:
     if type(value) is not str:
         raise Refused("wrong_type", expected)
@@ -267,13 +290,25 @@ def _text(value: JsonValue, expected: str) -> str:
 
 
 def _integer(value: JsonValue, bits: int) -> int:
-    if not isinstance(value, Number) or not value.lstrip("-").isdigit():
+    if not isinstance(value, Number) or not is_integer(value):
         raise Refused("wrong_type", f"an integer (int{bits})")
     limit = 1 << (bits - 1)
     # Python refuses to read an integer of thousands of digits; none that long is in range.
     if len(value) > 20 or not -limit <= int(value) < limit:
         raise Refused("out_of_range", f"an integer from {-limit} to {limit - 1} (int{bits})")
     return int(value)
+
+
+def _exact(value: JsonValue, taken: float, kind: str) -> float:
+    # A number that is no float beyond its range has few enough digits for Python to read.
+    if is_integer(value) and int(str(value)) != taken:
+        found = f"an integer that {kind} cannot hold exactly"
+        expected = (
+            "one that it can; schema.on_mismatch: rescue keeps such values in _rescued, and a "
+            f"column that you declare as {kind} takes the nearest value"
+        )
+        raise Refused("out_of_range", expected, found)
+    return taken
 
 
 def _beyond(kind: str, largest: str) -> Refused:

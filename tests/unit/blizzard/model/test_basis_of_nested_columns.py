@@ -40,7 +40,10 @@ def test_a_change_deep_inside_a_column_is_a_change(inner: Field) -> None:
     assert basis(replace(LIST, items=element)) != basis(LIST)
 
 
-def test_the_basis_of_plain_columns_is_what_it_has_always_been() -> None:
+def test_the_basis_is_what_it_has_always_been() -> None:
     """A file that failed before an update is not tried again by it."""
     plain = basis(Field(name="id", type=FieldType.INT64), INNER)
     assert plain == "204ffc42d0a4fd81"
+    assert basis(LIST) == "4e9632e9beee150c"
+    epoch = replace(INNER, reading=Reading(formats=("epoch_ms",)))
+    assert basis(epoch) == "839bcdfe78054621"

@@ -1,9 +1,9 @@
 """Columns that were found beside those that are declared, and as the table has them."""
 
-from blizzard.model.columns import adopted, grown, with_found
+from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.seen import Integers, Seen, Text
-from lakebed.schema import Field, Reading, Schema
-from lakebed.types import FieldType
+from lakebed.schema import Field, Reading, Schema, walk
+from lakebed.types import FieldType, OnMismatch
 
 NUMBERS = Seen(integers=Integers(0, 5))
 TEXTS = Seen(texts=frozenset({Text.OTHER}))
@@ -104,3 +104,45 @@ def test_strings_are_json_texts_only_where_an_earlier_batch_has_said_so() -> Non
     assert adopted(ours, table, declared=schema(), known=ours) == ours
     assert adopted(ours, table, declared=schema()) == table
     assert adopted(ours, schema(column("n")), declared=schema(), known=ours) == schema(column("n"))
+
+
+def exact_paths(*fields: Field, declared: Schema, policy: OnMismatch) -> set[str]:
+    found = kept_exact(schema(*fields), declared, policy)
+    return {path for path, one in walk(found.fields) if one.reading.exact}
+
+
+DOUBLE, SINGLE = FieldType.FLOAT64, FieldType.FLOAT32
+
+
+def test_in_a_float_that_was_found_no_integer_is_rounded() -> None:
+    declared = schema(column("mine", DOUBLE), struct("user", column("mine", SINGLE)))
+    mixed = (
+        column("mine", DOUBLE),
+        struct("user", column("mine", SINGLE), column("score", DOUBLE)),
+        column("n"),
+        column("f", SINGLE),
+        items("list", column("element", DOUBLE)),
+        Field(name="map", type=FieldType.MAP, items=struct("value", column("d", DOUBLE))),
+    )
+
+    assert exact_paths(*mixed, declared=declared, policy=OnMismatch.FAIL) == {
+        "user.score",
+        "f",
+        "list[]",
+        "map[].d",
+    }
+
+
+def test_in_a_declared_float_integers_are_rounded_only_where_they_cannot_be_rescued() -> None:
+    fields = (
+        column("a", DOUBLE),
+        column("required", DOUBLE, nullable=False),
+        items("list", column("element", SINGLE)),
+        column("at", FieldType.TIMESTAMP),
+    )
+
+    assert exact_paths(*fields, declared=schema(*fields), policy=OnMismatch.FAIL) == set()
+    assert exact_paths(*fields, declared=schema(*fields), policy=OnMismatch.RESCUE) == {
+        "a",
+        "list[]",
+    }

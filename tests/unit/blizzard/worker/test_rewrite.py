@@ -36,6 +36,16 @@ def test_a_value_that_does_not_fit_stays_letter_by_letter(text):
     assert (rows["n"], rows[RESCUED], filling.taken, filling.left) == ([None], [text], 0, 1)
 
 
+def test_an_integer_that_was_kept_as_it_is_written_is_not_rounded():
+    kept = '{"n":9007199254740993}'
+    filling, rows = filled(
+        Field(name="n", type=FieldType.FLOAT64), [kept, '{"n":9007199254740994}', '{"n":0.1}']
+    )
+    assert rows["n"] == [None, 9007199254740994.0, 0.1]
+    assert rows[RESCUED] == [kept, None, None]
+    assert (filling.taken, filling.left) == (2, 1)
+
+
 def test_a_value_is_read_as_the_field_says():
     day = Field(
         name="day",

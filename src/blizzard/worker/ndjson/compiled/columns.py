@@ -1,6 +1,7 @@
 """Arrow columns of the tokens of some rows, made to mean what the exact path means by them."""
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from blizzard.worker.ndjson.compiled.convert import Doubtful, converted
 from blizzard.worker.ndjson.compiled.syntax import Array
 from blizzard.worker.ndjson.compiled.text import gather
 from blizzard.worker.ndjson.compiled.vector import WIDTH
+from blizzard.worker.ndjson.taking import taker
+from blizzard.worker.ndjson.values import Number, Refused
 from lakebed.schema import Field
 from lakebed.types import FieldType
 
@@ -37,6 +40,9 @@ TAKES: Mapping[FieldType, tuple[int, ...]] = {
     FieldType.MAP: (syntax.OBJECT,),
 }
 """The tokens that a field of a type takes; any other does not fit, as far as is known here."""
+
+EXACT_DIGITS = {FieldType.FLOAT32: 7, FieldType.FLOAT64: 15}
+"""An integer of so many digits is always exact in a float."""
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -90,10 +96,26 @@ class Leaf:
     def _converted(
         self, data: Bytes, tokens: Tokens, validity: pa.Buffer | None, nulls: int
     ) -> "pa.Array[Any]":
+        if self._field.reading.exact:
+            _require_exact(data, tokens, self._field)
         offsets, texts = gathered(data, tokens, as_written=self._field.type is FieldType.JSON)
         buffers = [validity, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
         written = pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, nulls)
         return converted(written, self._field)
+
+
+def _require_exact(data: Bytes, tokens: Tokens, field: Field) -> None:
+    """Raise `Doubtful` where a float would be another number than the integer in the source."""
+    which = (tokens.kinds == syntax.INTEGER) & (tokens.lengths > EXACT_DIGITS[field.type])
+    if not which.any():
+        return
+    offsets, texts = gathered(data, tokens_of(tokens, which), as_written=True)
+    written, take = texts[: offsets[-1]].tobytes().decode(), taker(field)
+    try:
+        for start, end in pairwise(offsets.tolist()):
+            take(Number(written[start:end]))
+    except Refused:
+        raise Doubtful from None
 
 
 def _flags(_: Bytes, tokens: Tokens) -> Array:

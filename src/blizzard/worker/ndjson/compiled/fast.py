@@ -61,7 +61,7 @@ class FastPath:
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
         """
-        page = None if self._is_shared else page_of(blocks, self._unknown)
+        page = page_of(blocks, self._unknown)
         if page is None:
             return None
         try:
@@ -71,6 +71,8 @@ class FastPath:
             columns = self._level.columns(page, found, Trail(), left)
         except (Doubtful, Refused, pa.ArrowException):
             return None
+        if self._is_shared and left:
+            left = [leftovers.once(left, page.ends, page.counted)]
         if len(columns) < len(self._schema):
             columns.append(leftovers.column(page.data, sum(rows_of), left))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)

@@ -127,6 +127,26 @@ def in_row_order(parts: Sequence[Leftovers]) -> Leftovers:
     return _sorted(parts, lambda whole: whole.rows)
 
 
+def once(
+    parts: Sequence[Leftovers], ends: npt.NDArray[np.int64], counted: Sequence[Counter[str]]
+) -> Leftovers:
+    """Put together what was left over of the same rows, each value once, and count it once.
+
+    Fields that take the same object may each leave the same member over.
+    """
+    whole = in_row_order(parts)
+    _, first = np.unique(whole.starts, return_index=True)
+    if len(first) == len(whole.starts):
+        return whole
+    again = np.ones(len(whole.starts), np.bool_)
+    again[first] = False
+    repeated = _some(whole, again)
+    blocks = np.searchsorted(ends, repeated.starts, side="right").tolist()
+    for label, block in zip(repeated.labels(), blocks, strict=True):
+        counted[block][label] -= 1
+    return _some(whole, ~again)
+
+
 def column(data: npt.NDArray[np.uint8], rows: int, parts: Sequence[Leftovers]) -> "pa.Array[Any]":
     """Return the column of what no other column takes, as JSON text."""
     if not parts:
@@ -171,12 +191,15 @@ def _sorted(parts: Sequence[Leftovers], key: Callable[[Leftovers], Numbers]) -> 
         np.concatenate([part.starts for part in parts]),
         np.concatenate([part.lengths for part in parts]),
     )
-    order = np.argsort(key(whole), kind="stable")
+    return _some(whole, np.argsort(key(whole), kind="stable"))
+
+
+def _some(whole: Leftovers, which: "Numbers | npt.NDArray[np.bool_]") -> Leftovers:
     return Leftovers(
-        whole.rows[order],
-        Prefixes(whole.prefixes.texts, whole.prefixes.which[order]),
-        whole.starts[order],
-        whole.lengths[order],
+        whole.rows[which],
+        Prefixes(whole.prefixes.texts, whole.prefixes.which[which]),
+        whole.starts[which],
+        whole.lengths[which],
     )
 
 

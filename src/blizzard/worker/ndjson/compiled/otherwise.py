@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from blizzard.model.time_format import EPOCHS
 from blizzard.worker.ndjson.compiled import syntax
 from blizzard.worker.ndjson.compiled.columns import (
+    EXACT_DIGITS,
     Bytes,
     Leaf,
     Tokens,
@@ -49,7 +50,7 @@ _FLOATS = (FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL)
 
 def leaf_of(field: Field) -> "Leaf | _Otherwise":
     """Return what makes the columns of a field that holds no fields of its own."""
-    usual = replace(field.reading, path=()) == AS_WRITTEN
+    usual = replace(field.reading, path=(), exact=False) == AS_WRITTEN
     return Leaf(field) if usual else _Otherwise(field)
 
 
@@ -101,7 +102,7 @@ def _at_once(texts: Column, field: Field, as_value: Callable[[str], JsonValue]) 
                 return texts
             if kind in INTEGERS and _all_match(texts, _WHOLE):
                 return converted(texts, field)
-            if kind in _FLOATS and _all_match(texts, _NUMBER):
+            if kind in _FLOATS and _all_match(texts, _NUMBER) and not _may_round(texts, field):
                 return converted(texts, field)
     except (Doubtful, pa.ArrowException):
         return None
@@ -158,6 +159,17 @@ def _together(parts: list[tuple[Rows, Column]], rows: int, field: Field) -> Colu
 
 def _all_match(texts: Column, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
+
+
+def _may_round(texts: Column, field: Field) -> bool:
+    """Whether there are integers that may not be rounded, and have so many digits that they may be.
+
+    Of what is no integer, the nearest value is taken.
+    """
+    if not field.reading.exact:
+        return False
+    longer = rf"^-?[0-9]{{{EXACT_DIGITS[field.type] + 1},}}$"
+    return bool(pc.any(pc.match_substring_regex(texts, longer), min_count=0).as_py())
 
 
 def _texts(data: Bytes, tokens: Tokens) -> Column:

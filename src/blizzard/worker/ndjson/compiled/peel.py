@@ -27,7 +27,7 @@ from blizzard.worker.ndjson.compiled.leftovers import (
 from blizzard.worker.ndjson.compiled.names import Names
 from blizzard.worker.ndjson.compiled.otherwise import leaf_of
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, MAX_DEPTH, OBJECT, SIZE, Array
-from blizzard.worker.ndjson.level import Place, level_of
+from blizzard.worker.ndjson.level import Place, is_taken, level_of, places_inside
 from lakebed.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
 
@@ -66,10 +66,17 @@ class Found:
 
 
 class Members:
-    """The members of objects of one kind, of which fields take some, and parts of others."""
+    """The members of objects of one kind, of which fields take some, and parts of others.
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
-        self._places = list(places.items())
+    What fields `elsewhere` take whole of the same objects is not left over by these.
+    """
+
+    def __init__(
+        self, places: Mapping[str, Place], elsewhere: frozenset[str] = frozenset()
+    ) -> None:
+        others = sorted(elsewhere - places.keys())
+        self._places = [*places.items(), *((name, Place()) for name in others)]
+        self._elsewhere = elsewhere
         self._inside = [
             Members(place.inside) if place.inside else None for _, place in self._places
         ]
@@ -127,10 +134,11 @@ class Members:
                 raise Doubtful
             deeper = inside.objects(page, tokens, tokens.objects, is_keyed=trail.is_keyed)
             # What a column takes whole leaves nothing over.
+            whole = bool(place.columns) or name in self._elsewhere
             rest: list[Leftovers] = []
-            inner = page if not place.columns else _uncounted(page)
+            inner = _uncounted(page) if whole else page
             inside.place(inner, deeper, trail.member(name), taken, rest)
-            if not place.columns:
+            if not whole:
                 left.extend(rest)
 
     def _scan(
@@ -207,9 +215,13 @@ def _uncounted(page: Page) -> Page:
 class Level:
     """The fields of objects: the lines themselves, or the values of a struct."""
 
-    def __init__(self, fields: tuple[Field, ...]) -> None:
-        self.members = Members(level_of(fields).places)
-        self._columns = [(one.path, _nested(one), leaf_of(one)) for one in fields]
+    def __init__(self, fields: tuple[Field, ...], elsewhere: frozenset[str] = frozenset()) -> None:
+        places = level_of(fields).places
+        self.members = Members(places, elsewhere)
+        self._columns = [
+            (one.path, _nested(one, _taken(places_inside(places, one.path))), leaf_of(one))
+            for one in fields
+        ]
 
     def columns(
         self, page: Page, found: Found, trail: Trail, left: list[Leftovers]
@@ -235,10 +247,14 @@ class Level:
 Nested = Callable[[Page, Tokens, Trail, list[Leftovers]], "pa.Array[Any]"]
 
 
-def _nested(one: Field) -> Nested | None:
+def _taken(places: Mapping[str, Place]) -> frozenset[str]:
+    return frozenset(name for name in places if is_taken(places, name))
+
+
+def _nested(one: Field, elsewhere: frozenset[str] = frozenset()) -> Nested | None:
     match one.type:
         case FieldType.STRUCT:
-            return _Structs(one).column
+            return _Structs(one, elsewhere).column
         case FieldType.LIST:
             return _Lists(one).column
         case FieldType.MAP:
@@ -247,9 +263,9 @@ def _nested(one: Field) -> Nested | None:
 
 
 class _Structs:
-    def __init__(self, one: Field) -> None:
+    def __init__(self, one: Field, elsewhere: frozenset[str]) -> None:
         self._field, self._type = one, one.arrow_type()
-        self._level = Level(one.fields)
+        self._level = Level(one.fields, elsewhere)
 
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
