@@ -1,8 +1,9 @@
 """Every value of a source file, found again in the table: by other means than those that read it.
 
-The files are read by `json` and the table by deltalake; what a column is said to be stands in the
-configuration. A value is known by its path in the record, and a row by all of its values, so a
-value that is changed, lost, doubled or in another row makes a difference.
+The files are read by `json` and the table by deltalake. The configuration says which column a field
+is in and of which type; how a value of that type is written, is known here. A value is known by its
+path in the record, and a row by all of its values, so a value that is changed, lost, doubled or in
+another row makes a difference.
 """
 
 import gzip
@@ -21,9 +22,14 @@ import pyarrow as pa
 from tests.support.real_data.kind import Kind
 
 RESCUED = "_rescued"
-PER_SECOND = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6, "epoch_ns": 10**9}
+PER_SECOND = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
+"""Which numbers are seconds, milliseconds, microseconds and nanoseconds of our days."""
+FORMS = ("%a %b %d %H:%M:%S %z %Y", "%d/%b/%Y:%H:%M:%S %z")
+NULLS = {"", "-"}
+"""What people write for null, in all kinds of files."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FINER_THAN_MICROS = re.compile(r"[.,]\d{6}\d*[1-9]")
+NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 STEP = re.compile(r"`((?:[^`]|``)*)`|\[([0-9]+)\]|([^.\[\]`]+)")
 
 Path = tuple[str | int, ...]
@@ -125,7 +131,7 @@ def leaves(value: Any, way: Way | None, path: Path = ()) -> Leaves:
                 yield from leaves(inner, way.below(index) if way else None, (*path, index))
         case None:
             pass
-        case _ if way is None or value not in way.said.get("null_values", ()):
+        case _ if way is None or value not in NULLS & set(way.said.get("null_values", ())):
             yield path, (meaning(value, way) if way else None) or raw(value)
 
 
@@ -143,11 +149,11 @@ def meaning(value: Any, way: Way) -> Hashable:  # noqa: PLR0911 - one for each t
             return "text", str(value)
         if pa.types.is_boolean(kind):
             return {"true": ("boolean", True), "false": ("boolean", False)}.get(value)
-        value = Literal(value)
+        value = Literal(value) if NUMBER.fullmatch(value) else value
     is_number = isinstance(value, Literal)
     with suppress(ValueError, InvalidOperation):
         if pa.types.is_timestamp(kind):
-            return _moment(value, way)
+            return _moment(value)
         if pa.types.is_date(kind) and not is_number:
             return "day", date.fromisoformat(value)
         if pa.types.is_floating(kind) and is_number:
@@ -165,15 +171,16 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_string_view(kind)
 
 
-def _moment(value: Any, way: Way) -> Hashable:
-    form = way.said.get("format")
-    if form in PER_SECOND:
-        micros = Decimal(value) * 10**6 / PER_SECOND[form]
+def _moment(value: Any) -> Hashable:
+    """Return the moment that a person would read, whatever the configuration calls its form."""
+    if isinstance(value, Literal):
+        micros = Decimal(value) * 10**6 / next(n for most, n in PER_SECOND if Decimal(value) < most)
         return ("time", int(micros)) if micros == int(micros) else None
     if FINER_THAN_MICROS.search(value):
         return None
-    if form is not None:
-        return _in_micros(datetime.strptime(value, form))  # noqa: DTZ007 - as the pattern says
+    for form in FORMS:
+        with suppress(ValueError):
+            return _in_micros(datetime.strptime(value, form))  # noqa: DTZ007 - with a zone
     return _in_micros(datetime.fromisoformat(value))
 
 
