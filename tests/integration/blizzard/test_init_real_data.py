@@ -19,6 +19,8 @@ from tests.support.runner import InProcessRunner
 
 SEED = 14
 SIZE = 120
+LITTLE = 12_000
+"""Bytes of some records."""
 EMPTY = ("length", 0)
 
 
@@ -34,9 +36,19 @@ def test_every_value_of_the_files_is_in_the_table(kind: Kind, tmp_path: Path) ->
     records = list(records_in(kind, kind.files(SEED, SIZE)))
     assert len(records) == SIZE
     assert not differences(records, found.rows, found.way)
+    assert not found.has_found_columns
     # All values have columns: an array that is always empty has no type.
     homeless = {leaf for row in found.rows for _path, leaf in rescued(row, found.way)}
     assert homeless <= {EMPTY}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_value_is_in_the_table_after_a_look_at_little(kind: Kind, tmp_path: Path) -> None:
+    """HOLES W34: fields that were not seen get columns, values of another type are rescued."""
+    file, _told = configured(kind, tmp_path, SEED, SIZE, "--sample", str(LITTLE))
+    found = arrived(file, InProcessRunner())
+    records = list(records_in(kind, kind.files(SEED, SIZE)))
+    assert not differences(records, found.rows, found.way)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -97,9 +97,8 @@ class Way:
         return next((one for one in self.fields if one.source == step), None)
 
 
-def ways(schema: pa.Schema, configuration: Mapping[str, Any]) -> Way:
+def ways(schema: pa.Schema, said: Sequence[Mapping[str, Any]]) -> Way:
     """Return the columns of a table as the fields of one way."""
-    said = configuration["schema"]["fields"]
     fields = [each for each in schema if each.name != RESCUED]
     return _way("", pa.struct(fields), {"type": "struct", "fields": said})
 
