@@ -1,10 +1,7 @@
 """Files as people have them come in with nothing written down: every value is found again."""
 
-import gzip
 import json
-from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -19,6 +16,7 @@ from tests.support.real_data.accounts import (
 )
 from tests.support.real_data.kind import Kind
 from tests.support.real_data.kinds import KINDS
+from tests.support.real_data.oracle import records_in
 
 SEED = 14
 SIZE = 120
@@ -101,20 +99,4 @@ def test_the_same_seed_gives_the_same_files(kind):
 def test_the_files_have_these_records_in_the_order_of_their_names(kind):
     files = kind.files(7, 31)
     assert list(files) == sorted(files)
-    found = [
-        record for name in files for record in read(kind, name, files[name]) if is_row(kind, record)
-    ]
-    assert found == kind.records(7, 31)
-
-
-def read(kind: Kind, name: str, data: bytes) -> Iterator[Any]:
-    data = gzip.decompress(data) if name.endswith(".gz") else data
-    if kind.source.get("format") == "json":
-        yield from json.loads(data)[kind.source["records"]]
-    else:
-        yield from map(json.loads, data.split(b"\n")[:-1])
-
-
-def is_row(kind: Kind, record: Any) -> bool:
-    rule = kind.source.get("skip_records", {"only_key": []})
-    return len(record) != 1 or not set(record) & set(rule["only_key"])
+    assert list(records_in(kind, files, json.loads)) == kind.records(7, 31)

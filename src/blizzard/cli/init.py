@@ -3,27 +3,34 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from blizzard.discover.skip_reason import Reason
 from blizzard.inspect import sample
 from blizzard.inspect.field_guess import GuessedColumn, columns_in, fields_of
 from blizzard.inspect.form_guess import Records, records_of
 from blizzard.inspect.sample import Sample
-from blizzard.inspect.written import pipeline_lines
+from blizzard.inspect.written import pipeline_lines, rotation_remark
 from blizzard.model.source.glob import split
+from blizzard.model.source.rotation import renamed
 from lakebed.arguments import DONE, FAILED, USAGE, ends_on_error, exit_code_of
 from lakebed.config.models import location, source_location
-from lakebed.schema import walk
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import local_path
 from lakebed.units import in_words, plural
 
 STANDARD_OUTPUT = "-"
-FEW = 3
+MOST_TOLD = 20
+"""Files that are named; a look reads no more than these."""
+WHY_NOT = {
+    Reason.NOT_NDJSON: "it is not named like a file of JSON records",
+    Reason.NOT_MATCHED: "it is not named like most files here",
+    Reason.TEMPORARY: "it is named like a file that is not finished",
+}
 
 Looked = Annotated[
     int,
@@ -76,6 +83,7 @@ def init(
         columns=columns,
         looked_at=_looked_at(found),
         partition=sample.partition_template(found.names),
+        renamed=renamed(found.names),
     )
     text = "".join(f"{line}\n" for line in lines)
     if file is None:
@@ -90,22 +98,22 @@ def look(uri: str, most: int) -> tuple[Sample, Records]:
     """Return what is read of the files at a place; what cannot be read is told on stderr."""
     found = sample.take(uri, StorageOptions(), most)
     read = records_of(found.files)
-    warn(found.unread, read.strange)
-    if found.others:
-        count = plural(len(found.others), "file is", "files are")
-        sys.stderr.write(f"warning: {count} left out for the name, such as {found.others[0]}\n")
+    warn((*found.unread, *read.strange))
     if not read.records:
         raise sample.NothingToLookAt("no file here has JSON objects that can be read", path=uri)
+    warn(f"{name} is left out: {WHY_NOT[reason]}" for name, reason in found.others)
+    if moving := renamed(found.names):
+        warn([rotation_remark(moving)])
     return found, read
 
 
-def warn(unread: tuple[str, ...], strange: tuple[str, ...]) -> None:
-    """Warn on standard error of the files that were looked at in vain."""
-    troubles = [*unread, *(f"{file}: not all of it is JSON objects" for file in strange)]
-    for trouble in troubles[:FEW]:
+def warn(troubles: Iterable[str]) -> None:
+    """Tell on standard error what is amiss with files, each by its name; the first ones of many."""
+    told = list(troubles)
+    for trouble in told[:MOST_TOLD]:
         sys.stderr.write(f"warning: {trouble}\n")
-    if len(troubles) > FEW:
-        sys.stderr.write(f"warning: {plural(len(troubles) - FEW, 'other file')} likewise\n")
+    if len(told) > MOST_TOLD:
+        sys.stderr.write(f"warning: {plural(len(told) - MOST_TOLD, 'other file')} likewise\n")
 
 
 def _checked(what: str, text: str, check: Callable[[str], str]) -> str:
@@ -177,13 +185,17 @@ def _tell(
     found: Sample, read: Records, columns: tuple[GuessedColumn, ...], file: Path | None
 ) -> None:
     size = in_words(sum(len(each.data) for each in found.files))
-    fields = sum(1 for _path, field in walk(fields_of(columns)) if not field.is_nested)
+    known = fields_of(columns)
+    nested = sum(1 for field in known if field.is_nested)
+    untyped = len(columns) - len(known)
     to = sys.stderr if file is None else sys.stdout
     to.write(
-        f"{'' if file is None else f'{file}: '}{plural(len(columns), 'column')} with "
-        f"{plural(fields, 'field')}, from {plural(len(read.records), 'record')} ({size}) of "
-        f"{_looked_at(found)}\n"
+        f"{'' if file is None else f'{file}: '}{plural(len(known), 'column')}"
+        f"{f', {nested} of them nested' if nested else ''}, from "
+        f"{plural(len(read.records), 'record')} ({size}) of {_looked_at(found)}\n"
     )
+    if untyped:
+        to.write(f"{plural(untyped, 'field has', 'fields have')} no column yet: see the comments\n")
     name = file or "pipeline.yaml"
     to.write(
         "next:\n"

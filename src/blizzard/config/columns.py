@@ -48,7 +48,8 @@ def id_faults(path: KeyPath, schema: Schema) -> Iterator[Fault]:
         yield Fault(
             path,
             f"{' and '.join(alike)} happen to have the same Parquet field id, which is made from "
-            "the name; give one of them another name, and add from: to read the field",
+            "the name; give one of them another name, and read the field by from:, a key of "
+            "schema.fields",
             near=(),
         )
 

@@ -102,9 +102,10 @@ def _table_in_source(key: KeyPath, table: str, sources: list[_Source]) -> Iterat
     for source in sources:
         inner = below(normal(table), source.folder)
         pattern = source.pattern
-        if inner is None or pattern is None or not pattern.names_suffix or is_hidden(inner):
+        if inner is None or pattern is None or is_hidden(inner):
             continue
-        if pattern.compiled().fullmatch(f"{inner}/x.parquet".lstrip("/")):
+        data = f"{inner}/x.parquet".lstrip("/")
+        if pattern.names_file(data) and pattern.compiled().fullmatch(data):
             yield Fault(
                 key, f"is inside source {source.name}, whose pattern matches its data files"
             )

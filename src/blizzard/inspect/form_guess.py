@@ -7,38 +7,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from json import JSONDecodeError
 from typing import Any
 
+from blizzard.inspect.envelope_guess import at, envelope_of, is_records
 from blizzard.model.source.form import Form
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.look.values import parse, parse_next
+from blizzard.worker.ndjson.values import Number
 
 ACTIONS = ("index", "create", "update", "delete")
 """What a line of an Elasticsearch bulk request does that has no document in it."""
 OF_ACTIONS = re.compile(r"_\w+|routing|version|version_type|pipeline|retry_on_conflict|require_\w+")
 """The members of such an action; `if_seq_no` and others are rare."""
-ENVELOPES = frozenset(
-    [
-        "records",
-        "features",
-        "items",
-        "results",
-        "data",
-        "value",
-        "values",
-        "events",
-        "logevents",
-        "entries",
-        "hits",
-        "rows",
-    ]
-)
-"""What the arrays of envelopes are called, in lower case."""
-OF_A_RECORD = frozenset(("messages", "conversations", "choices", "tags"))
-"""What arrays of objects are called that belong to one record."""
-IDENTIFIES = re.compile(r"_?u?u?id|key|.*_id|.*[a-z]Id|timestamp|time|ts")
-"""A document with a member of such a name is a record, not an envelope."""
-FEWEST_RECORDS = 2
 _SEPARATOR = "\x1e"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 """A string, which may be cut off, or what is between values."""
@@ -88,21 +69,23 @@ class Records:
     form: GuessedForm
     records: tuple[Record, ...] = ()
     strange: tuple[str, ...] = ()
-    """The files with something in them that is no JSON object."""
+    """The files that do not have this form from beginning to end, each with the reason."""
 
 
 def records_of(files: Sequence[Beginning]) -> Records:
     """Return the form that fits the beginnings of files best, and their records in that form."""
     found = [_lines(file) for file in files]
     form = GuessedForm()
-    if any(each.broken for each in found):
+    if any(each.why_not for each in found):
         documents = [_documents(file) for file in files]
-        if sum(each.broken for each in documents) < sum(each.broken for each in found):
+        if sum(map(_is_broken, documents)) < sum(map(_is_broken, found)):
             found, form = documents, GuessedForm(documents=True)
-    strange = tuple(file.file for file, each in zip(files, found, strict=True) if each.broken)
-    fewest = FEWEST_RECORDS if all(file.whole for file in files) else 1
-    if envelope := _envelope([each.values for each in found if each.values], fewest):
-        form = envelope
+    strange = _strange(files, found)
+    all_whole = all(file.whole for file in files)
+    if envelope := envelope_of([each.values for each in found], all_whole=all_whole):
+        if envelope.is_usual:
+            form = GuessedForm(documents=True, records=envelope.path, beside=envelope.beside)
+        strange = (*strange, *(f"{files[n].file}: {why}" for n, why in envelope.unlike()))
     rows = tuple(record for each in found for record in _inside(each.values, form.records))
     if not form.documents and (actions := _actions(rows)):
         form = GuessedForm(actions=actions)
@@ -121,14 +104,24 @@ def records_in(files: Sequence[Beginning], form: Form) -> Records:
             for record in rows
             if form.skip is None or not form.skip.holds(json.dumps(record).encode())
         ),
-        strange=tuple(file.file for file, each in zip(files, found, strict=True) if each.broken),
+        strange=_strange(files, found),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     values: tuple[Any, ...]
-    broken: bool = False
+    why_not: str | None = None
+    """What in the file has another form."""
+
+
+def _is_broken(found: _Found) -> bool:
+    return found.why_not is not None
+
+
+def _strange(files: Sequence[Beginning], found: Sequence[_Found]) -> tuple[str, ...]:
+    pairs = zip(files, found, strict=True)
+    return tuple(f"{file.file}: {each.why_not}" for file, each in pairs if each.why_not)
 
 
 def _text(file: Beginning) -> str:
@@ -141,29 +134,32 @@ def _lines(file: Beginning) -> _Found:
     """Take each line as a record; the last one may be cut off."""
     try:
         lines = _text(file).split("\n")
-    except UnicodeDecodeError:
-        return _Found((), broken=True)
+    except UnicodeDecodeError as wrong:
+        return _Found((), _not_utf8(wrong))
     if not file.whole:
         lines.pop()
     found: list[Record] = []
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         written = line.lstrip(_SEPARATOR).strip()
         if not written:
             continue
         try:
             value = parse(written)
-        except (ValueError, RecursionError):
-            return _Found(tuple(found), broken=True)
+        except (ValueError, RecursionError) as wrong:
+            return _Found(tuple(found), f"line {number} is not JSON ({_told(wrong)})")
         if not isinstance(value, dict):
-            return _Found(tuple(found), broken=True)
+            return _Found(tuple(found), f"line {number} is {_kind(value)}, not an object")
         found.append(value)
-    # A line longer than what was read of its file may be a document, too.
-    return _Found(tuple(found), broken=not found and not file.whole)
+    if not found and not file.whole:
+        # Such a line may be a document, too.
+        return _Found((), "no line ends within what was read of it; --sample reads more")
+    return _Found(tuple(found))
 
 
 def _documents(file: Beginning) -> _Found:
     """Take document after document, however they are printed; the last one may be cut off."""
     values: list[Any] = []
+    text, at = "", 0
     try:
         text = _text(file)
         at = _past_space(text, 0)
@@ -176,10 +172,42 @@ def _documents(file: Beginning) -> _Found:
                 value, at = parse(_closed(text[at:])), len(text)
             values += value if isinstance(value, list) else [value]
             at = _past_space(text, at)
-    except (ValueError, RecursionError):
-        return _Found((), broken=True)
+    except UnicodeDecodeError as wrong:
+        return _Found((), _not_utf8(wrong))
+    except (ValueError, RecursionError) as wrong:
+        line = text.count("\n", 0, wrong.pos if isinstance(wrong, JSONDecodeError) else at) + 1
+        return _Found((), f"line {line} is not JSON ({_told(wrong)})")
     good = tuple(value for value in values if isinstance(value, dict))
-    return _Found(good, broken=len(good) < len(values) or not good)
+    if len(good) < len(values):
+        other = next(value for value in values if not isinstance(value, dict))
+        return _Found(good, f"one of its records is {_kind(other)}, not an object")
+    return _Found(good, None if good else "there is no record in it")
+
+
+def _not_utf8(wrong: UnicodeDecodeError) -> str:
+    return f"byte {wrong.start + 1} is not UTF-8"
+
+
+def _told(wrong: ValueError | RecursionError) -> str:
+    """Return what a parser says of a text, without the text."""
+    if isinstance(wrong, RecursionError):
+        return "nested too deeply"
+    if isinstance(wrong, JSONDecodeError):
+        return f"{wrong.msg[:1].lower()}{wrong.msg[1:]} at column {wrong.colno}"
+    return str(wrong)
+
+
+def _kind(value: object) -> str:
+    match value:
+        case list():
+            return "an array"
+        case bool():
+            return "a boolean"
+        case Number():
+            return "a number"
+        case str():
+            return "a string"
+    return "null"
 
 
 def _past_space(text: str, at: int) -> int:
@@ -204,60 +232,12 @@ def _closed(text: str) -> str:
     return text[: end[0]] + end[1]
 
 
-def _envelope(files: Sequence[Sequence[Record]], fewest: int) -> GuessedForm | None:
-    """Return where the records are, if every document is an envelope around an array of them."""
-    documents = [value for values in files for value in values]
-    if not documents or (path := _array(documents[0])) is None:
-        return None
-    found = [_at(document, path) for document in documents]
-    if not all(map(_is_records, found)) or max(map(len, found)) < fewest:
-        return None
-    beside = tuple(
-        dict.fromkeys(name for document in documents for name in document if name != path[0])
-    )
-    named = path[-1].lower() in ENVELOPES
-    if beside or not named:
-        # A file of one line may just as well be a record that has an array in it.
-        alone = all(len(values) == 1 for values in files)
-        is_record = path[-1].lower() in OF_A_RECORD or any(map(IDENTIFIES.fullmatch, beside))
-        if not alone or is_record or (beside and not named):
-            return None
-    return GuessedForm(documents=True, records=path, beside=beside)
-
-
-def _array(document: Record) -> tuple[str, ...] | None:
-    """Return where the one array of objects is, at the top of a document or right below it."""
-    outer = [(name,) for name, value in document.items() if _is_records(value) and value]
-    inner = [
-        (name, below)
-        for name, value in document.items()
-        if isinstance(value, dict)
-        for below, array in value.items()
-        if _is_records(array) and array
-    ]
-    found = outer or inner
-    if len(found) != 1 or any("." in key or not key for key in found[0]):
-        return None
-    return found[0]
-
-
-def _at(document: Record, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
-    value: Any = document
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def _is_records(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
-
-
 def _inside(values: Sequence[Record], path: Sequence[str]) -> Iterator[Record]:
     for value in values:
-        inside = _at(value, path)
+        inside = at(value, path)
         if isinstance(inside, dict):
             yield inside
-        elif _is_records(inside):
+        elif is_records(inside):
             yield from inside
 
 

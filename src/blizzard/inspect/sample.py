@@ -5,18 +5,17 @@ that cannot be read is reported, and the others are looked at.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import PurePosixPath
 
 from blizzard.config.load import place
-from blizzard.discover.names import PACKED, why_not_ours
+from blizzard.discover.names import why_not_ours
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect.form_guess import Beginning
+from blizzard.inspect.path_guess import pattern_for
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.glob import WILD, Pattern
+from blizzard.model.source.glob import WILD, Pattern, literally
 from blizzard.worker.compression import decompress, recognised
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.options import StorageOptions
@@ -30,28 +29,6 @@ BYTES = 8 << 20
 LISTED = 10_000
 """Names that are looked at to find files; a landing zone may hold millions of others."""
 FEW = 3
-OTHER_FORMATS = frozenset(
-    [
-        "",
-        ".parquet",
-        ".csv",
-        ".tsv",
-        ".avro",
-        ".orc",
-        ".xml",
-        ".yaml",
-        ".yml",
-        ".md",
-        ".html",
-        ".pdf",
-        ".zip",
-        ".tar",
-        ".py",
-        ".sh",
-        ".crc",
-    ]
-)
-"""Suffixes of files that hold no JSON, or none at all."""
 _KEY = re.compile(r"[A-Za-z_]\w*")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONTH = re.compile(r"\d{4}-\d\d")
@@ -76,8 +53,8 @@ class Sample:
     names: tuple[str, ...]
     """The paths of all files that were listed, below the folder of the place."""
     all_listed: bool = True
-    others: tuple[str, ...] = ()
-    """The paths of files that are left out for their suffix alone."""
+    others: tuple[tuple[str, Reason], ...] = ()
+    """The paths of files that are left out for their names, and why."""
     unread: tuple[str, ...] = ()
     """What kept files from being read, a sentence for each."""
 
@@ -91,22 +68,19 @@ def take(
 ) -> Sample:
     """Return the beginnings of files at a folder, a pattern or a file; raise where there is none.
 
-    A folder without any file of a known suffix is looked at for the suffix that most files have.
+    A folder is narrowed, or opened, by a pattern where that takes more of its files than the folder
+    by itself: those of another suffix, and those that were put aside when a log was rotated.
     """
-    path, folder, pattern = _place(uri, options, open_reader)
+    path, folder, asked = _place(uri, options, open_reader)
     reader = open_reader(folder, options)
+    listed = list(islice(reader.in_order(after=asked.after if asked else ""), LISTED + 1))
+    seen = listed[:LISTED]
+    pattern = asked or pattern_for([facts.path for facts in seen if facts.size])
+    if asked is None and pattern is not None:
+        path = f"{literally(folder.rstrip('/')).text}/{pattern.text}"
     meant = SourceSettings(uri=folder, pattern=pattern)
-    after = pattern.after if pattern else ""
-    listed = list(islice(reader.in_order(after=after), LISTED + 1))
-    ours = [facts for facts in listed[:LISTED] if why_not_ours(facts.path, meant) is None]
-    others = [
-        facts
-        for facts in listed[:LISTED]
-        if facts.size and why_not_ours(facts.path, meant) is Reason.NOT_NDJSON
-    ]
-    if not ours and pattern is None and (suffix := _common_suffix(others)):
-        path = f"{folder.rstrip('/')}/**{suffix}"
-        ours = [facts for facts in others if facts.path.endswith(suffix)]
+    why_not = {facts.path: why_not_ours(facts.path, meant) for facts in seen}
+    ours = [facts for facts in seen if why_not[facts.path] is None]
     if not any(facts.size for facts in ours):
         raise NothingToLookAt(_why_nothing(listed, ours), path=uri)
     files, unread = beginnings(reader, [facts for facts in ours if facts.size], most)
@@ -116,9 +90,10 @@ def take(
         names=tuple(facts.path for facts in ours),
         all_listed=len(listed) <= LISTED,
         others=tuple(
-            facts.path
-            for facts in others
-            if facts not in ours and _suffix(facts.path)[0] not in OTHER_FORMATS
+            (name, reason)
+            for name, reason in why_not.items()
+            if reason not in (None, Reason.HIDDEN)
+            if not (asked and reason is Reason.NOT_MATCHED)
         ),
         unread=unread,
     )
@@ -178,19 +153,6 @@ def _one_file(folder: str, name: str) -> tuple[str, str, Pattern]:
     """Name an object by a pattern that matches no other: the path of an object means a folder."""
     only = f"[{name[0]}]{name[1:]}"
     return f"{folder.rstrip('/')}/{only}", folder, Pattern(only)
-
-
-def _common_suffix(others: Iterable[ObjectFacts]) -> str | None:
-    """Return how most names end, apart from files of other formats; None if none has a suffix."""
-    found = Counter(_suffix(facts.path) for facts in others)
-    known = [pair for pair, _count in found.most_common() if pair[0] not in OTHER_FORMATS]
-    return "".join(known[0]) if known else None
-
-
-def _suffix(path: str) -> tuple[str, str]:
-    """Return the suffix of a name, and that of its compression behind it."""
-    packed = next((end for end in PACKED if end and path.endswith(end)), "")
-    return PurePosixPath(path.removesuffix(packed)).suffix, packed
 
 
 def _why_nothing(listed: Sequence[ObjectFacts], ours: Sequence[ObjectFacts]) -> str:

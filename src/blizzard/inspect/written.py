@@ -70,12 +70,15 @@ def pipeline_lines(
     columns: Sequence[GuessedColumn],
     looked_at: str,
     partition: str | None = None,
+    renamed: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the lines of a configuration for both programs."""
     yield f"# One file for both programs, written after a look at {looked_at}."
     yield ""
     yield "source:"
     yield f"  path: {_quoted(source)}"
+    if renamed:
+        yield from _comment("  ", rotation_remark(renamed))
     for key, value in form.settings():
         yield f"  {key}: {value}"
     if form.beside:
@@ -102,6 +105,16 @@ def pipeline_lines(
     yield "tables:"
     yield f"  {scalar(_table_name(table))}:"
     yield f"    table_uri: {_quoted(table)}"
+
+
+def rotation_remark(renamed: Sequence[str]) -> str:
+    """Return what to know of files that will have other names after the next rotation."""
+    them = renamed[0] if len(renamed) == 1 else f"{renamed[0]} and {len(renamed) - 1} more"
+    gets = "gets another name" if len(renamed) == 1 else "get other names"
+    return (
+        f"{them} {gets} when the log is rotated, and would be read again under the new name; "
+        "run this once, or have the path name only files that keep their names"
+    )
 
 
 def _table_name(uri: str) -> str:

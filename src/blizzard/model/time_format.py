@@ -23,6 +23,8 @@ _LONG_MONTHS = (
     *("october", "november", "december"),
 )
 MONTHS = [name[:3] for name in _LONG_MONTHS]
+_LONG_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+WEEKDAYS = [name[:3] for name in _LONG_WEEKDAYS]
 _CODES: Mapping[str, str] = {
     "%Y": r"(?P<year>[0-9]{4})",
     "%y": r"(?P<short_year>[0-9]{2})",
@@ -32,8 +34,8 @@ _CODES: Mapping[str, str] = {
     "%j": r"(?P<day_of_year>[0-9]{1,3})",
     "%b": rf"(?P<month_name>{'|'.join(MONTHS)})",
     "%B": rf"(?P<month_name>{'|'.join(_LONG_MONTHS)})",
-    "%a": r"(?:mon|tue|wed|thu|fri|sat|sun)",
-    "%A": r"(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
+    "%a": rf"(?P<weekday>{'|'.join(WEEKDAYS)})",
+    "%A": rf"(?P<long_weekday>{'|'.join(_LONG_WEEKDAYS)})",
     "%H": r"(?P<hour>[0-9]{1,2})",
     "%I": r"(?P<hour_of_half>[0-9]{1,2})",
     "%p": r"(?P<half>am|pm)",

@@ -47,8 +47,8 @@ def _check_name(path: KeyPath, one: DeclaredField, above: str) -> Iterator[Fault
         yield Fault(
             path,
             "Delta column names cannot have spaces, control characters or any of ,;{}()= in them; "
-            f"name the column {allowed_name(one.name)}, say, and add from: [{one.name!r}] to read "
-            "the field",
+            f"name the column {allowed_name(one.name)}, say, and read the field by from: "
+            f"[{one.name!r}], a key of schema.fields",
         )
     if not above and one.name.casefold() == RESCUED:
         yield Fault(path, f"{RESCUED} is the column that keeps what no other column takes")

@@ -5,6 +5,7 @@ and the rest is checked on, so that one run of the program reports everything th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,16 @@ def load_document(
     merged = merge(read_all(files, folders))
     faults = list(merged.faults)
     tree = _interpolated(merged.tree, environment, (), faults)
-    for path, section in _schemas(tree):
-        _declare(path, section, merged, faults)
+    written_as = {
+        (*path, "fields"): (*path, _declare(path, section, merged, faults))
+        for path, section in _schemas(tree)
+    }
     document = _validated(tree, merged.tree, faults)
     for fault in [*check_sections(document), *check(document)]:
         _report(fault, faults)
     if faults:
-        raise ConfigInvalid([merged.line(fault) for fault in faults])
+        named = (_as_written(fault, written_as, tree) for fault in faults)
+        raise ConfigInvalid([merged.line(fault) for fault in named])
     return document
 
 
@@ -75,8 +79,11 @@ def _schemas(tree: Any) -> Iterator[tuple[KeyPath, dict[str, Any]]]:  # noqa: AN
             yield (*path, "schema"), holder["schema"]
 
 
-def _declare(path: KeyPath, section: dict[str, Any], merged: Merged, faults: list[Fault]) -> None:
-    """Bring fields that are written as DDL, or in a file of their own, into `fields`."""
+def _declare(path: KeyPath, section: dict[str, Any], merged: Merged, faults: list[Fault]) -> str:
+    """Bring fields that are written as DDL, or in a file of their own, into `fields`.
+
+    Return the key that they are written under.
+    """
     given = [key for key in ("fields", "ddl", "file") if section.get(key) is not None]
     if len(given) > 1:
         ways = " and ".join(given)
@@ -92,6 +99,29 @@ def _declare(path: KeyPath, section: dict[str, Any], merged: Merged, faults: lis
                 message = str(wrong) if written else f"{key} cannot be read, with its variables"
                 faults.append(Fault((*path, key), message, near=()))
                 section["fields"] = None
+    return given[-1] if given else "fields"
+
+
+def _as_written(fault: Fault, written_as: Mapping[KeyPath, KeyPath], tree: Any) -> Fault:  # noqa: ANN401
+    """Return a fault of fields under the key that somebody has written, with the field's name."""
+    for length in range(len(fault.path) + 1):
+        fields, rest = fault.path[:length], fault.path[length:]
+        if written_as.get(fields, fields) != fields:
+            names = list(_names(_at(tree, fields), rest))
+            message = f"{'.'.join(names)}: {fault.message}" if names else fault.message
+            return replace(fault, path=written_as[fields], message=message)
+    return fault
+
+
+def _names(fields: Any, path: KeyPath) -> Iterator[str]:  # noqa: ANN401
+    """Yield the names of the fields that lead to a place in `fields`."""
+    for part in path:
+        try:
+            fields = fields[part]
+        except (LookupError, TypeError):
+            return
+        if isinstance(part, int):
+            yield fields["name"]
 
 
 def _at(tree: Any, path: KeyPath) -> object:  # noqa: ANN401

@@ -219,7 +219,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_count(
     done = run(there, "--output", file)
     assert done.exit_code == 0
     assert "b.ndjson.gz" in done.stderr
-    assert "c.ndjson: not all of it is JSON objects" in done.stderr
+    assert "c.ndjson: line 1 is not JSON (expecting value at column 1)" in done.stderr
     assert "{name: id, type: int64}" in file.read_text()
 
 
@@ -266,3 +266,71 @@ def test_what_is_written_and_printed_fits_a_terminal(there: Path) -> None:
     assert max(map(len, lines)) <= WIDTH
     assert "next:" in done.stderr
     assert yaml.safe_load(done.stdout)["schema"]["unknown_fields"] == "add"
+
+
+ROTATED = ("access.log", "access.log.1", "access.log.2.gz", "access.log-20240511.gz", "x.log")
+
+
+def test_files_that_were_rotated_are_taken(there: Path, tmp_path: Path) -> None:
+    for number, name in enumerate(ROTATED):
+        put(there, name, {"id": number})
+    put(there, "readme.md", "hello")
+    put(there, "access.log.bak", {"id": -1})
+    put(there, "access.log.9.tmp", {"id": -1})
+    file = tmp_path / "p.yaml"
+    done = run(there, "--output", file)
+    assert done.exit_code == 0
+    left_out, told = done.stderr.splitlines()[:3], done.stderr.splitlines()[3:]
+    assert left_out == [
+        "warning: access.log.9.tmp is left out: it is named like a file that is not finished",
+        "warning: access.log.bak is left out: it is not named like a file of JSON records",
+        "warning: readme.md is left out: it is not named like most files here",
+    ]
+    assert len(told) == 1
+    assert told[0].startswith("warning: access.log and 2 more get other names when the log is")
+    assert "get other names when" in file.read_text()
+    assert [row["id"] for row in ingested(file)] == list(range(len(ROTATED)))
+
+
+def test_dated_files_that_keep_their_names_need_no_warning(there: Path, tmp_path: Path) -> None:
+    put(there, "x.json-20240510.gz", {"id": 1})
+    put(there, "x.json-20240511", {"id": 2})
+    file = tmp_path / "p.yaml"
+    done = run(there, "--output", file)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert ingested(file) == [{"id": 1}, {"id": 2}]
+
+
+def test_a_folder_with_a_wild_name_is_that_folder(tmp_path: Path) -> None:
+    put(tmp_path / "we[i]rd", "a.log", {"id": 1})
+    put(tmp_path / "weird", "a.log", {"id": 2})
+    file = tmp_path / "p.yaml"
+    assert run(tmp_path / "we[i]rd", "--output", file, "--table", tmp_path / "t").exit_code == 0
+    assert ingested(file) == [{"id": 1}]
+
+
+def test_many_files_that_are_left_out_are_counted(there: Path) -> None:
+    put(there, "a.ndjson", {"id": 1})
+    for number in range(25):
+        put(there, f"{number:02}.csv", "x")
+    told = run(there, "--output", "-").stderr.splitlines()
+    assert told[19] == "warning: 19.csv is left out: it is not named like a file of JSON records"
+    assert told[20] == "warning: 5 other files likewise"
+    assert not any("warning" in line for line in told[21:])
+
+
+def test_columns_are_counted_as_they_are_written(there: Path) -> None:
+    put(there, "a.ndjson", {"id": 1, "user": {"a": 1, "b": 2}, "tags": [1], "none": None})
+    told = run(there, "--output", "-").stderr.splitlines()
+    assert told[0].startswith("3 columns, 2 of them nested, from 1 record (")
+    assert told[1] == "1 field has no column yet: see the comments"
+    assert told[2] == "next:"
+
+
+def test_a_file_without_the_envelope_of_the_others_is_named(there: Path) -> None:
+    for name in ("a.json", "b.json"):
+        put(there, name, {"Records": [{"id": 1}, {"id": 2}]})
+    put(there, "digest.json", {"digest": "x"})
+    done = run(there, "--output", "-")
+    assert yaml.safe_load(done.stdout)["source"]["records"] == "Records"
+    assert f"warning: {there}/digest.json: it has no array Records" in done.stderr

@@ -150,7 +150,7 @@ def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]
     """Return the columns in the files that the next batch would read."""
     batch = explain(settings, open_reader, parallelism=1, clock=Clock())
     records: list[Record] = []
-    troubled: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    troubles: list[str] = []
     for source in settings.sources:
         files = {
             file.path: ObjectFacts(
@@ -165,8 +165,8 @@ def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]
         read, unread = sample.beginnings(reader, list(files.values()), share)
         found = records_in(read, source.form)
         records += found.records
-        troubled = (troubled[0] + unread, troubled[1] + found.strange)
-    warn(*troubled)
+        troubles += [*unread, *found.strange]
+    warn(troubles)
     if not records:
         raise sample.NothingToLookAt(
             "no file is waiting that has JSON objects; blizzard --dry-run says which files there "

@@ -7,6 +7,7 @@ become wider or narrower and the same file keeps its name.
 import re
 from dataclasses import dataclass
 
+from blizzard.model.source.rotation import unrotated
 from lakebed.listing import glob
 from lakebed.listing.sort import LAST
 
@@ -59,10 +60,16 @@ class Pattern:
         """Whether whoever wrote it means a file of this name, which matches, whatever its suffix.
 
         `*.log` means all that ends so, and `part-*` also what has no suffix at all; but a bare `*`
-        says nothing of the kind.
+        says nothing of the kind. `*.log*` also means the names under which such files are put
+        aside, such as `a.log.1` and `a.log-20240511.gz`, but not `a.log.bak`.
         """
-        has_suffix = "." in path.rpartition("/")[2]
-        return self.names_suffix or (any(self._between_stars) and not has_suffix)
+        if self.names_suffix:
+            return True
+        name, dot, suffix = unrotated(path).rpartition(".")
+        if not dot or not name:
+            return any(self._between_stars)
+        spelled = re.compile(rf"{re.escape(dot + suffix)}(?!\w)")
+        return any(map(spelled.search, self._between_stars))
 
     def may_hold(self, folder: str) -> bool:
         """Whether matching names may be below a folder; only where it is certain, none are."""

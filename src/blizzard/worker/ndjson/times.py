@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Context, Decimal
 
-from blizzard.model.time_format import EPOCHS, MONTHS, Pattern
+from blizzard.model.time_format import EPOCHS, MONTHS, WEEKDAYS, Pattern
 from blizzard.worker.ndjson.values import (
     DAY_MICROS,
     EPOCH_DAY,
@@ -94,6 +94,9 @@ def _day(part: Mapping[str, str]) -> int:
             found = date(year, month, int(part["day"])).toordinal()
     except ValueError:
         raise Refused("out_of_range", "a day of the calendar, 0001-01-01 to 9999-12-31") from None
+    for name in ("weekday", "long_weekday"):
+        if name in part and WEEKDAYS.index(part[name].lower()[:3]) != (found - 1) % 7:
+            raise Refused("out_of_range", "the weekday of its date")
     return found - EPOCH_DAY
 
 

@@ -132,9 +132,10 @@ def test_a_source_beside_or_around_a_table_is_accepted(tmp_path, source, table):
     assert faults(tmp_path, pipeline(source, table)) == []
 
 
-def test_a_table_whose_data_files_a_pattern_means_is_refused(tmp_path):
+@pytest.mark.parametrize("names", ["*.parquet", "*.parquet*"])
+def test_a_table_whose_data_files_a_pattern_means_is_refused(tmp_path, names):
     """D20."""
-    (fault,) = faults(tmp_path, pipeline("s3://b/**/*.parquet", "s3://b/table"))
+    (fault,) = faults(tmp_path, pipeline(f"s3://b/**/{names}", "s3://b/table"))
     assert fault == "sink: is inside source default, whose pattern matches its data files"
 
 

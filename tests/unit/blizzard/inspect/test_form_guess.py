@@ -75,11 +75,72 @@ def test_a_file_that_is_read_in_part_has_the_same_form(lines: bool) -> None:
 
 def test_a_file_of_something_else_is_named_and_the_others_count() -> None:
     found = records_of(begin('{"a": 1}\n', "hello\n", '{"a": 1}\n{"a": \n', ""))
-    assert found.strange == ("f1", "f2")
+    assert [each.partition(":")[0] for each in found.strange] == ["f1", "f2"]
     assert found.form == GuessedForm()
     assert len(found.records) == 2
-    broken = [Beginning(file="x", data=b'{"a": "\xff"}')]
-    assert records_of(broken).strange == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b'{"a": 1}\nhello\n', "line 2 is not JSON (expecting value at column 1)"),
+        (b'\n{"a": NaN}\n', "line 2 is not JSON (NaN)"),
+        (b'{"a": 1}\n\n7\n', "line 3 is a number, not an object"),
+        (b'{"a": 1}\n"x"\n', "line 2 is a string, not an object"),
+        (b'{"a": 1}\n[1]\n', "line 2 is an array, not an object"),
+        (b'{"a": "\xff"}', "byte 8 is not UTF-8"),
+        (b"[" * 100_000, "line 1 is not JSON (nested too deeply)"),
+    ],
+)
+def test_the_reason_is_told_for_each_file(data: bytes, why: str) -> None:
+    good = Beginning(file="good", data=b'{"a": 1}\n')
+    assert records_of([good, Beginning(file="x", data=data), good]).strange == (f"x: {why}",)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[\n{"a": 1},\n{"a"}]', "line 3 is not JSON (expecting ':' delimiter at column 5)"),
+        ('[\n{"a": 1},\n7]', "one of its records is a number, not an object"),
+        ("[\n]", "there is no record in it"),
+    ],
+)
+def test_the_reason_is_told_for_each_file_of_documents(text: str, why: str) -> None:
+    printed = '[\n{"a": 1},\n{"a": 2}\n]'
+    found = records_of(begin(printed, text, printed))
+    assert found.form == JSON
+    assert found.strange == (f"f1: {why}",)
+
+
+RECORDS = GuessedForm(documents=True, records=("Records",))
+ENVELOPE = '{"Records": [{"a": 1}, {"a": 2}]}'
+
+
+def test_an_envelope_is_recognised_if_the_first_one_is_empty() -> None:
+    found = records_of(begin('{"Records": []}', ENVELOPE))
+    assert (found.form, len(found.records), found.strange) == (RECORDS, 2, ())
+
+
+@pytest.mark.parametrize("other", ['{"digest": "x", "n": 1}', '{"a": 3}\n{"a": 4}\n'])
+def test_files_without_the_envelope_of_the_others_are_named(other: str) -> None:
+    found = records_of(begin(ENVELOPE, other, ENVELOPE))
+    assert (found.form, len(found.records)) == (RECORDS, 4)
+    (strange,) = found.strange
+    assert strange.startswith("f1: it has no array Records")
+
+
+def test_an_envelope_among_lines_is_named() -> None:
+    lines = '{"a": 1}\n{"a": 2}\n'
+    found = records_of(begin(lines, ENVELOPE, lines))
+    assert found.form == GuessedForm()
+    (strange,) = found.strange
+    assert strange.startswith("f1: it looks like an envelope around the array Records")
+
+
+def test_an_array_in_some_records_is_no_envelope() -> None:
+    record = '{"messages": [{"role": "u"}, {"role": "a"}]}'
+    found = records_of(begin(record, '{"total": 7}', record))
+    assert (found.form, found.strange) == (GuessedForm(), ())
 
 
 def test_one_broken_line_does_not_make_lines_of_all_files_documents() -> None:
