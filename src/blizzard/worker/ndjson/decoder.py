@@ -1,7 +1,8 @@
 """NDJSON bytes in, Arrow batches out: a line is a row, blank, passed over, or stops the file.
 
 One meaning, several paths. The exact path defines what a line means. A fast path reads a block at a
-time and gives an answer only where it is the exact one; any other block is read line by line.
+time and gives an answer only where it is the exact one; the lines that it refuses are read one by
+one.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BadLine, Block, Decoded, blocks
+from blizzard.worker.ndjson.lines import BadLine, BadRecord, Block, Decoded, blocks
 from lakebed.schema import Schema
-from lakebed.types import KEEPING, OnMismatch, UnknownFields
+from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
 if TYPE_CHECKING:
     from blizzard.worker.ndjson.forms.skip import Skipper
 
-__all__ = ["OTHER_FIELDS", "USUAL_LIMITS", "BadLine", "Decoded", "Decoder"]
+__all__ = ["OTHER_FIELDS", "USUAL_LIMITS", "BadLine", "BadRecord", "Decoded", "Decoder"]
 
 OTHER_FIELDS = "(other fields)"
 USUAL_LIMITS = DecodeLimits()
@@ -40,6 +41,7 @@ class Decoder:
         *,
         unknown: UnknownFields = UnknownFields.DROP,
         on_mismatch: OnMismatch = OnMismatch.FAIL,
+        on_bad_record: OnBadRecord = OnBadRecord.FAIL,
         max_line_bytes: int = MAX_LINE_BYTES,
         limits: DecodeLimits = USUAL_LIMITS,
     ) -> None:
@@ -47,14 +49,21 @@ class Decoder:
             raise ValueError("a schema without fields has no rows to decode")
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
         from blizzard.worker.ndjson.compiled.fast import FastPath  # noqa: PLC0415
+        from blizzard.worker.ndjson.mixed import MixedPath  # noqa: PLC0415
 
-        self._exact = ExactPath(
+        exact = ExactPath(
+            schema,
+            max_line_bytes=max_line_bytes,
+            unknown=unknown,
+            on_mismatch=on_mismatch,
+            on_bad_record=on_bad_record,
+        )
+        fast = FastPath(
             schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
         )
-        self._fast = FastPath(
-            schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
-        )
+        self._path = MixedPath(fast, exact)
         self._skippers: dict[SkipRule, Skipper] = {}
+        self._on_bad_record = on_bad_record
         self._max_line_bytes = max_line_bytes
         self._limits = limits
         self._max_lines = max(1, limits.max_cells // max(1, len(schema.fields)))
@@ -66,7 +75,9 @@ class Decoder:
 
         The first bad line raises `BadLine`, after the batches of the blocks before it. Chunks that
         begin with a later line of the file are not `from_start`: a mark there is no mark. Lines for
-        which the rule `skip` holds are no rows, and are counted.
+        which the rule `skip` holds are no rows, and are counted. In quarantine a bad line does not
+        raise: it is set aside, in `bad`. What the chunks themselves raise, as for a document whose
+        records cannot be told apart any more, fails the file all the same.
         """
         return self._read(self.blocks(chunks, from_start, skip))
 
@@ -107,6 +118,7 @@ class Decoder:
             max_lines=self._max_lines,
             block_bytes=self._limits.block_bytes,
             from_start=from_start,
+            on_bad_record=self._on_bad_record,
         )
         return found if skip is None else map(self._skipper(skip).blanked, found)
 
@@ -114,14 +126,13 @@ class Decoder:
         if rule not in self._skippers:
             from blizzard.worker.ndjson.forms.skip import Skipper  # noqa: PLC0415 - compiled, seldom used
 
-            self._skippers[rule] = Skipper(rule)
+            self._skippers[rule] = Skipper(rule, self._max_line_bytes)
         return self._skippers[rule]
 
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()
         for block in of_file:
-            decoded = self._fast.read(block) or self._exact.read(block)
-            yield _counted(_capped(decoded, names, self._limits), block)
+            yield _counted(_capped(self._path.read(block), names, self._limits), block)
 
     def _together(
         self, files: list[tuple[Key, list[Block]]]
@@ -131,23 +142,14 @@ class Decoder:
         if len(every) > 1:
             # Trouble of whatever kind is that of one file, and comes again where it is read alone.
             with suppress(Exception):
-                decoded = self._fast.read_together(every)
+                decoded = self._path.read_together(every)
         if decoded is None:
             for key, found in files:
                 yield key, self._read(found)
             return
         rest = iter(decoded)
         for key, found in files:
-            names: set[str] = set()
-            yield (
-                key,
-                iter(
-                    [
-                        _counted(_capped(each, names, self._limits), block)
-                        for each, block in zip(islice(rest, len(found)), found, strict=True)
-                    ]
-                ),
-            )
+            yield key, _of_file(list(islice(rest, len(found))), found, self._limits)
 
 
 @dataclass(slots=True)
@@ -192,13 +194,25 @@ def _raised(error: Exception) -> Block:
     raise error
 
 
+def _of_file(
+    decoded: list[Decoded | BadLine], blocks: list[Block], limits: DecodeLimits
+) -> Iterator[Decoded]:
+    """Yield the rows of a file that was read together with others, up to its first bad line."""
+    names: set[str] = set()
+    for each, block in zip(decoded, blocks, strict=True):
+        if isinstance(each, BadLine):
+            raise each
+        yield _counted(_capped(each, names, limits), block)
+
+
 def _counted(decoded: Decoded, block: Block) -> Decoded:
-    """Count the lines of a block that are passed over apart from those that came blank."""
+    """Count the lines of a block that are made blank in it apart from those that came blank."""
     return replace(
         decoded,
-        taken=len(block.data),
-        blank=decoded.blank - block.filtered,
+        taken=block.size,
+        blank=decoded.blank - block.filtered - len(block.bad),
         filtered=block.filtered,
+        bad=decoded.bad + block.bad,
     )
 
 

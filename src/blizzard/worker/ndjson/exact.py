@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -12,16 +12,25 @@ from blizzard.model.json_path import any_element, element_path, member_path
 from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
-from blizzard.worker.ndjson.level import Level, Place, is_taken, level_of, places_inside
-from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
-from blizzard.worker.ndjson.taking import taker
+from blizzard.worker.ndjson.known import Known
+from blizzard.worker.ndjson.level import Level, Place, is_taken, level_of
+from blizzard.worker.ndjson.lines import (
+    BLANK,
+    BadLine,
+    BadRecord,
+    Block,
+    Decoded,
+    line_too_long,
+    set_aside,
+    shown,
+)
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
 from lakebed.schema import Field, Schema
-from lakebed.types import KEEPING, FieldType, OnMismatch, UnknownFields
+from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields
 
 
 class ExactPath:
-    """Reads blocks line by line, by the rules; the first bad line stops it."""
+    """Reads blocks line by line, by the rules; the first bad line stops it, or is set aside."""
 
     def __init__(
         self,
@@ -30,30 +39,43 @@ class ExactPath:
         max_line_bytes: int,
         unknown: UnknownFields = UnknownFields.DROP,
         on_mismatch: OnMismatch = OnMismatch.FAIL,
+        on_bad_record: OnBadRecord = OnBadRecord.FAIL,
     ) -> None:
+        self._known = Known(schema)
         self._level = level_of(schema.fields)
         self._rescues = unknown in KEEPING or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if self._rescues else schema).arrow()
         self._unknown = unknown
         self._on_mismatch = on_mismatch
+        self._on_bad_record = on_bad_record
         self._max_line_bytes = max_line_bytes
 
     def read(self, block: Block) -> Decoded:
-        """Return the block's rows, or raise its first bad line."""
+        """Return the block's rows; its first bad line is raised, or all of them are set aside."""
+        return self.read_some(block, _spans(block))
+
+    def read_some(self, block: Block, lines: Iterable["Span"]) -> Decoded:
+        """Return the rows of some lines of a block, as `read` does those of all."""
         rows: list[Sequence[object]] = []
         dropped: Counter[str] = Counter()
         rescued: Counter[str] = Counter()
+        aside: list[BadRecord] = []
         blank = 0
-        for number, data in enumerate(_lines(block.data), block.first_line):
-            if len(data) > self._max_line_bytes:
-                raise line_too_long(number, self._max_line_bytes)
-            if not data.strip(BLANK):
+        read = 0
+        for number, start, end in lines:
+            read += 1
+            line = _Line(number, self._unknown, self._on_mismatch, self._known)
+            try:
+                cells = self._cells(line, block.data[start:end])
+            except BadLine as bad:
+                if self._on_bad_record is OnBadRecord.FAIL:
+                    raise
+                raw = block.raw(start, end)
+                aside.append(set_aside(bad, raw, offset=block.offset + start))
+                continue
+            if cells is None:
                 blank += 1
                 continue
-            line = _Line(number, self._unknown, self._on_mismatch)
-            cells = line.object(self._level, line.members_of(data), "")
-            if self._rescues:
-                cells.append(line.rescued_text())
             rows.append(cells)
             dropped.update(any_element(path) for path in line.dropped)
             rescued.update(any_element(path) for path, _ in line.rescued)
@@ -66,20 +88,36 @@ class ExactPath:
         return Decoded(
             batch=batch,
             size=batch.nbytes,
-            lines=block.lines,
+            lines=read,
             blank=blank,
             dropped=dict(dropped),
             rescued=dict(rescued),
+            bad=tuple(aside),
         )
 
+    def _cells(self, line: "_Line", data: bytes) -> list[Cell | None] | None:
+        """Return the cells of a line, None where it is blank, or raise that it is bad."""
+        if len(data) > self._max_line_bytes:
+            raise line_too_long(line.number, self._max_line_bytes)
+        if not data.strip(BLANK):
+            return None
+        cells = line.object(self._level, line.members_of(data), "")
+        if self._rescues:
+            cells.append(line.rescued_text())
+        return cells
 
-def _lines(data: bytes) -> Iterator[bytes]:
-    start = 0
+
+Span = tuple[int, int, int]
+"""The number of a line, and where in its block it starts and ends."""
+
+
+def _spans(block: Block) -> Iterator[Span]:
+    data, number, start = block.data, block.first_line, 0
     while start < len(data):
         end = data.find(b"\n", start)
         end = len(data) if end < 0 else end
-        yield data[start:end]
-        start = end + 1
+        yield number, start, end
+        number, start = number + 1, end + 1
 
 
 @dataclass(slots=True)
@@ -89,6 +127,7 @@ class _Line:
     number: int
     unknown: UnknownFields
     on_mismatch: OnMismatch
+    known: Known
     rescued: list[tuple[str, str]] = field(default_factory=list)
     """Paths and source texts of what goes into the column for it, in the order of the line."""
     dropped: list[str] = field(default_factory=list)
@@ -102,34 +141,51 @@ class _Line:
         return "{" + ",".join(found) + "}"
 
     def bad(
-        self, code: str, message: str, path: str | None = None, value: str | None = None
+        self,
+        code: str,
+        found: str,
+        expected: str,
+        path: str | None = None,
+        *,
+        value: str | None = None,
+        plain: bool = False,
     ) -> BadLine:
-        return BadLine(message, code=code, line=self.number, field=path, value=value)
+        """Return the line as a bad one; a `plain` message is complete without what was expected."""
+        return BadLine(
+            f"found {found}" if plain else f"found {found}, expected {expected}",
+            code=code,
+            line=self.number,
+            field=path,
+            value=value,
+            found=found,
+            expected=expected,
+        )
 
     def members_of(self, data: bytes) -> dict[str, Member]:
         """Take the line's object apart."""
         try:
             text = data.decode()
         except UnicodeDecodeError as cause:
-            message = f"found bytes that are not UTF-8 at byte {cause.start + 1} of the line"
+            found = f"bytes that are not UTF-8 at byte {cause.start + 1} of the line"
             around = shown(data[max(cause.start - 8, 0) : cause.start + 8])
-            raise self.bad("not_utf8", message, value=around) from None
+            raise self.bad("not_utf8", found, "UTF-8", value=around, plain=True) from None
         if grammar.depth_exceeds(text, MAX_DEPTH):
-            raise self.bad("too_deep", f"found values nested more than {MAX_DEPTH} deep")
+            found = f"values nested more than {MAX_DEPTH} deep"
+            raise self.bad("too_deep", found, f"at most {MAX_DEPTH}", plain=True)
         try:
             if not grammar.opens_object(text):
                 value, source = grammar.whole(text)
-                message = f"found {kind_of(value, source)}, expected an object"
-                raise self.bad("not_an_object", message, value=shown(source))
+                found = kind_of(value, source)
+                raise self.bad("not_an_object", found, "an object", value=shown(source))
             return self._members(text, "")
         except NotJson as cause:
             rest = text[cause.at :].strip(" \t\r")
-            found = cause.found or _kind_of_rest(rest)
-            message = f"found {found} at column {cause.at + 1}, expected {cause.expected}"
-            value = shown(text[cause.at :]) if rest else None
-            raise self.bad("not_json", message, value=value) from None
+            found = f"{cause.found or grammar.kind_of_rest(rest)} at column {cause.at + 1}"
+            shown_rest = shown(text[cause.at :]) if rest else None
+            raise self.bad("not_json", found, cause.expected, value=shown_rest) from None
         except RecursionError:
-            raise self.bad("too_deep", "found values nested too deep to be read") from None
+            found = "values nested too deep to be read"
+            raise self.bad("too_deep", found, f"at most {MAX_DEPTH}", plain=True) from None
 
     def object(
         self,
@@ -143,7 +199,13 @@ class _Line:
         Fields `elsewhere` take members of the object, too: those whose paths lead through it.
         """
         opened: dict[str, Mapping[str, Member]] = {above: members}
-        cells = [self._field(one, level, opened, above) for one in level.fields]
+        cells = []
+        for one, steps, written, inside in self.known.ways(level):
+            here, among = above, members
+            if len(steps) > 1:
+                here, among = self._parent(steps, opened, above)
+            path = f"{here}.{written}" if here else written
+            cells.append(self._cell(one, among.get(steps[-1]), path, among, inside))
         others = {name: one for name, one in members.items() if not is_taken(elsewhere, name)}
         self._leftovers(level.places, others, opened, above)
         return cells
@@ -153,22 +215,22 @@ class _Line:
             return grammar.members(text)
         except BadMember as bad:
             if bad.code == "duplicate_field":
-                raise self.bad(bad.code, bad.message, member_path(above, bad.name)) from None
-            raise self.bad(bad.code, bad.message, above or None, shown(bad.name)) from None
+                path = member_path(above, bad.name)
+                raise self.bad(bad.code, bad.found, bad.expected, path, plain=True) from None
+            raise self.bad(
+                bad.code, bad.found, bad.expected, above or None, value=shown(bad.name)
+            ) from None
 
-    def _field(
-        self, one: Field, level: Level, opened: dict[str, Mapping[str, Member]], above: str
-    ) -> Cell | None:
-        here, members = above, opened[above]
-        for name in one.path[:-1]:
-            here = member_path(here, name)
+    def _parent(
+        self, steps: Sequence[str], opened: dict[str, Mapping[str, Member]], above: str
+    ) -> tuple[str, Mapping[str, Member]]:
+        """Return the object that a path leads through last, and its own path."""
+        here = above
+        for name in steps[:-1]:
+            members, here = opened[here], member_path(here, name)
             if here not in opened:
                 opened[here] = self._opened(members.get(name), here)
-            members = opened[here]
-        member = members.get(one.path[-1])
-        path = member_path(here, one.path[-1])
-        missing = f"no such field{_other_spelling(one.path[-1], members)}"
-        return self._cell(one, member, path, missing, places_inside(level.places, one.path))
+        return here, opened[here]
 
     def _opened(self, member: Member | None, path: str) -> Mapping[str, Member]:
         """Take apart an object that a field's path leads through; nothing where there is none."""
@@ -190,25 +252,43 @@ class _Line:
         one: Field,
         member: Member | None,
         path: str,
-        missing: str,
+        among: Mapping[str, Member] = MappingProxyType({}),
         elsewhere: Mapping[str, Place] = MappingProxyType({}),
     ) -> Cell | None:
-        """Return the cell that a member gives; rescue it where it does not fit and may be null."""
+        """Return the cell that a member gives; rescue it where it does not fit and may be null.
+
+        It should be `among` the members of its object.
+        """
         value, source = member or (None, "")
-        kept = len(self.rescued), len(self.dropped)
-        try:
-            cell = None if value is None else self._taken(one, value, source, path, elsewhere)
-        except BadLine:
-            if self.on_mismatch is OnMismatch.FAIL or not one.nullable:
-                raise
-            # All of it is kept, and with it what is inside and was kept apart so far.
-            del self.rescued[kept[0] :], self.dropped[kept[1] :]
-            self._rescue(path, source)
-            return None
+        may_rescue = one.nullable and self.on_mismatch is OnMismatch.RESCUE
+        take = self.known.taker(one)
+        cell: Cell | None = None
+        if value is None:
+            pass
+        elif take is not None:
+            try:
+                cell = take(value)
+            except Refused as refused:
+                if not may_rescue:
+                    raise self._refused(refused, value, source, path) from None
+                self._rescue(path, source)
+                return None
+        else:
+            kept = len(self.rescued), len(self.dropped)
+            try:
+                cell = self._taken(one, value, source, path, elsewhere)
+            except BadLine:
+                if not may_rescue:
+                    raise
+                # All of it is kept, and with it what is inside and was kept apart so far.
+                del self.rescued[kept[0] :], self.dropped[kept[1] :]
+                self._rescue(path, source)
+                return None
         if cell is None and not one.nullable:
-            found = "null" if value is None and member else missing if value is None else "null"
-            message = f"found {found}, expected a value: the field is required"
-            raise self.bad("required_field_missing", message, path)
+            missing = f"no such field{_other_spelling(one.path[-1], among)}"
+            found = "null" if member else missing
+            expected = "a value: the field is required"
+            raise self.bad("required_field_missing", found, expected, path)
         return cell
 
     def _taken(
@@ -219,13 +299,14 @@ class _Line:
         path: str,
         elsewhere: Mapping[str, Place],
     ) -> Cell | None:
+        """Return what a value means that is more than one, or is kept as it is written."""
         match one.type:
             case FieldType.JSON:
                 return source
             case FieldType.STRUCT:
                 if not _is_object(value, source):
                     raise self._refused(Refused("wrong_type", "an object"), value, source, path)
-                inner = level_of(one.fields)
+                inner = self.known.level(one)
                 cells = self.object(inner, self._members(source, path), path, elsewhere)
                 return dict(zip((each.name for each in one.fields), cells, strict=True))
             case FieldType.LIST:
@@ -233,7 +314,7 @@ class _Line:
                     raise self._refused(Refused("wrong_type", "an array"), value, source, path)
                 items = _items(one)
                 return [
-                    self._cell(items, member, element_path(path, index), "")
+                    self._cell(items, member, element_path(path, index))
                     for index, member in enumerate(grammar.elements(source))
                 ]
             case FieldType.MAP:
@@ -241,18 +322,14 @@ class _Line:
                     raise self._refused(Refused("wrong_type", "an object"), value, source, path)
                 items = _items(one)
                 return [
-                    (name, self._cell(items, member, member_path(path, name), ""))
+                    (name, self._cell(items, member, member_path(path, name)))
                     for name, member in self._members(source, path).items()
                 ]
-        try:
-            return taker(one)(value)
-        except Refused as refused:
-            raise self._refused(refused, value, source, path) from None
+        raise ValueError(f"a {one.type} is a value")
 
     def _refused(self, refused: Refused, value: JsonValue, source: str, path: str) -> BadLine:
         found = refused.found or kind_of(value, source)
-        message = f"found {found}, expected {refused.expected}"
-        return self.bad(refused.code, message, path, shown(source))
+        return self.bad(refused.code, found, refused.expected, path, value=shown(source))
 
     def _leftovers(
         self,
@@ -270,8 +347,8 @@ class _Line:
             elif value is None:
                 continue
             elif self.unknown is UnknownFields.FAIL:
-                message = f"found {kind_of(value, source)}, expected no such field"
-                raise self.bad("unknown_field", message, path, shown(source))
+                found = kind_of(value, source)
+                raise self.bad("unknown_field", found, "no such field", path, value=shown(source))
             elif self.unknown is UnknownFields.DROP:
                 self.dropped.append(path)
             else:
@@ -298,12 +375,3 @@ def _other_spelling(name: str, members: Mapping[str, Member]) -> str:
     wanted = name.casefold()
     other = next((each for each in members if each.casefold() == wanted), None)
     return "" if other is None else f" but {other} (names are matched exactly, case included)"
-
-
-def _kind_of_rest(rest: str) -> str:
-    """Return what stands where a line stops being JSON, which is all that a message may tell."""
-    if not rest:
-        return "the end of the line"
-    if rest[0].isspace():
-        return f"white space that JSON does not allow (U+{ord(rest[0]):04X})"
-    return "other text"

@@ -4,17 +4,21 @@ It is as strict as the exact path and knows no error messages: wherever there is
 "not here", and the exact path decides.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.worker.ndjson.compiled import leftovers
 from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import Leftovers, Trail
-from blizzard.worker.ndjson.compiled.peel import Level, Page
+from blizzard.worker.ndjson.compiled.page import Page, Refusals
+from blizzard.worker.ndjson.compiled.peel import Level
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.level import is_shared, levels
 from blizzard.worker.ndjson.lines import Block, Decoded
@@ -24,6 +28,8 @@ from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 _PADDING = bytes(WIDTH)
 """What the scan may read past the end, in one step."""
+_NO_TEXT = re.compile("[\udc80-\udcff]")
+"""What Python makes of bytes that are not UTF-8, where it is told to."""
 
 
 class FastPath:
@@ -56,12 +62,17 @@ class FastPath:
         decoded = self.read_together([block])
         return decoded[0] if decoded else None
 
-    def read_together(self, blocks: Sequence[Block]) -> list[Decoded] | None:
+    def read_together(
+        self, blocks: Sequence[Block], refused: Refusals | None = None
+    ) -> list[Decoded] | None:
         """Return the rows of each block, or nothing at all if one of them is not for this path.
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
+        In `refused` are the lines that are not for this path, if they are known: where there is
+        an answer, their rows are to be left out; where there is none, there may be one without
+        these lines. It has the line of every row, too.
         """
-        page = page_of(blocks, self._unknown)
+        page = page_of(blocks, self._unknown, refused)
         if page is None:
             return None
         try:
@@ -73,6 +84,8 @@ class FastPath:
             return None
         if self._is_shared and left:
             left = [leftovers.once(left, page.ends, page.counted)]
+        if refused and any(page.counted) and not self._uncount(page, refused, lines_of):
+            return None
         if len(columns) < len(self._schema):
             columns.append(leftovers.column(page.data, sum(rows_of), left))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -91,20 +104,73 @@ class FastPath:
             )
         ]
 
+    def _uncount(self, page: Page, refused: Refusals, lines_of: Sequence[int]) -> bool:
+        """Take off what was counted in the lines that are refused, or return that it is not known.
 
-def page_of(blocks: Sequence[Block], unknown: UnknownFields) -> Page | None:
+        Read by themselves, they are counted in the same way: a line at a time.
+        """
+        starts = refused.line_starts
+        if self._is_shared or starts is None:
+            return False
+        edges = np.append(starts, page.ends[-1])
+        block_of = np.searchsorted(np.cumsum(lines_of), refused.lines, side="right").tolist()
+        lines: dict[int, list[bytes]] = {}
+        for block, line in zip(block_of, refused.lines.tolist(), strict=True):
+            text = page.data[edges[line] : edges[line + 1]].tobytes()
+            lines.setdefault(block, []).append(text)
+        data = [b"".join(texts) for texts in lines.values()]
+        again = replace(
+            page,
+            data=np.frombuffer(b"".join([*data, _PADDING]), np.uint8),
+            ends=np.cumsum([len(each) for each in data], dtype=np.int64),
+            counted=[Counter() for _ in data],
+            refused=Refusals(),
+        )
+        try:
+            found, _ = self._level.members.lines(
+                again, [len(texts) for texts in lines.values()], self._max_line_bytes
+            )
+            self._level.columns(again, found, Trail(), [])
+        except (Doubtful, Refused, pa.ArrowException):
+            return False
+        for block, less in zip(lines, again.counted, strict=True):
+            page.counted[block].subtract(less)
+            for name in [name for name, count in page.counted[block].items() if not count]:
+                del page.counted[block][name]
+        return True
+
+
+def page_of(
+    blocks: Sequence[Block], unknown: UnknownFields, refused: Refusals | None = None
+) -> Page | None:
     """Return blocks of lines, ready to be scanned; None where one is empty or no text."""
     lines = [_ended(block.data) for block in blocks]
     data = b"".join([*lines, _PADDING])
-    if not all(lines) or not _is_text(data):
+    if not all(lines):
+        return None
+    if not _is_text(data):
+        if refused is not None:
+            refused.add(_lines_of_no_text(data))
         return None
     ends = np.cumsum([len(each) for each in lines], dtype=np.int64)
-    return Page(np.frombuffer(data, np.uint8), ends, unknown, [Counter() for _ in blocks])
+    counted = [Counter[str]() for _ in blocks]
+    return Page(np.frombuffer(data, np.uint8), ends, unknown, counted, refused=refused)
 
 
 def _ended(data: bytes) -> bytes:
     """Add a newline to a last line that has none."""
     return data if not data or data.endswith(b"\n") else data + b"\n"
+
+
+def _lines_of_no_text(data: bytes) -> npt.NDArray[np.int64]:
+    """Return the lines that are not UTF-8."""
+    text = data.decode(errors="surrogateescape")
+    lines, line, start = [], 0, 0
+    for match in _NO_TEXT.finditer(text):
+        line += text.count("\n", start, match.start())
+        start = match.start()
+        lines.append(line)
+    return np.array(lines, np.int64)
 
 
 def _is_text(data: bytes) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,11 @@ import pytest
 
 from blizzard.model.limits import BLOCK_BYTES, DecodeLimits
 from blizzard.worker.ndjson.compiled.fast import FastPath
+from blizzard.worker.ndjson.compiled.page import Refusals
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS, USUAL_LIMITS, BadLine, Decoded, Decoder
-from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import Block, blocks
+from blizzard.worker.ndjson.mixed import MixedPath
 from lakebed.errors import LakeError, Whose
 from lakebed.schema import ARROW, Field, Schema
 from lakebed.types import FieldType
@@ -45,24 +47,29 @@ def decode(schema: Schema, data: bytes, **options: Any) -> list[Decoded]:
 
 
 class Watched(Decoder):
-    """Notes which blocks are read line by line, and how many are read together each time."""
+    """Notes which lines are read one by one, and how many blocks are read together each time."""
 
     def __init__(self, schema: Schema, **options: Any) -> None:
         super().__init__(schema, **options)
-        self.slow: list[Block] = []
+        self.slow: list[int] = []
         self.together: list[int] = []
-        self._exact = _NotedExact(self._exact, self.slow)  # type: ignore[assignment]
-        self._fast = _NotedFast(self._fast, self.together)  # type: ignore[assignment]
+        fast = _NotedFast(self._path._fast, self.together)
+        self._path = MixedPath(fast, _NotedExact(self._path._exact, self.slow))  # type: ignore[arg-type]
 
 
 @dataclass
 class _NotedExact:
     path: ExactPath
-    seen: list[Block]
+    seen: list[int]
 
     def read(self, block: Block) -> Decoded:
-        self.seen.append(block)
+        self.seen.extend(block.first_line + number for number in range(block.lines))
         return self.path.read(block)
+
+    def read_some(self, block: Block, lines: Iterable[Span]) -> Decoded:
+        spans = list(lines)
+        self.seen.extend(number for number, _, _ in spans)
+        return self.path.read_some(block, spans)
 
 
 @dataclass
@@ -70,13 +77,11 @@ class _NotedFast:
     path: FastPath
     seen: list[int]
 
-    def read(self, block: Block) -> Decoded | None:
-        self.seen.append(1)
-        return self.path.read(block)
-
-    def read_together(self, found: Sequence[Block]) -> list[Decoded] | None:
+    def read_together(
+        self, found: Sequence[Block], refused: Refusals | None = None
+    ) -> list[Decoded] | None:
         self.seen.append(len(found))
-        return self.path.read_together(found)
+        return self.path.read_together(found, refused)
 
 
 def test_clean_records_of_every_type_take_the_fast_path():
@@ -125,14 +130,14 @@ def test_naive_timestamps_and_zoned_ones_take_the_fast_path():
     assert decoder.slow == []
 
 
-def test_one_doubtful_block_does_not_slow_the_others_down():
+def test_one_doubtful_line_does_not_slow_the_others_down():
     schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
     good = ndjson(*[{"t": "2024-01-02T03:04:05Z", "pad": "x" * 100}] * 30_000)
     data = good + b'{"t":"2024-01-02T03:04:05.123456000Z"}\n' + good
     decoder = Watched(schema)
     batches = list(decoder.decode([data]))
     assert sum(batch.batch.num_rows for batch in batches) == 60_001
-    assert len(decoder.slow) == 1
+    assert decoder.slow == [30_001]
     assert len(batches) > 5
 
 
@@ -379,17 +384,16 @@ def test_a_bad_file_fails_alone():
 
 def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others():
     class Faulty(_NotedFast):
-        def read(self, block: Block) -> Decoded | None:
-            found = self.read_together([block])
-            return found[0] if found else None
-
-        def read_together(self, found: Sequence[Block]) -> list[Decoded] | None:
+        def read_together(
+            self, found: Sequence[Block], refused: Refusals | None = None
+        ) -> list[Decoded] | None:
             if any(b"7" in block.data for block in found):
                 raise RuntimeError("a bug")
-            return super().read_together(found)
+            return super().read_together(found, refused)
 
     decoder = Decoder(ID)
-    decoder._fast = Faulty(decoder._fast, [])  # type: ignore[assignment]
+    fast: Any = Faulty(decoder._path._fast, [])
+    decoder._path = MixedPath(fast, decoder._path._exact)
     seen: dict[int, object] = {}
     for place, of in decoder.decode_all(opened(b'{"id":1}', b'{"id":7}', b'{"id":3}')):
         try:
