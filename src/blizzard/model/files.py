@@ -17,7 +17,7 @@ from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange
 from blizzard.model.source.form import Form
 from lakebed.clock import Clock
-from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
@@ -58,6 +58,19 @@ class SourceFile:
         if self.form.is_documents:
             return False
         return not self.skip if self.part is None else self.part.start == 0
+
+    @property
+    def records_before(self) -> int | None:
+        """Return how many records come before the first that is read; None where unknown.
+
+        In front of a part that is not the first to be read, nobody has counted the lines yet.
+        """
+        if self.part is None:
+            return self.skip
+        if not self.part.start:
+            return 0
+        first = self.unread[0] if self.unread else None
+        return first.lines_before if first and first.start == self.part.start else None
 
     @property
     def key(self) -> str:
@@ -172,6 +185,9 @@ class ClosedFile:
     size: int
     rows: int
     sources: tuple[str, ...]
+    runs: tuple[Run, ...] = ()
+    """Which records its rows come from; in a part of a file, counted from the part's start unless
+    the lines before it are known."""
     statistics: Mapping[str, ColumnStatistics]
     seconds: float = 0.0
     """How long it took to encode and write it."""

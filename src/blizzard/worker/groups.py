@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -16,24 +17,39 @@ from blizzard.model.progress import Done
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded
+from blizzard.worker.origins import Cutter, Stretch, stretches_of
 from blizzard.worker.parquet import Repeating, RollingWriter
 from blizzard.worker.record import failure_of
 from blizzard.worker.upload import Uploads
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.partition import PartitionValues
 
-Slice = tuple[pa.RecordBatch, int]
-"""Rows, and the memory that they take."""
+
+class Slice(NamedTuple):
+    """Rows of one source file."""
+
+    batch: pa.RecordBatch
+    size: int
+    """The memory that they take."""
+    stretches: tuple[Stretch, ...] = ()
+    """The records that they come from."""
 
 
-def slices_of(decoded: Decoded, most: int) -> list[Slice]:
-    """Return the decoded rows in batches of no more than `most` rows."""
-    batch = decoded.batch
+def slices_of(decoded: Decoded, most: int, first: int) -> list[Slice]:
+    """Return the decoded rows in batches of no more than `most` rows.
+
+    `first` is the number of the first record among them.
+    """
+    batch, stretches = decoded.batch, stretches_of(decoded, first)
     if batch.num_rows <= most:
-        return [(batch, decoded.size)]
+        return [Slice(batch, decoded.size, stretches)]
     slices = [batch.slice(start, most) for start in range(0, batch.num_rows, most)]
-    return [(each, decoded.size * each.num_rows // batch.num_rows) for each in slices]
+    cutter = Cutter(stretches)
+    return [
+        Slice(each, decoded.size * each.num_rows // batch.num_rows, cutter.next(each.num_rows))
+        for each in slices
+    ]
 
 
 @dataclass(slots=True)
@@ -87,8 +103,8 @@ class OutputGroups:
 
     def write(self, group: Group, slices: list[Slice], file: SourceFile) -> None:
         """Write rows of a source file; trouble breaks the group, and only the group."""
-        for batch, size in slices:
-            self._write_all(group, group.writer.write(batch, file.key, size))
+        for batch, size, stretches in slices:
+            self._write_all(group, group.writer.write(batch, file.key, size, stretches))
             self._done.rows += batch.num_rows
 
     def close(self, group: Group) -> None:
@@ -162,12 +178,21 @@ class OutputGroups:
                         partition_values=file.partition_values,
                         unit=group.name,
                         source_file=self._only_source(file),
+                        runs=self._placed(file),
                     )
                 )
                 group.seconds.append(file.seconds)
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
             group.broken = error
             group.writer.abandon()
+
+    def _placed(self, closed: ClosedFile) -> tuple[Run, ...]:
+        """Return the runs of an output file; records of a part count from its first byte."""
+        file = self._files[closed.sources[0]]
+        if file.part is None or file.records_before is not None:
+            return closed.runs
+        byte = file.part.start
+        return tuple(run._replace(first=None, byte=byte, nth=run.first) for run in closed.runs)
 
     def _only_source(self, closed: ClosedFile) -> str | None:
         """Return the URI of the one source file in an output file, if there is but one."""

@@ -215,6 +215,7 @@ class _Unit:
     ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = Tally()
+        before = file.records_before or 0
         kept: list[Slice] = []
         decoded_bytes = 0
         own: Group | None = None
@@ -230,7 +231,7 @@ class _Unit:
                 tally.add(decoded)
                 self.look_around.at_rescued(decoded)
                 position.took(decoded.taken, file.skip + tally.lines)
-                kept += slices_of(decoded, self.most_rows)
+                kept += slices_of(decoded, self.most_rows, before + tally.lines - decoded.lines + 1)
                 decoded_bytes += decoded.size
                 if own is None and decoded_bytes > self.decoded_budget:
                     own = self.outputs.new()

@@ -14,6 +14,7 @@ from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, Block, Decoded, blocks
+from blizzard.worker.ndjson.rowless import blank_lines
 from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
@@ -195,6 +196,7 @@ def _counted(decoded: Decoded, block: Block) -> Decoded:
         taken=len(block.data),
         blank=decoded.blank - block.filtered,
         filtered=block.filtered,
+        rowless=blank_lines(block.data) if decoded.blank else None,
     )
 
 

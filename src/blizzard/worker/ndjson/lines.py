@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.model.limits import MAX_LINE_BYTES
@@ -104,6 +105,9 @@ class Decoded:
     """Lines that a rule passes over."""
     taken: int = 0
     """The bytes of the lines, a byte order mark before the first of them left out."""
+    rowless: npt.NDArray[np.int64] | None = field(default=None, compare=False)
+    """The places of the lines that gave no row, from 0; None where every line gave one, or where
+    they are unknown."""
 
 
 def blocks(

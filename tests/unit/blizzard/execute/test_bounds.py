@@ -32,43 +32,8 @@ from tests.support.builders import (
     unit,
     work,
 )
-from tests.support.runner import InProcessRunner, Near
-
-
-class Slow(Progress):
-    """The progress of a unit that needs so many seconds for each record."""
-
-    hands: Hands
-    pace: float
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "records" and value:
-            self.hands.at += (value - self.records) * self.pace
-        super().__setattr__(name, value)
-
-
-def slow(hands: Hands, pace: float) -> Progress:
-    class Slower(Slow):
-        pass
-
-    Slower.hands, Slower.pace = hands, pace
-    return Slower()
-
-
-@dataclass
-class SlowRunner:
-    """Runs units one after the other, each record in so many seconds."""
-
-    hands: Hands
-    pace: float = 1.0
-    parallelism: int = 2
-
-    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        stores, overseer = OpenedStores(work), Overseer(work.bounds, work.clock.seconds)
-        return [
-            run_unit(each, work, stores, Near(overseer, each.name, slow(self.hands, self.pace)))
-            for each in units
-        ]
+from tests.support.runner import InProcessRunner
+from tests.support.slow import SlowRunner, slow
 
 
 @pytest.fixture(autouse=True)

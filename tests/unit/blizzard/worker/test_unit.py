@@ -124,9 +124,9 @@ def test_no_batch_has_more_rows_than_allowed(place, monkeypatch):
     seen: list[int] = []
     real = RollingWriter.write
 
-    def write(self, batch, source, size):
+    def write(self, batch, *others):
         seen.append(batch.num_rows)
-        return real(self, batch, source, size)
+        return real(self, batch, *others)
 
     monkeypatch.setattr(RollingWriter, "write", write)
     put(place.source, "a.ndjson", ndjson(rows(1000)))
@@ -213,9 +213,9 @@ def test_each_source_has_batches_of_its_own_size(place, monkeypatch, tmp_path):
     seen: list[tuple[str, int]] = []
     write = RollingWriter.write
 
-    def watched(self, batch, source, size=None):
+    def watched(self, batch, source, *others):
         seen.append((source, batch.num_rows))
-        return write(self, batch, source, size)
+        return write(self, batch, source, *others)
 
     monkeypatch.setattr(RollingWriter, "write", watched)
     other = tmp_path / "other"
