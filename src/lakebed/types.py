@@ -126,6 +126,20 @@ class OnBadRecord(StrEnum):
     QUARANTINE = "quarantine"
 
 
+class Provenance(StrEnum):
+    """What columns of a table may say of where a row came from."""
+
+    FILE = "file"
+    LINE = "line"
+    BATCH = "batch"
+    INGESTED_AT = "ingested_at"
+
+    @property
+    def column(self) -> str:
+        """Return the name of the column."""
+        return f"_{self.value}"
+
+
 class Handoff(StrEnum):
     """How penguin learns of a file."""
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
 from lakebed.schema import Field, Schema
-from lakebed.types import FieldType
+from lakebed.types import FieldType, Provenance
 from tests.support.bounds import read_in_small_pieces, settings_of
 from tests.support.builders import Bench, Hands, gz, put, source_settings
-from tests.support.origins import known_origins
+from tests.support.origins import known_origins, stamped_origins
 from tests.support.slow import SlowRunner
 
 # A failure is small enough as it is found, and a smaller one takes minutes to find.
@@ -57,8 +57,21 @@ def body_of(kinds: list[str], number: int, *, days: int) -> bytes:
     pace=st.sampled_from([0.0, 2.0, 10.0]),
     batch_size=st.sampled_from([3, 8192]),
     room=st.sampled_from([400, 4_000, 10**6]),
+    budget=st.sampled_from([200, None]),
     staged=st.sampled_from([1, 2_000, None]),
     backwards=st.booleans(),
+    columns=st.booleans(),
+)
+@example(
+    files=[(False, 1, ["row", "blank"], 2), (True, 2, ["row", "filtered"], 3)],
+    days=3,
+    pace=0.0,
+    batch_size=8192,
+    room=10**6,
+    budget=None,
+    staged=None,
+    backwards=False,
+    columns=True,
 )
 @example(
     files=[(False, 3, ["row", "blank"], 10)],
@@ -66,8 +79,21 @@ def body_of(kinds: list[str], number: int, *, days: int) -> bytes:
     pace=2.0,
     batch_size=3,
     room=400,
+    budget=200,
+    staged=None,
+    backwards=False,
+    columns=True,
+)
+@example(
+    files=[(False, 3, ["row", "blank"], 10)],
+    days=0,
+    pace=2.0,
+    batch_size=3,
+    room=400,
+    budget=200,
     staged=None,
     backwards=True,
+    columns=False,
 )
 def test_a_row_leads_back_to_the_record_that_it_was_read_from(
     files: list[tuple[bool, int, list[str], int]],
@@ -75,8 +101,10 @@ def test_a_row_leads_back_to_the_record_that_it_was_read_from(
     pace: float,
     batch_size: int,
     room: int,
+    budget: int | None,
     staged: int | None,
     backwards: bool,
+    columns: bool,
 ) -> None:
     spread: dict[str, Any] = {"template": "date=%Y-%m-%d", "timestamp_field": "at"} if days else {}
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
@@ -93,9 +121,16 @@ def test_a_row_leads_back_to_the_record_that_it_was_read_from(
             source_settings(folder / "in", batch_size=batch_size),
             form=Form(skip=SkipRule(only_key=("drop",))),
         )
-        usual = settings_of(folder, rollover=60, schema=COLUMNS, sources=(source,), **spread)
+        usual = settings_of(
+            folder,
+            rollover=60,
+            schema=COLUMNS,
+            sources=(source,),
+            provenance=tuple(Provenance) if columns else (),
+            **spread,
+        )
         sizing = Sizing(
-            smallest_unit=room, units_per_core=1, staged_bytes=staged, decoded_budget=200
+            smallest_unit=room, units_per_core=1, staged_bytes=staged, decoded_budget=budget
         )
         hands = Hands()
         bench = Bench(
@@ -108,6 +143,8 @@ def test_a_row_leads_back_to_the_record_that_it_was_read_from(
             pass
         pipeline.close()
         found = known_origins(bench.table)
+        if columns:
+            assert set(stamped_origins(bench.table)) == expected
         rows = sum(file.record_count for entry in bench.entries() for file in entry.files)
 
     assert rows == len(expected)

@@ -68,3 +68,17 @@ def known_origins(table: Path) -> list[tuple[str, int]]:
         for file in entry.files
         for origin in hold_to_its_runs(file, entry, table)
     ]
+
+
+def stamped_origins(table: Path) -> list[tuple[str, int]]:
+    """Return the records that the columns of the rows name; each has the id of its row."""
+    found = []
+    for entry in entries(table):
+        for file in entry.files:
+            rows = pq.read_table(table / file.filename, partitioning=None).to_pylist()
+            for row in rows:
+                source = Path(row["_file"])
+                assert id_in(lines_of(source)[row["_line"] - 1]) == row["id"]
+                assert row["_batch"] == f"{entry.pipeline}/{entry.journal}/{entry.sequence}"
+                found.append((source.name, row["_line"]))
+    return found

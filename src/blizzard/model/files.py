@@ -21,7 +21,7 @@ from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
-from lakebed.types import KEEPING, Codec, OnMismatch, UnknownFields
+from lakebed.types import KEEPING, Codec, OnMismatch, Provenance, UnknownFields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +138,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What columns say of all rows of a batch; a unit that runs again says the same."""
+
+    columns: tuple[Provenance, ...]
+    batch: str
+    """The pipeline, the journal and the number of the entry that was to be written next."""
+    ingested_at: datetime
+    """When the batch began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What all units of a batch share."""
 
@@ -150,6 +161,8 @@ class Work:
     look: float | None = None
     """How much of each file is looked at to find columns, from 0 to 1, and nothing is written;
     None where the files are read."""
+    stamp: Stamp | None = None
+    """What columns say of where a row came from; None where no column does."""
     row_partitions: RowPartitions | None = None
     """How a row gives its partition; None where the source path alone does."""
     rolling: RollingPolicy

@@ -111,6 +111,8 @@ class Origins:
 
     known: list[tuple[str, Stretch | None]] = field(default_factory=list)
     """Source files with their stretches in the order of the rows; None where unknown."""
+    by_source: list[tuple[str, int]] = field(default_factory=list)
+    """Source files and how many rows of each follow each other, in the order of the rows."""
     _kept_apart: int = 0
     """Stretches of the last source file."""
 
@@ -119,8 +121,11 @@ class Origins:
         """Return every source file once."""
         return tuple(dict.fromkeys(source for source, _stretch in self.known))
 
-    def add(self, source: str, stretches: Sequence[Stretch]) -> None:
+    def add(self, source: str, rows: int, stretches: Sequence[Stretch]) -> None:
         """Note rows of a source file; no stretch means that their records are unknown."""
+        if self.by_source and self.by_source[-1][0] == source:
+            rows += self.by_source.pop()[1]
+        self.by_source.append((source, rows))
         for one in stretches or (None,):
             self._add(source, one)
 

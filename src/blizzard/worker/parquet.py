@@ -18,6 +18,7 @@ from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.leaves import fields_in, leaves
 from blizzard.worker.origins import Origins, Stretch
+from blizzard.worker.provenance import Stamps
 from blizzard.worker.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
 from lakebed.documents.parquet_footer import statistics
@@ -64,9 +65,11 @@ class RollingWriter:
         clock: Clock,
         partition_values: PartitionValues | None = None,
         repeating: Repeating | None = None,
+        stamps: Stamps | None = None,
     ) -> None:
         self._partition_values = partition_values or {}
         self._repeating = repeating or repeating_columns
+        self._stamps = stamps
         self._schema = schema
         self._marks = {f"blizzard.{key}": value for key, value in marks.items()}
         self._policy = policy
@@ -130,7 +133,7 @@ class RollingWriter:
         """
         if not batch.num_rows:
             return
-        self._waiting.add(source, stretches)
+        self._waiting.add(source, batch.num_rows, stretches)
         if not self._buffered and self._open is None:
             self._since = self._clock.seconds()
         self._buffered.append(batch)
@@ -205,22 +208,24 @@ class RollingWriter:
         started = self._clock.seconds()
         schema = self._columns()
         table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
+        stamped = self._stamps.on(table, self._waiting.by_source) if self._stamps else table
         if self._open is None:
             name = self._clock.fresh_id()
             file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
             writer = pq.ParquetWriter(
                 file,
-                with_field_ids(schema),
+                with_field_ids(stamped.schema),
                 compression=PARQUET_CODEC[self._policy.codec],
                 store_schema=False,
-                use_dictionary=self._repeating(table),
+                use_dictionary=self._repeating(table)
+                + (self._stamps.names if self._stamps else []),
                 write_statistics=True,
             )
             writer.add_key_value_metadata(self._marks)
             self._open = (name, file, writer)
         _name, file, writer = self._open
         before = file.tell()
-        writer.write_table(table, row_group_size=table.num_rows)
+        writer.write_table(stamped, row_group_size=table.num_rows)
         self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
         self._buffered, self._buffered_bytes = [], 0
         self._written.extend(self._waiting)

@@ -17,7 +17,7 @@ from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
-from blizzard.worker.groups import Group, OutputGroups, Slice, slices_of
+from blizzard.worker.groups import Group, OutputGroups, Slice
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.partitioner import require_partitions
 from blizzard.worker.position import ReadPosition
@@ -112,8 +112,6 @@ class _Unit:
         )
         budget = work.sizing.decoded_budget
         self.decoded_budget = DECODED_BUDGET if budget is None else budget
-        self.most_rows = 0
-        """The most rows in a batch of the file that is being read."""
         self.outputs = OutputGroups(unit, work, folder, uploads, channel.done)
         self.failed: list[SourceRecord] = []
         self.began = work.clock.seconds()
@@ -130,7 +128,6 @@ class _Unit:
         )
         with closing(opened):
             for (file, position), decoded in opened:
-                self.most_rows = self.work.limits[file.source].batch_size
                 self._read(file, position, decoded, shared)
                 self._count_finished(file, shared)
                 if not self.may_fail:
@@ -215,7 +212,6 @@ class _Unit:
     ) -> None:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = Tally()
-        before = file.records_before or 0
         kept: list[Slice] = []
         decoded_bytes = 0
         own: Group | None = None
@@ -231,7 +227,7 @@ class _Unit:
                 tally.add(decoded)
                 self.look_around.at_rescued(decoded)
                 position.took(decoded.taken, file.skip + tally.lines)
-                kept += slices_of(decoded, self.most_rows, before + tally.lines - decoded.lines + 1)
+                kept += self.outputs.slices(decoded, file, tally.lines - decoded.lines)
                 decoded_bytes += decoded.size
                 if own is None and decoded_bytes > self.decoded_budget:
                     own = self.outputs.new()

@@ -25,6 +25,8 @@ from blizzard.worker.parquet import RollingWriter
 from lakebed.clock import Clock
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Unread
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType
 from tests.support.builders import listed, ndjson, put, rows, unit
 from tests.support.units import Place
 
@@ -78,20 +80,20 @@ def test_slices_have_the_records_of_their_own_rows() -> None:
 
 def test_what_continues_is_one_run_and_what_is_unknown_makes_none() -> None:
     found = Origins()
-    found.add("a", [Stretch(1, 3, 3)])
-    found.add("a", [Stretch(4, 3, 3), Stretch(8, 1, 1)])
-    found.add("b", [Stretch(1, 2, 9)])
-    found.add("b", [Stretch(1, 3, 9)])
-    found.add("b", [Stretch(10, 1, 4)])
+    found.add("a", 1, [Stretch(1, 3, 3)])
+    found.add("a", 1, [Stretch(4, 3, 3), Stretch(8, 1, 1)])
+    found.add("b", 1, [Stretch(1, 2, 9)])
+    found.add("b", 1, [Stretch(1, 3, 9)])
+    found.add("b", 1, [Stretch(10, 1, 4)])
     assert found.runs() == (Run(0, 1, 6, 6), Run(0, 8, 1, 1), Run(1, 1, 6, 13))
-    found.add("c", ())
+    found.add("c", 1, ())
     assert (found.runs(), found.sources) == ((), ("a", "b", "c"))
 
 
 def test_runs_of_one_source_stay_few() -> None:
     found = Origins()
     for number in range(1_000):
-        found.add("a", [Stretch(number * 2 + 1, 1, 1)])
+        found.add("a", 1, [Stretch(number * 2 + 1, 1, 1)])
     runs = found.runs()
     assert len(runs) == MOST_STRETCHES
     assert sum(run.rows for run in runs) == 1_000
@@ -123,13 +125,14 @@ def test_small_files_that_share_an_output_have_a_run_each(place: Place) -> None:
     assert file.runs == (Run(0, 1, 3, 3), Run(1, 2, 2, 2))
 
 
-def parts(file: SourceFile, number: int) -> list[SourceFile]:
+def parts(folder: Path, number: int) -> list[SourceFile]:
+    (file,) = listed(folder)
     return [replace(file, part=part) for part in cut(file.size, number)]
 
 
 def test_parts_are_numbered_from_the_start_once_all_before_them_are_read(place: Place) -> None:
     put(place.source, "a.ndjson", ndjson(rows(90)))
-    cuts = parts(*listed(place.source), 3)
+    cuts = parts(place.source, 3)
     outcomes = [place.run((each,)) for each in cuts]
     (file,) = outcomes[1].files
     assert cuts[1].part is not None
@@ -145,7 +148,7 @@ def test_parts_are_numbered_from_the_start_once_all_before_them_are_read(place: 
 
 def test_a_part_whose_number_is_not_known_keeps_its_byte(place: Place) -> None:
     put(place.source, "a.ndjson", ndjson(rows(90)))
-    cuts = parts(*listed(place.source), 3)
+    cuts = parts(place.source, 3)
     unread = UnitOutcome(unit="7", sources=(), files=())
     outcomes = [place.run((cuts[0],)), unread, place.run((cuts[2],))]
 
@@ -172,7 +175,8 @@ def test_a_file_that_rolls_when_a_column_comes_names_only_sources_of_its_own_row
     tmp_path: Path,
 ) -> None:
     """The rows that wait are in the next file, and so are their sources."""
-    schema = pa.schema([("id", pa.int64()), ("_rescued", pa.string())])
+    columns = (Field(name="id", type=FieldType.INT64),)
+    schema = Schema(columns).with_rescued().arrow()
     writer = RollingWriter(
         schema=schema,
         policy=RollingPolicy(row_group_size=1),
