@@ -12,13 +12,33 @@ from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry
+from lakebed.errors import LakeError, Whose
 from lakebed.partition import table_schema
 from lakebed.schema import Schema, walk
 from lakebed.telemetry.events import Emit
-from lakebed.types import RESCUED, UnknownFields
+from lakebed.types import RESCUED, Provenance, UnknownFields
 
 TableColumns = Callable[[], Schema | None]
 """Asks the log for the columns of the table; None where there is no table, or it cannot be read."""
+
+
+class ProvenanceTaken(LakeError):
+    """A column that was found in the data has the name of one that provenance is to add."""
+
+    code = "provenance_taken"
+    whose = Whose.USER
+
+
+def refuse_taken(schema: Schema, wanted: Sequence[Provenance]) -> None:
+    """Raise where the data has a column under the name of one that provenance is to add."""
+    names = {which.column: which for which in wanted}
+    for one in schema.fields:
+        if (which := names.get(one.name.casefold())) is not None:
+            raise ProvenanceTaken(
+                f"the records have a field {one.name}, which is a column of the table; remove "
+                f"{which} from schema.provenance, or write to another table",
+                field=one.name,
+            )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,6 +61,7 @@ class BatchColumns:
         if schema != self.settings.schema:
             declared = self.settings.schema
             schema = adopted(schema, self.of_table(), declared=declared, known=self.known)
+        refuse_taken(schema, self.settings.provenance)
         self.schema = schema
 
     @property
@@ -56,6 +77,7 @@ class BatchColumns:
         schema = table_schema(self.schema, self.settings.sink.template)
         if before.rescues or any(RESCUED in file.statistics for file in files):
             schema = schema.with_rescued()
+        schema = schema.with_provenance(self.settings.provenance)
         found = None if self.schema == self.settings.schema else self.schema
         return EntryColumns(table_schema=schema.delta(), found=found)
 
@@ -69,9 +91,11 @@ class BatchColumns:
         seen = dict(sorted(seen.items(), key=lambda one: one[0] not in there))
         template = self.settings.sink.template
         keys = frozenset(template.keys if template else ())
-        # A column that the path of a source file gives has its name already.
-        whole = grown(table_schema(self.schema, template), seen)
-        added = tuple(one for one in whole.fields if one.name not in keys)
+        # Columns that the path of a source file gives, or its name, have their names already.
+        ours = self.settings.provenance
+        whole = grown(table_schema(self.schema, template).with_provenance(ours), seen)
+        taken = keys | {which.column for which in ours}
+        added = tuple(one for one in whole.fields if one.name not in taken)
         declared = tuple(one for one in self.schema.fields if one.name in keys)
         # Files of this batch may have the columns that it had so far: those stay as they are.
         wider = adopted(Schema(declared + added), table, declared=self.schema)

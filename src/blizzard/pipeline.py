@@ -193,6 +193,7 @@ class Pipeline:
             self.settings,
             schema=columns.schema,
             journal=journal.id,
+            batch=journal.sequence + 1,
             bounds=proposal.bounds,
             clock=self.clock,
             parallelism=self.runner.parallelism,

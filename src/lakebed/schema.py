@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import pyarrow as pa
 from pydantic import Field as PydanticField
 
-from lakebed.types import NESTED_TYPES, RESCUED, FieldType
+from lakebed.types import NESTED_TYPES, RESCUED, FieldType, Provenance
 
 ELEMENT, KEY, VALUE = "element", "key", "value"
 """What Delta and Parquet call the inner fields of lists and maps."""
@@ -229,6 +229,22 @@ class Schema:
         if any(field.name == RESCUED for field in self.fields):
             return self
         return Schema((*self.fields, Field(name=RESCUED, type=FieldType.STRING)))
+
+    def with_provenance(self, wanted: Iterable[Provenance]) -> "Schema":
+        """Add the columns that say where a row came from."""
+        return Schema((*self.fields, *(PROVENANCE[which] for which in wanted)))
+
+
+PROVENANCE: Mapping[Provenance, Field] = {
+    which: Field(name=which.column, type=kind)
+    for which, kind in (
+        (Provenance.FILE, FieldType.STRING),
+        (Provenance.LINE, FieldType.INT64),
+        (Provenance.BATCH, FieldType.STRING),
+        (Provenance.INGESTED_AT, FieldType.TIMESTAMP),
+    )
+}
+"""The columns that say where a row came from."""
 
 
 def walk(fields: Iterable[Field]) -> Iterator[tuple[str, Field]]:

@@ -128,6 +128,20 @@ class OnBadRecord(StrEnum):
     """It is set aside as it stands, with the reason, and the rest of its file is read."""
 
 
+class Provenance(StrEnum):
+    """What columns of a table may say of where a row came from."""
+
+    FILE = "file"
+    LINE = "line"
+    BATCH = "batch"
+    INGESTED_AT = "ingested_at"
+
+    @property
+    def column(self) -> str:
+        """Return the name of the column."""
+        return f"_{self.value}"
+
+
 class Handoff(StrEnum):
     """How penguin learns of a file."""
 

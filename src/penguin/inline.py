@@ -1,6 +1,6 @@
 """Committing from within blizzard, in its own process. Delta is loaded when the first commit is."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -179,6 +179,43 @@ def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":
     if why is not None:
         raise TableUnsupported(f"no file of this table can be replaced: {why}", table=uri)
     return TableFiles(schema=dict(table.facts.schema), files=table.file_facts())
+
+
+def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
+    """Return the files that are in a table, to read rows by their places; None without a table.
+
+    Raise where the rows of a file are not those of the table.
+    """
+    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.model.errors import TableUnsupported  # noqa: PLC0415
+
+    folder = local_path(uri)
+    if folder is not None and not folder.exists():
+        return None
+    table = LogReader(Reader(uri, options)).open()
+    if table is None:
+        return None
+    if table.may_delete_in_place():
+        raise TableUnsupported(
+            "the table has deletion vectors, so rows of its files may be deleted", table=uri
+        )
+    if table.facts.configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise TableUnsupported(
+            "the table has column mapping, so its files name the columns otherwise", table=uri
+        )
+    return TableFiles(schema=dict(table.facts.schema), files=table.file_facts())
+
+
+def versions_of(uri: str, options: StorageOptions, names: Collection[str]) -> dict[str, int]:
+    """Return the versions that have added files; of one that is too long ago, nothing is known."""
+    from lakebed.storage.store import Reader  # noqa: PLC0415
+    from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+    from penguin.delta.versions import added_in  # noqa: PLC0415
+
+    store = Reader(uri, options)
+    table = LogReader(store).look()
+    return {} if table is None else added_in(store, table.version, names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
-from blizzard.config import forms, overlaps, partitions, reachability
+from blizzard.config import forms, overlaps, partitions, provenance, reachability
 from blizzard.config.columns import format_faults, id_faults, schema_of
 from blizzard.model.settings import (
     BlizzardSettings,
@@ -129,6 +129,7 @@ def _check(document: Document) -> Iterator[Fault]:
             yield from partitions.faults(path, by, schema_of(schema).fields if schema else ())
         if pipeline.schema_:
             yield from _check_schema(path, pipeline.schema_)
+            yield from provenance.faults(path, pipeline.schema_, pipeline.sink)
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
     yield from _not_available(document)
@@ -146,7 +147,9 @@ def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:
         yield Fault((*here, "hints"), "belongs to infer: true; these columns are declared: fields")
     yield from format_faults((*here, "fields"), schema.fields_)
     yield from format_faults((*here, "hints"), schema.hints)
-    yield from id_faults((*here, "fields"), schema_of(schema))
+    yield from id_faults(
+        (*here, "fields"), schema_of(schema).with_provenance(dict.fromkeys(schema.provenance))
+    )
 
 
 def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
@@ -252,6 +255,7 @@ def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
         infer_max_bytes=declared.infer_max_bytes,
         unknown_fields=declared.unknown,
         on_mismatch=declared.mismatch,
+        provenance=tuple(declared.provenance),
         max_failures=pipeline.error_handling.max_failures or None,
         dlq_path=pipeline.error_handling.dlq_path,
         show_values=pipeline.error_handling.show_values,

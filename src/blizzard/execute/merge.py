@@ -6,9 +6,8 @@ have read counts all the same, and the record says which bytes are left.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
 from blizzard.model.source.unread import left_of, lines_before, parts_of, untouched
@@ -45,8 +44,7 @@ def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settle
         if record is not None:
             sources.append(record)
             if record.failure is None and record.unit is not None:
-                written = chain.from_iterable(outcome.files for _file, outcome in parts)
-                files += [replace(file, unit=record.unit) for file in written]
+                files += [replace(file, unit=record.unit) for file in _numbered(parts)]
     return Settled(
         sources=tuple(sources),
         files=tuple(files),
@@ -104,6 +102,20 @@ def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> Sour
         rescued=dict(rescued),
         unit=read[0].unit,
     )
+
+
+def _numbered(parts: Sequence[tuple[SourceFile, UnitOutcome]]) -> Iterator[FinishedFile]:
+    """Yield the data files of a file's parts; the records are numbered where that is known."""
+    outcomes = [outcome for _file, outcome in parts]
+    cuts = parts_of(
+        [file for file, _outcome in parts],
+        [outcome.sources[0] if outcome.sources else None for outcome in outcomes],
+    )
+    for number, outcome in enumerate(outcomes):
+        before = lines_before(cuts, number)
+        for file in outcome.files:
+            runs = file.runs if before is None else tuple(run.after(before) for run in file.runs)
+            yield replace(file, runs=runs)
 
 
 def _failed(record: SourceRecord, *, lines_before: int | None) -> SourceRecord:

@@ -34,6 +34,8 @@ class Origin(StrEnum):
     """The paths of source files give it."""
     RESCUED = "rescued"
     """It keeps what no other column takes."""
+    PROVENANCE = "provenance"
+    """It says where a row came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ def present_columns(settings: PipelineSettings, entries: Iterable[Entry]) -> Pre
     schema = table_schema(own, settings.sink.template)
     if rescued:
         schema = schema.with_rescued()
+    schema = schema.with_provenance(settings.provenance)
     declared = {path for path, _field in walk(settings.schema.fields)}
     return PresentColumns(
         schema=schema,
@@ -147,6 +150,8 @@ def _columns(
             origin = Origin.PARTITION
         elif path == RESCUED:
             origin = Origin.RESCUED
+        elif path in (which.column for which in settings.provenance):
+            origin = Origin.PROVENANCE
         else:
             origin, entry = Origin.FOUND, first.get(path)
         yield Column(

@@ -28,7 +28,6 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, SourceRecord, Started, encode
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
-from lakebed.partition import table_schema
 from lakebed.retry import Backoff, attempts
 from lakebed.schema import Schema
 from lakebed.storage.store import AlreadyThere, Store
@@ -390,6 +389,6 @@ def identity_of(settings: PipelineSettings, run_id: str) -> Identity:
         run=run_id,
         handoff=settings.sink.handoff,
         source_uris=source_uris_of(settings),
-        table_schema=table_schema(settings.schema, template).delta(),
+        table_schema=settings.table_schema.delta(),
         partition_columns=template.keys if template else (),
     )

@@ -254,7 +254,8 @@ def _new(
             field=name,
         )
     (step, *inner) = steps(name) or [""]
-    taken = {one.name.casefold() for one in known.fields}
+    ours = {which.column for which in settings.provenance}
+    taken = ours | {one.name.casefold() for one in known.fields}
     if inner or not isinstance(step, str) or not is_column_name(step) or step.casefold() in taken:
         raise FieldNotPromotable(
             f"{name} is not a name for a new column; a field inside a struct has to be declared, "

@@ -17,11 +17,11 @@ from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange
 from blizzard.model.source.form import Form
 from lakebed.clock import Clock
-from lakebed.documents.data_file import ColumnStatistics, FinishedFile
+from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
-from lakebed.types import KEEPING, Codec, OnMismatch, UnknownFields
+from lakebed.types import KEEPING, Codec, OnMismatch, Provenance, UnknownFields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,19 @@ class SourceFile:
         if self.form.is_documents:
             return False
         return not self.skip if self.part is None else self.part.start == 0
+
+    @property
+    def records_before(self) -> int | None:
+        """Return how many records come before the first that is read; None where unknown.
+
+        In front of a part that is not the first to be read, nobody has counted the lines yet.
+        """
+        if self.part is None:
+            return self.skip
+        if not self.part.start:
+            return 0
+        first = self.unread[0] if self.unread else None
+        return first.lines_before if first and first.start == self.part.start else None
 
     @property
     def key(self) -> str:
@@ -125,6 +138,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What columns say of all rows of a batch; a unit that runs again says the same."""
+
+    columns: tuple[Provenance, ...]
+    batch: str
+    """The pipeline, the journal and the number of the entry that was to be written next."""
+    ingested_at: datetime
+    """When the batch began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What all units of a batch share."""
 
@@ -137,6 +161,8 @@ class Work:
     look: float | None = None
     """How much of each file is looked at to find columns, from 0 to 1, and nothing is written;
     None where the files are read."""
+    stamp: Stamp | None = None
+    """What columns say of where a row came from; None where no column does."""
     row_partitions: RowPartitions | None = None
     """How a row gives its partition; None where the source path alone does."""
     rolling: RollingPolicy
@@ -172,6 +198,9 @@ class ClosedFile:
     size: int
     rows: int
     sources: tuple[str, ...]
+    runs: tuple[Run, ...] = ()
+    """Which records its rows come from; in a part of a file, counted from the part's start unless
+    the lines before it are known."""
     statistics: Mapping[str, ColumnStatistics]
     seconds: float = 0.0
     """How long it took to encode and write it."""

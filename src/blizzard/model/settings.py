@@ -10,7 +10,7 @@ from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import Pattern
 from lakebed.listing.lookback import Window
-from lakebed.partition import Template
+from lakebed.partition import Template, table_schema
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.types import (
@@ -20,6 +20,7 @@ from lakebed.types import (
     OnChange,
     OnMismatch,
     ParquetCodec,
+    Provenance,
     UnknownFields,
 )
 from lakebed.units import mebibytes
@@ -132,6 +133,8 @@ class PipelineSettings:
     """How many bytes of source files are looked at to find them."""
     unknown_fields: UnknownFields = UnknownFields.RESCUE
     on_mismatch: OnMismatch = OnMismatch.FAIL
+    provenance: tuple[Provenance, ...] = ()
+    """What columns say of where a row came from."""
     max_failures: int | None = None
     """The failed file that stops the pipeline; None where failures never stop it."""
     dlq_path: str | None = None
@@ -139,6 +142,11 @@ class PipelineSettings:
     show_values: bool = False
     """Whether failure messages may quote what is in a line."""
     sizing: Sizing = field(default_factory=Sizing)
+
+    @property
+    def table_schema(self) -> Schema:
+        """Return all columns of the table that the configuration knows of."""
+        return table_schema(self.schema, self.sink.template).with_provenance(self.provenance)
 
     @property
     def poll_interval(self) -> float:

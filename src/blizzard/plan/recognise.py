@@ -9,6 +9,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.codec import FIRST_BYTES, codec_in
 from blizzard.plan.units import plan, to_recognise
 from lakebed.errors import LakeError
+from lakebed.types import Provenance
 
 
 def planned(
@@ -24,6 +25,9 @@ def planned(
     asked for their first bytes. One that does not answer is left whole: whoever reads it will see.
     """
     file_size, sizing = settings.sink.rolling.file_size, settings.sizing
+    if Provenance.LINE in settings.provenance:
+        # Who begins in the middle of a file cannot number its lines.
+        return plan(files, parallelism=parallelism, file_size=file_size, sizing=sizing, cuts=False)
     sources = {source.name: source for source in settings.sources}
     sure: dict[str, SourceFile] = {}
     for file in to_recognise(files, parallelism=parallelism, file_size=file_size, sizing=sizing):

@@ -28,15 +28,23 @@ USUAL = Sizing()
 
 
 def plan(
-    files: Iterable[SourceFile], *, parallelism: int, file_size: int, sizing: Sizing = USUAL
+    files: Iterable[SourceFile],
+    *,
+    parallelism: int,
+    file_size: int,
+    sizing: Sizing = USUAL,
+    cuts: bool = True,
 ) -> tuple[WorkUnit, ...]:
-    """Put every byte of every file into exactly one unit, in the order of partitions and paths."""
+    """Put every byte of every file into exactly one unit, in the order of partitions and paths.
+
+    Where it `cuts` no file, what is left of one is still a unit of its own.
+    """
     ordered = sorted(files, key=lambda file: (_partition(file), file.source, file.path))
     room = _room(ordered, parallelism, file_size, sizing)
     packs = (
         pack
         for _partition_key, group in groupby(ordered, key=_partition)
-        for pack in _packs(list(group), room)
+        for pack in _packs(list(group), room, cuts=cuts)
     )
     return tuple(
         WorkUnit(name=str(index), partition_values=pack[0].partition_values, files=tuple(pack))
@@ -94,13 +102,15 @@ def _partition(file: SourceFile) -> tuple[tuple[str, str], ...]:
     return tuple((key, value or "") for key, value in file.partition_values.items())
 
 
-def _packs(files: list[SourceFile], room: int) -> Iterator[list[SourceFile]]:
+def _packs(files: list[SourceFile], room: int, *, cuts: bool) -> Iterator[list[SourceFile]]:
     """Yield what the units of one partition hold."""
-    in_parts = [bool(file.unread) or (can_be_cut(file) and file.size > room) for file in files]
+    in_parts = [
+        bool(file.unread) or (cuts and can_be_cut(file) and file.size > room) for file in files
+    ]
     whole = [file for file, cuts in zip(files, in_parts, strict=True) if not cuts]
     yield from _packed(whole, room)
     for file in compress(files, in_parts):
-        for part in _parts(file, room):
+        for part in _parts(file, room if cuts else file.size):
             yield [replace(file, part=part)]
 
 

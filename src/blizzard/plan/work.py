@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import row_partitions_of
-from blizzard.model.files import Limits, Work
+from blizzard.model.files import Limits, Stamp, Work
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings, share_of
 from lakebed.clock import Clock
@@ -17,6 +17,7 @@ def work_of(
     *,
     schema: Schema | None = None,
     journal: str,
+    batch: int,
     bounds: Bounds,
     clock: Clock,
     parallelism: int,
@@ -24,6 +25,7 @@ def work_of(
 ) -> Work:
     """Return what the units of a batch share; of `total_concurrency`, a task has its share.
 
+    `batch` is the number of the entry that the journal is to get next.
     `schema` has the columns where more of them are known than are declared.
     """
     schema = settings.schema if schema is None else schema
@@ -39,6 +41,7 @@ def work_of(
         file_schema=schema.without(frozenset(template.keys if template else ())),
         unknown_fields=settings.unknown_fields,
         on_mismatch=settings.on_mismatch,
+        stamp=_stamp(settings, f"{settings.name}/{journal}/{batch}", clock),
         row_partitions=row_partitions_of(settings),
         rolling=sink.rolling,
         upload=replace(
@@ -58,3 +61,9 @@ def work_of(
         bounds=bounds,
         sizing=settings.sizing,
     )
+
+
+def _stamp(settings: PipelineSettings, batch: str, clock: Clock) -> Stamp | None:
+    if not settings.provenance:
+        return None
+    return Stamp(columns=settings.provenance, batch=batch, ingested_at=clock.now())

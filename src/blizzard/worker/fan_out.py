@@ -8,7 +8,7 @@ bound on open files; the one that got no row for longest is finished to make roo
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
+from blizzard.worker.origins import Cutter, Stretch, spread
 from blizzard.worker.parquet import (
     SAMPLE_ROWS,
     Repeating,
@@ -67,6 +68,7 @@ class PartitionedWriter:
         self._max_open_files = max_open_files
         self._staged: list[pa.RecordBatch] = []
         self._staged_bytes = 0
+        self._stretches: list[Stretch] = []
         self._source = ""
         self._writers: dict[Values, RollingWriter] = {}
         self._open: OrderedDict[Values, None] = OrderedDict()
@@ -88,11 +90,16 @@ class PartitionedWriter:
         return self._kept
 
     def write(
-        self, batch: pa.RecordBatch, source: str, size: int | None = None
+        self,
+        batch: pa.RecordBatch,
+        source: str,
+        size: int | None = None,
+        stretches: Sequence[Stretch] = (),
     ) -> Iterator[ClosedFile]:
         """Take rows of a source file; return the files that they filled, or that made room.
 
-        `size` is the memory that they take, where it is already known.
+        `size` is the memory that they take, and `stretches` the records that they come from,
+        where they are already known.
         """
         if self._staged and source != self._source:
             yield from self._divide()
@@ -100,6 +107,7 @@ class PartitionedWriter:
         if batch.num_rows:
             self._staged.append(batch)
             self._staged_bytes += batch.nbytes if size is None else size
+            self._stretches += stretches
         if self._staged_bytes >= self._divided_at:
             yield from self._divide()
 
@@ -117,23 +125,29 @@ class PartitionedWriter:
         self._writers.clear()
         self._open.clear()
         self._staged, self._staged_bytes, self._held, self._kept = [], 0, 0, 0
+        self._stretches = []
 
     def _divide(self) -> Iterator[ClosedFile]:
         """Hand the staged rows to their partitions."""
-        staged, size = self._staged, self._staged_bytes
-        self._staged, self._staged_bytes = [], 0
+        staged, size, stretches = self._staged, self._staged_bytes, self._stretches
+        self._staged, self._staged_bytes, self._stretches = [], 0, []
         if not staged:
             return
         yield from self._finish_old()
         self._look_at(staged)
         rows = sum(batch.num_rows for batch in staged)
+        if sum(one.rows for one in stretches) != rows:
+            stretches = []  # of some rows the records are unknown
         self._kept += size
         most = self._batch_size_of(self._source)
         for key, batches in grouped(staged, self._by, self._schema.names):
+            here = sum(batch.num_rows for batch in batches)
+            cutter = Cutter(stretches if here == rows else spread(stretches, here))
             for batch in batches:
                 for start in range(0, batch.num_rows, most):
                     some = batch.slice(start, most)
-                    yield from self._take(key, some, size * some.num_rows // rows)
+                    origin = cutter.next(some.num_rows)
+                    yield from self._take(key, some, size * some.num_rows // rows, origin)
 
     def _look_at(self, staged: list[pa.RecordBatch]) -> None:
         """Look at a larger sample than before, as long as there is none of the full size."""
@@ -141,14 +155,16 @@ class PartitionedWriter:
         if sample.num_rows > self._sampled:
             self._sampled, self._repeats = sample.num_rows, repeating_columns(sample)
 
-    def _take(self, key: Values, batch: pa.RecordBatch, size: int) -> Iterator[ClosedFile]:
+    def _take(
+        self, key: Values, batch: pa.RecordBatch, size: int, stretches: Sequence[Stretch]
+    ) -> Iterator[ClosedFile]:
         writer = self._writers.get(key)
         if writer is None:
             values = self._values(key)
             writer = self._for_partition(values, lambda _rows: self._repeats)
             self._writers[key] = writer
         before = writer.held
-        writer.take(batch, self._source, size)
+        writer.take(batch, self._source, size, stretches)
         self._held += writer.held - before
         self._kept += self._batch_cost
         self._oldest = min(self._oldest, writer.since)

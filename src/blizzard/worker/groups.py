@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -16,24 +17,39 @@ from blizzard.model.progress import Done
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded
+from blizzard.worker.origins import Cutter, Stretch, record_numbers, stretches_of
 from blizzard.worker.parquet import Repeating, RollingWriter
+from blizzard.worker.provenance import Stamps, with_lines
 from blizzard.worker.record import failure_of
 from blizzard.worker.upload import Uploads
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.partition import PartitionValues
+from lakebed.types import Provenance
 
-Slice = tuple[pa.RecordBatch, int]
-"""Rows, and the memory that they take."""
+LINE_BYTES = 8
+"""What the number of a record takes in memory."""
 
 
-def slices_of(decoded: Decoded, most: int) -> list[Slice]:
-    """Return the decoded rows in batches of no more than `most` rows."""
-    batch = decoded.batch
+class Slice(NamedTuple):
+    """Rows of one source file."""
+
+    batch: pa.RecordBatch
+    size: int
+    """The memory that they take."""
+    stretches: tuple[Stretch, ...] = ()
+    """The records that they come from."""
+
+
+def _slices(batch: pa.RecordBatch, size: int, most: int, known: Sequence[Stretch]) -> list[Slice]:
     if batch.num_rows <= most:
-        return [(batch, decoded.size)]
+        return [Slice(batch, size, tuple(known))]
     slices = [batch.slice(start, most) for start in range(0, batch.num_rows, most)]
-    return [(each, decoded.size * each.num_rows // batch.num_rows) for each in slices]
+    cutter = Cutter(known)
+    return [
+        Slice(each, size * each.num_rows // batch.num_rows, cutter.next(each.num_rows))
+        for each in slices
+    ]
 
 
 @dataclass(slots=True)
@@ -73,6 +89,7 @@ class OutputGroups:
         self._done = done
         self._files = {file.key: file for file in unit.files}
         self._groups: list[Group] = []
+        self._stamp = work.stamp
 
     @property
     def last(self) -> Group:
@@ -85,10 +102,23 @@ class OutputGroups:
         self._groups.append(group)
         return group
 
+    def slices(self, decoded: Decoded, file: SourceFile, lines: int) -> list[Slice]:
+        """Return decoded rows in batches of no more than the source allows, and their origins.
+
+        `lines` is how many lines of the file, or of its part, were read before.
+        """
+        before, most = file.records_before, self._work.limits[file.source].batch_size
+        first = (before or 0) + lines + 1
+        batch, size = decoded.batch, decoded.size
+        if self._stamp is not None and Provenance.LINE in self._stamp.columns:
+            batch = with_lines(batch, None if before is None else record_numbers(decoded, first))
+            size += batch.num_rows * LINE_BYTES
+        return _slices(batch, size, most, stretches_of(decoded, first))
+
     def write(self, group: Group, slices: list[Slice], file: SourceFile) -> None:
         """Write rows of a source file; trouble breaks the group, and only the group."""
-        for batch, size in slices:
-            self._write_all(group, group.writer.write(batch, file.key, size))
+        for batch, size, stretches in slices:
+            self._write_all(group, group.writer.write(batch, file.key, size, stretches))
             self._done.rows += batch.num_rows
 
     def close(self, group: Group) -> None:
@@ -122,7 +152,11 @@ class OutputGroups:
 
     def _new_writer(self) -> RollingWriter | PartitionedWriter:
         work = self._work
-        schema = work.written.stored().arrow()
+        columns, stamp = work.written, work.stamp
+        if stamp is not None and Provenance.LINE in stamp.columns:
+            columns = columns.with_provenance([Provenance.LINE])
+        schema = columns.stored().arrow()
+        stamps = None if stamp is None else Stamps(stamp, self._uri_of)
 
         def for_partition(
             values: PartitionValues, repeating: Repeating | None = None
@@ -135,6 +169,7 @@ class OutputGroups:
                 clock=work.clock,
                 partition_values=values,
                 repeating=repeating,
+                stamps=stamps,
             )
 
         if work.row_partitions is None:
@@ -162,6 +197,7 @@ class OutputGroups:
                         partition_values=file.partition_values,
                         unit=group.name,
                         source_file=self._only_source(file),
+                        runs=self._placed(file),
                     )
                 )
                 group.seconds.append(file.seconds)
@@ -169,11 +205,20 @@ class OutputGroups:
             group.broken = error
             group.writer.abandon()
 
+    def _placed(self, closed: ClosedFile) -> tuple[Run, ...]:
+        """Return the runs of an output file; records of a part count from its first byte."""
+        file = self._files[closed.sources[0]]
+        if file.part is None or file.records_before is not None:
+            return closed.runs
+        byte = file.part.start
+        return tuple(run._replace(first=None, byte=byte, nth=run.first) for run in closed.runs)
+
     def _only_source(self, closed: ClosedFile) -> str | None:
         """Return the URI of the one source file in an output file, if there is but one."""
-        if len(closed.sources) != 1:
-            return None
-        file = self._files[closed.sources[0]]
+        return self._uri_of(closed.sources[0]) if len(closed.sources) == 1 else None
+
+    def _uri_of(self, key: str) -> str:
+        file = self._files[key]
         return f"{self._work.sources[file.source].uri.rstrip('/')}/{file.path}"
 
 

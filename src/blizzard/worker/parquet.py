@@ -4,7 +4,7 @@ Memory is one row group: what is encoded already is on disk, where the uploader 
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.leaves import fields_in, leaves
+from blizzard.worker.origins import Origins, Stretch
+from blizzard.worker.provenance import Stamps
 from blizzard.worker.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
 from lakebed.documents.parquet_footer import statistics
@@ -67,9 +69,11 @@ class RollingWriter:
         clock: Clock,
         partition_values: PartitionValues | None = None,
         repeating: Repeating | None = None,
+        stamps: Stamps | None = None,
     ) -> None:
         self._partition_values = partition_values or {}
         self._repeating = repeating or repeating_columns
+        self._stamps = stamps
         self._schema = schema
         self._marks = {f"blizzard.{key}": value for key, value in marks.items()}
         self._policy = policy
@@ -77,7 +81,9 @@ class RollingWriter:
         self._clock = clock
         self._ratio = 1.0
         self._buffered: list[pa.RecordBatch] = []
-        self._sources: list[str] = []
+        self._waiting = Origins()
+        self._written = Origins()
+        """Where the rows come from that wait for their row group, and those in the file."""
         self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
         self._buffered_bytes = 0
         self._is_compact = False
@@ -106,22 +112,32 @@ class RollingWriter:
         return row_group_is_full(self._state(), self._policy)
 
     def write(
-        self, batch: pa.RecordBatch, source: str, size: int | None = None
+        self,
+        batch: pa.RecordBatch,
+        source: str,
+        size: int | None = None,
+        stretches: Sequence[Stretch] = (),
     ) -> Iterator[ClosedFile]:
         """Take rows of a source file; return the file that they filled, if they did."""
-        self.take(batch, source, size)
+        self.take(batch, source, size, stretches)
         if self.is_full:
             yield from self.flush()
 
-    def take(self, batch: pa.RecordBatch, source: str, size: int | None = None) -> None:
+    def take(
+        self,
+        batch: pa.RecordBatch,
+        source: str,
+        size: int | None = None,
+        stretches: Sequence[Stretch] = (),
+    ) -> None:
         """Take rows of a source file, and keep them until their row group is closed.
 
-        `size` is the memory that they take, where it is already known.
+        `size` is the memory that they take, and `stretches` the records that they come from,
+        where they are already known.
         """
         if not batch.num_rows:
             return
-        if source not in self._sources[-1:]:
-            self._sources.append(source)
+        self._waiting.add(source, batch.num_rows, stretches)
         if not self._buffered and self._open is None:
             self._since = self._clock.seconds()
         self._buffered.append(batch)
@@ -196,24 +212,28 @@ class RollingWriter:
         started = self._clock.seconds()
         schema = self._columns()
         table = pa.Table.from_batches(self._buffered).select(schema.names).cast(schema)
+        stamped = self._stamps.on(table, self._waiting.by_source) if self._stamps else table
         if self._open is None:
             name = self._clock.fresh_id()
             file = pa.OSFile(str(self._folder / f"{name}.parquet"), "wb")
             writer = pq.ParquetWriter(
                 file,
-                with_field_ids(schema),
+                with_field_ids(stamped.schema),
                 compression=PARQUET_CODEC[self._policy.codec],
                 store_schema=False,
-                use_dictionary=self._repeating(table),
+                use_dictionary=self._repeating(table)
+                + (self._stamps.names if self._stamps else []),
                 write_statistics=True,
             )
             writer.add_key_value_metadata(self._marks)
             self._open = (name, file, writer)
         _name, file, writer = self._open
         before = file.tell()
-        writer.write_table(table, row_group_size=table.num_rows)
+        writer.write_table(stamped, row_group_size=table.num_rows)
         self._ratio = (file.tell() - before) / max(1, self._buffered_bytes)
         self._buffered, self._buffered_bytes = [], 0
+        self._written.extend(self._waiting)
+        self._waiting = Origins()
         self._seconds += self._clock.seconds() - started
 
     def _roll(self) -> ClosedFile:
@@ -230,13 +250,14 @@ class RollingWriter:
             path=path,
             size=path.stat().st_size,
             rows=metadata.num_rows,
-            sources=tuple(dict.fromkeys(self._sources)),
+            sources=self._written.sources,
+            runs=self._written.runs(),
             statistics=statistics(metadata),
             seconds=self._seconds + self._clock.seconds() - started,
             partition_values=self._partition_values,
         )
         self._open, self._seconds = None, 0.0
-        self._sources = []
+        self._written = Origins()
         return closed
 
 

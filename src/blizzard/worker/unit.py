@@ -17,7 +17,7 @@ from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
-from blizzard.worker.groups import Group, OutputGroups, Slice, slices_of
+from blizzard.worker.groups import Group, OutputGroups, Slice
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.partitioner import require_partitions
 from blizzard.worker.position import ReadPosition
@@ -109,8 +109,6 @@ class _Unit:
             limits=work.sizing.decoding,
         )
         self.decoded_budget = work.sizing.decoded_budget
-        self.most_rows = 0
-        """The most rows in a batch of the file that is being read."""
         self.outputs = OutputGroups(unit, work, folder, uploads, channel.done)
         self.failed: list[SourceRecord] = []
         self.began = work.clock.seconds()
@@ -127,7 +125,6 @@ class _Unit:
         )
         with closing(opened):
             for (file, position), decoded in opened:
-                self.most_rows = self.work.limits[file.source].batch_size
                 self._read(file, position, decoded, shared)
                 self._count_finished(file, shared)
                 if not self.may_fail:
@@ -227,7 +224,7 @@ class _Unit:
                 tally.add(decoded)
                 self.look_around.at_rescued(decoded)
                 position.took(decoded.taken, file.skip + tally.lines)
-                kept += slices_of(decoded, self.most_rows)
+                kept += self.outputs.slices(decoded, file, tally.lines - decoded.lines)
                 decoded_bytes += decoded.size
                 if own is None and decoded_bytes > self.decoded_budget:
                     own = self.outputs.new()

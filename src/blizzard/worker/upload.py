@@ -9,7 +9,7 @@ from typing import Self
 from blizzard.model.files import ClosedFile
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import UploadSettings
-from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.errors import StoreUnavailable, panic_as_error
 from lakebed.layout import TablePath, data_file, outbox
 from lakebed.retry import Backoff, attempts
@@ -52,11 +52,14 @@ class Uploads:
         partition_values: Mapping[str, str | None],
         unit: str,
         source_file: str | None,
+        runs: tuple[Run, ...] = (),
     ) -> Future[FinishedFile]:
         """Take a file to be uploaded; the answer comes as a future, its error included."""
         self._room.acquire()
         try:
-            answer = self._pool.submit(self._upload, file, partition_values, unit, source_file)
+            answer = self._pool.submit(
+                self._upload, file, partition_values, unit, source_file, runs
+            )
         except RuntimeError:  # no thread is to be had; later files must not wait for this one's end
             self._room.release()
             raise
@@ -75,6 +78,7 @@ class Uploads:
         partition_values: Mapping[str, str | None],
         unit: str,
         source_file: str | None,
+        runs: tuple[Run, ...],
     ) -> FinishedFile:
         name = data_file(partition_values, file.name)
         with self._lock:
@@ -97,6 +101,7 @@ class Uploads:
             partition_values=partition_values,
             source_file=source_file,
             source_files=file.sources,
+            runs=runs,
             unit=unit,
             statistics=file.statistics,
             modification_time=int(facts.modified.timestamp() * 1000),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field, model_validator
 
 from lakebed.config.section import Flag, Section, Text
-from lakebed.types import NESTED_TYPES, FieldType, OnMismatch, UnknownFields
+from lakebed.types import NESTED_TYPES, FieldType, OnMismatch, Provenance, UnknownFields
 
 MOST_DIGITS = 38
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
@@ -130,6 +130,8 @@ class DeclaredSchema(Section):
     on_mismatch: OnMismatch | None = None
     coerce: Flag = False
     null_values: list[str] = []
+    provenance: list[Provenance] = []
+    """What columns say of where a row came from."""
 
     @property
     def is_inferred(self) -> bool:

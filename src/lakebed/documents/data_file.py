@@ -1,7 +1,10 @@
 """One finished Parquet file, and the facts that its footer gives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import PlainSerializer
 
 from lakebed.layout import TablePath
 
@@ -23,6 +26,45 @@ class ColumnStatistics:
     maximum: Bound = None
 
 
+class Run(NamedTuple):
+    """Rows that follow each other in a data file, and the records of the source they come from.
+
+    Written as `[source, first, rows, records]`: the next `rows` rows come, in order, from the
+    records `first` to `first + records - 1`. If both counts are equal, each record gave one row and
+    the number of a row's record is known. If there are fewer rows, they come from some of these
+    records: to find which, the source has to be read again.
+
+    A task that reads a part of a large plain file does not know how many lines come before it.
+    Where nobody knew by the time of the entry, `first` is null and two numbers follow:
+    `[source, null, rows, records, byte, nth]`. The first record is then the `nth` of the lines that
+    start at or after that byte.
+    """
+
+    source: int
+    """The place of the source file in `source_files`, from 0."""
+    first: int | None
+    """The number of the first record in the source file, from 1; every line counts."""
+    rows: int
+    records: int
+    byte: int | None = None
+    nth: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each record gave one row."""
+        return self.rows == self.records
+
+    def after(self, lines: int) -> "Run":
+        """Return the run with the records numbered, once the lines before its byte are counted."""
+        if self.first is not None or self.nth is None:
+            return self
+        return self._replace(first=lines + self.nth, byte=None, nth=None)
+
+
+def _written(runs: Sequence[Run]) -> list[Sequence[Any]]:
+    return [run[:4] if run.byte is None else tuple(run) for run in runs]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedFile:
     """One Parquet file under its final name, complete in the store."""
@@ -35,6 +77,8 @@ class FinishedFile:
     """The source file's URI, or None where several small ones share the file."""
     source_files: tuple[str, ...] = ()
     """All source files with rows in it, as keys of the entry's `sources`."""
+    runs: Annotated[tuple[Run, ...], PlainSerializer(_written)] = ()
+    """Which rows came from which records, in the order of the rows; nothing where unknown."""
     unit: str
     """The work unit; its outputs stand or fall together."""
     statistics: Mapping[str, ColumnStatistics] = field(default_factory=dict)

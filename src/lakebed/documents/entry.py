@@ -145,7 +145,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A data file of the table, and the one with the same rows that takes its place."""
+    """A data file of the table, and the one with the same rows in their order in its place."""
 
     old: TablePath
     old_size: int

@@ -1,12 +1,14 @@
 """What a Delta log says of its own versions: who committed what, and which entries."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from lakebed.layout import log_version
 from lakebed.storage.store import Reader
+from penguin.delta.file_names import naming
 
 END_OF_TIME = 253_402_300_800_000
 """The milliseconds of the year 10000."""
@@ -53,6 +55,23 @@ def read_history(store: Reader, newest: int, count: int) -> list[Commit]:
             # Older ones were cleaned up after a checkpoint; nothing before them is left either.
             break
         found.append(read_commit(version, body))
+    return found
+
+
+def added_in(store: Reader, newest: int, names: Collection[str]) -> dict[str, int]:
+    """Return the version that has added each of some files, as far back as the log has them."""
+    named = naming(store)
+    found: dict[str, int] = {}
+    for version in range(newest, -1, -1):
+        if len(found) == len(names):
+            break
+        body = store.get(log_version(version))
+        if body is None:
+            break  # Older ones were cleaned up after a checkpoint.
+        for action in _actions(body):
+            match action:
+                case {"add": {"path": str(path)}} if (name := named(unquote(path))) in names:
+                    found.setdefault(name, version)
     return found
 
 

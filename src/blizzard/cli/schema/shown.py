@@ -155,6 +155,8 @@ def _origin(one: Column) -> str:
             return "partition, from the path"
         case Origin.RESCUED:
             return "values without a column"
+        case Origin.PROVENANCE:
+            return "provenance, where the row came from"
     return one.origin.value
 
 

@@ -15,6 +15,7 @@ from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, BadRecord, Block, Decoded, blocks
+from blizzard.worker.ndjson.rowless import rowless_lines
 from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
@@ -213,6 +214,7 @@ def _counted(decoded: Decoded, block: Block) -> Decoded:
         blank=decoded.blank - block.filtered - len(block.bad),
         filtered=block.filtered,
         bad=decoded.bad + block.bad,
+        rowless=rowless_lines(decoded, block),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.model.limits import BLOCK_BYTES, MAX_LINE_BYTES
@@ -169,6 +170,9 @@ class Decoded:
     """The bytes of the lines, a byte order mark before the first of them left out."""
     bad: tuple[BadRecord, ...] = ()
     """Lines that are set aside, in their order; none where a bad line fails its file."""
+    rowless: npt.NDArray[np.int64] | None = field(default=None, compare=False)
+    """The places of the lines that gave no row, from 0; None where every line gave one, or where
+    they are unknown."""
 
 
 def blocks(

@@ -39,6 +39,7 @@ from lakebed.types import (
     OnChange,
     OnMismatch,
     ParquetCodec,
+    Provenance,
     SourceFormat,
     UnknownFields,
 )
@@ -130,6 +131,11 @@ READ: dict[str, tuple[Any, Any, Any]] = {
         UnknownFields.FAIL,
     ),
     "schema.infer_max_bytes": (9, lambda s: s.pipelines[0].infer_max_bytes, 9),
+    "schema.provenance": (
+        ["line", "file"],
+        lambda s: s.pipelines[0].provenance,
+        (Provenance.LINE, Provenance.FILE),
+    ),
     "sink.inactivity_timeout_secs": (61, lambda s: sink(s).rolling.inactivity, 61.0),
     "sink.rollover_timeout_secs": (301, lambda s: sink(s).rolling.rollover, 301.0),
     "error_handling.max_failures": (5, lambda s: s.pipelines[0].max_failures, 5),

@@ -31,50 +31,8 @@ from tests.support.builders import (
     work,
 )
 from tests.support.readers import journaled_ids as ids
-from tests.support.runner import InProcessRunner, Near
-
-
-class Slow(Progress):
-    """The progress of a unit that needs so many seconds for each record, and for each byte."""
-
-    hands: Hands
-    pace: float
-    byte_pace: float
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "records" and value:
-            self.hands.at += (value - self.records) * self.pace
-        if name == "bytes_read" and value:
-            self.hands.at += (value - self.bytes_read) * self.byte_pace
-        super().__setattr__(name, value)
-
-
-def slow(hands: Hands, pace: float, byte_pace: float = 0.0) -> Progress:
-    class Slower(Slow):
-        pass
-
-    Slower.hands, Slower.pace, Slower.byte_pace = hands, pace, byte_pace
-    return Slower()
-
-
-@dataclass
-class SlowRunner:
-    """Runs units one after the other, each record and each byte in so many seconds."""
-
-    hands: Hands
-    pace: float = 1.0
-    byte_pace: float = 0.0
-    parallelism: int = 2
-
-    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        stores, overseer = OpenedStores(work), Overseer(work.bounds, work.clock.seconds)
-        return [
-            run_unit(each, work, stores, Near(overseer, each.name, self._progress()))
-            for each in units
-        ]
-
-    def _progress(self) -> Progress:
-        return slow(self.hands, self.pace, self.byte_pace)
+from tests.support.runner import InProcessRunner
+from tests.support.slow import SlowRunner, slow
 
 
 def bench_of(folder: Path, *, pace: float = 1.0, **given: Any) -> Bench:

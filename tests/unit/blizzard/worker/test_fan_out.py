@@ -226,9 +226,9 @@ def test_no_batch_has_more_rows_than_allowed(tmp_path):
     seen: list[int] = []
 
     class Watched(RollingWriter):
-        def take(self, batch, source, size=None):
+        def take(self, batch, *others):
             seen.append(batch.num_rows)
-            return super().take(batch, source, size)
+            return super().take(batch, *others)
 
     target = writer(tmp_path, kind=Watched)
     assert list(target.write(batch(["a", "b"] * 500), "s:a")) == []

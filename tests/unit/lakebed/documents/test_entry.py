@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from lakebed.documents.data_file import Run
 from lakebed.documents.entry import (
     Entry,
     Lineage,
@@ -184,3 +185,13 @@ def test_a_successor_goes_on_with_the_journal_and_repeats_nothing_that_was_done(
             assert getattr(after, each.name) == getattr(full, each.name), each.name
         elif each.name not in says:
             assert not getattr(after, each.name), f"{each.name} is carried on"
+
+
+def test_runs_are_short_in_an_entry_and_older_entries_have_none() -> None:
+    runs = (Run(0, 1, 3, 3), Run(0, None, 2, 5, 700, 1))
+    entry = replace(ENTRY, files=(replace(ENTRY.files[0], runs=runs),))
+    body = encode(entry)
+    assert b'"runs":[[0,1,3,3],[0,null,2,5,700,1]]' in body
+    assert decode_entry(body, "x").files[0].runs == runs
+    older = body.replace(b'"runs":[[0,1,3,3],[0,null,2,5,700,1]],', b"")
+    assert decode_entry(older, "x").files[0].runs == ()

@@ -1,0 +1,211 @@
+"""`blizzard trace`: rows of the table with the source file and the line that they came from."""
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from blizzard.cli.output import One, load, open_reader, the_one
+from blizzard.config.columns import columns_from
+from blizzard.inspect.source_record import record_of
+from blizzard.inspect.trace import (
+    Match,
+    Named,
+    Origin,
+    check_columns,
+    matching_rows,
+    named_by,
+    origin_of,
+)
+from blizzard.model.columns import with_found
+from blizzard.model.locations import sink_location
+from blizzard.model.predicate import parse
+from blizzard.model.settings import PipelineSettings
+from lakebed.arguments import Files, Folders, Outcome, Output, Shape
+from lakebed.console import console, print_lines, say
+from lakebed.documents.entry import SourceRecord
+from lakebed.errors import LakeError, ObjectMissing
+from lakebed.schema import PROVENANCE, Schema
+from penguin import inline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRow:
+    """A row of the table, and where it came from. What is not known is None."""
+
+    file: str
+    row: int
+    """Its place in the data file, from 1."""
+    version: int | None
+    """The version of the table that has added the data file."""
+    pipeline: str | None
+    entry: int | None
+    source: str | None
+    line: int | None
+    records: tuple[int, int] | None
+    """The first and the last record of those among which it is, where the line is not known."""
+    raw: str | None
+    why: str | None
+    """Why the record cannot be shown, where it was asked for."""
+    values: dict[str, Any]
+
+
+def trace(
+    where: Annotated[
+        str,
+        typer.Option(
+            metavar="CONDITION",
+            help='Which rows, such as "id = \'x\'" or "user.age >= 30 and at is null".',
+        ),
+    ],
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Read the source again, and show the record itself.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many rows at most.")] = 20,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show which source file and line rows of the table came from."""
+    settings = the_one(load(files, folders), pipeline)
+    outcome = Outcome()
+    with outcome.of(settings.name):
+        found = list(islice(traced(settings, where, limit + 1, raw=raw), limit + 1))
+        if output is Output.JSON:
+            print_lines(found[:limit])
+        else:
+            _show(found[:limit], more=len(found) > limit)
+    raise typer.Exit(outcome.code)
+
+
+def traced(settings: PipelineSettings, where: str, most: int, *, raw: bool) -> Iterator[TraceRow]:
+    """Yield the rows for which a condition holds, each with its origin."""
+    predicate = parse(where)
+    sink, store = settings.sink, open_reader(sink_location(settings))
+    table = inline.files_to_read(sink.table_uri, sink.storage_options)
+    schema = None if table is None else columns_from(table.schema)
+    if table is None or schema is None:
+        raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)
+    check_columns(predicate, schema)
+    partitions = {path: facts.partition_values for path, facts in table.files.items()}
+    rows = list(islice(matching_rows(store, partitions, predicate, schema), most))
+    names = {match.file for match in rows}
+    named = named_by(store, names)
+    versions = inline.versions_of(sink.table_uri, sink.storage_options, names)
+    for match in rows:
+        of_file = named.get(match.file)
+        yield _row(settings, match, of_file, versions.get(match.file), schema, raw=raw)
+
+
+def _row(
+    settings: PipelineSettings,
+    match: Match,
+    named: Named | None,
+    version: int | None,
+    schema: Schema,
+    *,
+    raw: bool,
+) -> TraceRow:
+    origin = origin_of(match, named)
+    line, text, why = None if origin is None else origin.line, None, None
+    if raw and origin is not None:
+        try:
+            found = record_of(
+                settings,
+                origin,
+                match.values,
+                _known(origin, named),
+                open_reader,
+                _columns(settings, named, schema),
+            )
+            line, text = found.line, found.text
+        except LakeError as error:
+            why = error.message
+    return TraceRow(
+        file=match.file,
+        row=match.row + 1,
+        version=version,
+        pipeline=None if named is None else named.entry.pipeline,
+        entry=None if named is None else named.entry.sequence,
+        source=None if origin is None else origin.uri,
+        line=line,
+        records=_among(origin) if line is None else None,
+        raw=text,
+        why=why,
+        values=_plain(match.values),
+    )
+
+
+def _known(origin: Origin, named: Named | None) -> SourceRecord | None:
+    """Return what the journal says of the source file, where it names it."""
+    if named is None or origin.run is None:
+        return None
+    key = named.file.source_files[origin.run.source]
+    return next((one for one in named.entry.sources if one.key == key), None)
+
+
+def _columns(settings: PipelineSettings, named: Named | None, schema: Schema) -> Schema:
+    """Return the columns as records give them, without those that blizzard adds."""
+    template = settings.sink.template
+    found = None if named is None else named.entry.columns
+    ours = frozenset(one.name for one in PROVENANCE.values())
+    known = with_found(settings.schema, found)
+    return (known if known.fields else schema).without(
+        frozenset(template.keys if template else ()) | ours
+    )
+
+
+def _among(origin: Origin | None) -> tuple[int, int] | None:
+    run = None if origin is None else origin.run
+    if run is None or run.first is None:
+        return None
+    return run.first, run.first + run.records - 1
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a row holds
+    match value:
+        case dict():
+            return {str(name): _plain(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case Decimal():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case date():
+            return value.isoformat()
+    return value
+
+
+def _show(rows: list[TraceRow], *, more: bool) -> None:
+    to = console()
+    if not rows:
+        say(to, "no row of the table matches")
+    for row in rows:
+        version = "" if row.version is None else f", added in version {row.version:,}"
+        entry = "" if row.entry is None else f", entry {row.entry:,} of pipeline {row.pipeline}"
+        say(to, f"row {row.row:,} of {row.file}{version}{entry}")
+        say(to, f"  from {_place(row)}")
+        if row.why is not None:
+            say(to, f"  cannot be shown: {row.why}")
+        say(to, f"  {json.dumps(row.values, ensure_ascii=False) if row.raw is None else row.raw}")
+    if more:
+        say(to, "... more rows match; --limit shows more of them")
+
+
+def _place(row: TraceRow) -> str:
+    if row.source is None:
+        return "an unknown source: the journal does not name this data file"
+    if row.line is not None:
+        return f"{row.source}, line {row.line:,}"
+    if row.records is not None:
+        first, last = row.records
+        return f"{row.source}, one of the lines {first:,} to {last:,}; --raw finds out which"
+    return row.source

@@ -1,0 +1,251 @@
+"""Rows of a table, and the records that they were read from.
+
+The data files of the table are searched, in the columns that a condition asks for. Where a row
+stands in its file leads to its source by the runs of the journal, or its own columns say it.
+"""
+
+import io
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from blizzard.inspect.matching import Bounds, matches, may_match
+from blizzard.model.predicate import Predicate, PredicateInvalid, columns_in
+from lakebed import layout
+from lakebed.documents.data_file import FinishedFile, Run
+from lakebed.documents.entry import Entry
+from lakebed.errors import ObjectMissing
+from lakebed.field_path import FieldPath, format_path
+from lakebed.journal import JournalReader
+from lakebed.schema import Schema
+from lakebed.storage.store import Reader
+from lakebed.types import Provenance
+
+FILE, LINE = Provenance.FILE.column, Provenance.LINE.column
+
+Column = Any
+"""An array of whatever type the column has; pyarrow's stubs know one type at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A row for which the condition holds."""
+
+    file: str
+    row: int
+    """Its place in the data file, from 0."""
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A data file as the journal has it."""
+
+    entry: Entry
+    file: FinishedFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The record that a row was read from, as far as it is known without reading its source."""
+
+    uri: str
+    """The source file."""
+    line: int | None = None
+    """The number of the record."""
+    run: Run | None = None
+    """The records among which it is; None where the row itself says which it is."""
+    offset: int = 0
+    """The place of the row among the rows of the run, from 0."""
+
+
+class _RandomAccess(io.RawIOBase):
+    """A data file of which only the bytes are read that somebody asks for."""
+
+    def __init__(self, store: Reader, path: str) -> None:
+        facts = store.head(path)
+        if facts is None:
+            raise ObjectMissing("a file of the table is gone", path=store.describe(path))
+        self._store = store
+        self._facts = facts
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._facts.size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._facts.size if size < 0 else min(self._facts.size, self._at + size)
+        if end <= self._at:
+            return b""
+        body = self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
+        self._at = end
+        return body
+
+
+def check_columns(predicate: Predicate, schema: Schema) -> None:
+    """Raise where a condition asks for a column that the table does not have."""
+    for path in columns_in(predicate):
+        fields = schema.fields
+        for name in path:
+            inner = next((one for one in fields if one.name == name), None)
+            if inner is None:
+                names = ", ".join(one.name for one in fields) or "no fields"
+                raise PredicateInvalid(
+                    f"there is no column {format_path(path)}; there are: {names}",
+                    column=format_path(path),
+                )
+            fields = inner.fields
+
+
+def matching_rows(
+    store: Reader,
+    files: Mapping[str, Mapping[str, str | None]],
+    predicate: Predicate,
+    schema: Schema,
+) -> Iterator[Match]:
+    """Yield the rows of data files for which a condition holds, in the order of the files.
+
+    `files` has the partition values of each file.
+    """
+    kinds = {one.name: one.arrow_type() for one in schema.fields}
+    asked = {path[0] for path in columns_in(predicate)}
+    for path in sorted(files):
+        partition = files[path]
+        opened: Any = _RandomAccess(store, path)  # pyarrow's stubs want more of it than pyarrow
+        with pq.ParquetFile(opened) as file:
+            there = set(file.schema_arrow.names)
+            start = 0
+            for group in range(file.num_row_groups):
+                rows = file.metadata.row_group(group).num_rows
+                if not may_match(predicate, _Bounds(file, group)):
+                    start += rows
+                    continue
+                some = file.read_row_group(group, columns=sorted(asked & there))
+                found = matches(predicate, _Columns(some, rows, partition, kinds))
+                places: list[Any] = pc.indices_nonzero(found).to_pylist()
+                if places:
+                    whole = file.read_row_group(group).take(places).to_pylist()
+                    for place, values in zip(places, whole, strict=True):
+                        yield Match(file=path, row=start + place, values={**partition, **values})
+                start += rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What the footer of a data file says of the columns in one row group."""
+
+    file: pq.ParquetFile
+    group: int
+
+    def __call__(self, path: FieldPath) -> Bounds | None:
+        if len(path) > 1:
+            return None
+        place = self.file.schema_arrow.get_field_index(path[0])
+        group = self.file.metadata.row_group(self.group)
+        # Columns after a nested one have other places in the file than in the schema.
+        if place < 0 or group.num_columns != len(self.file.schema_arrow):
+            return None
+        known: Any = group.column(place).statistics
+        if known is None or not known.has_min_max:
+            return None
+        return Bounds(self.file.schema_arrow.field(place).type, known.min, known.max)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of some rows: those of the file, those of its partition, and others as nulls."""
+
+    table: pa.Table
+    rows: int
+    partition: Mapping[str, str | None]
+    kinds: Mapping[str, pa.DataType]
+
+    def __call__(self, path: FieldPath) -> Column:
+        name, *inner = path
+        if name in self.table.column_names:
+            column: Column = self.table[name].combine_chunks()
+            for one in inner:
+                place = column.type.get_field_index(one)
+                if place < 0:
+                    return pa.nulls(self.rows)
+                column = pc.struct_field(column, [place])
+            return column
+        value = self.partition.get(name)
+        if value is None:
+            return pa.nulls(self.rows)
+        constant: Column = pa.scalar(value).cast(self.kinds[name])
+        return pa.repeat(constant, self.rows)
+
+
+def named_by(store: Reader, names: Collection[str]) -> dict[str, Named]:
+    """Return the entries that name data files, from all journals of the table.
+
+    A file that takes the place of another one has the rows of that one, in their order.
+    """
+    found: dict[str, Named] = {}
+    stands_for = {name: name for name in names}
+    while True:
+        replaced: dict[str, str] = {}
+        for entry in _entries(store):
+            for file in entry.files:
+                if file.filename in stands_for:
+                    found[stands_for[file.filename]] = Named(entry=entry, file=file)
+            for one in entry.replaced:
+                if one.new.filename in stands_for:
+                    replaced[one.old] = stands_for[one.new.filename]
+        if not replaced:
+            return found
+        stands_for = replaced
+
+
+def _entries(store: Reader) -> Iterator[Entry]:
+    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+        below = f"{layout.OURS}/{pipeline}"
+        aside = [one.rstrip("/") for one in store.folders(below) if layout.is_journal_aside(one)]
+        for folder in (*aside, layout.journal_folder(pipeline)):
+            yield from JournalReader(store, pipeline, folder=folder).entries()
+
+
+def origin_of(match: Match, named: Named | None) -> Origin | None:
+    """Return where a row came from; None where nothing says so. Pure."""
+    by_column = match.values.get(FILE)
+    line = match.values.get(LINE)
+    if by_column is not None and line is not None:
+        return Origin(uri=by_column, line=line)
+    if named is None:
+        return None if by_column is None else Origin(uri=by_column)
+    before = 0
+    for run in named.file.runs:
+        if match.row < before + run.rows:
+            offset = match.row - before
+            known = run.first is not None and run.is_exact
+            return Origin(
+                uri=_uri_of(named.file.source_files[run.source], named.entry),
+                line=(run.first or 0) + offset if known else None,
+                run=run,
+                offset=offset,
+            )
+        before += run.rows
+    if named.file.source_file is not None:
+        return Origin(uri=named.file.source_file)  # An older version has written the entry.
+    return None
+
+
+def _uri_of(key: str, entry: Entry) -> str:
+    source, _, path = key.partition(":")
+    return f"{entry.source_uris[source].rstrip('/')}/{path}"

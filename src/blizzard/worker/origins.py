@@ -1,0 +1,169 @@
+"""Which records of which source files the rows of a data file come from. Pure.
+
+A stretch says it of rows that follow each other. Stretches that continue each other become one, so
+a data file usually has one for each source file, however many batches its rows came in.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from blizzard.worker.ndjson.lines import Decoded
+from lakebed.documents.data_file import Run
+
+MOST_STRETCHES = 64
+"""Stretches of one source file in one data file, or of one block of lines, that are kept apart."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows, and the records among which theirs are: all of them where there are as many."""
+
+    first: int
+    rows: int
+    records: int
+
+    @property
+    def end(self) -> int:
+        """Return the number of the record after the last one."""
+        return self.first + self.records
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each record gave one row."""
+        return self.rows == self.records
+
+
+def stretches_of(decoded: Decoded, first: int) -> tuple[Stretch, ...]:
+    """Return where the rows of some lines come from; the first of the lines has this number."""
+    rows = decoded.batch.num_rows
+    if rows == decoded.lines:
+        return (Stretch(first, rows, rows),) if rows else ()
+    if not rows:
+        return ()
+    gaps = decoded.rowless
+    if gaps is None or len(gaps) != decoded.lines - rows or len(gaps) > MOST_STRETCHES:
+        return (Stretch(first, rows, decoded.lines),)
+    edges = [-1, *gaps.tolist(), decoded.lines]
+    return tuple(
+        Stretch(first + before + 1, after - before - 1, after - before - 1)
+        for before, after in pairwise(edges)
+        if after - before > 1
+    )
+
+
+def record_numbers(decoded: Decoded, first: int) -> Numbers | None:
+    """Return the number of each row's record; None where unknown."""
+    rows = decoded.batch.num_rows
+    numbers = np.arange(first, first + decoded.lines, dtype=np.int64)
+    if rows == decoded.lines:
+        return numbers
+    gaps = decoded.rowless
+    if gaps is None or len(gaps) != decoded.lines - rows:
+        return None
+    return np.delete(numbers, gaps)
+
+
+def spread(stretches: Sequence[Stretch], rows: int) -> tuple[Stretch, ...]:
+    """Return where some of the rows come from, which may be any of them, in their order."""
+    if not stretches:
+        return ()
+    first = stretches[0].first
+    return (Stretch(first, rows, stretches[-1].end - first),)
+
+
+class Cutter:
+    """Hands out the stretches of rows that are taken in slices, one slice after the other."""
+
+    def __init__(self, stretches: Iterable[Stretch]) -> None:
+        self._left = list(reversed(list(stretches)))
+
+    def next(self, rows: int) -> tuple[Stretch, ...]:
+        """Return the stretches of the next rows; nothing where not all of them are known."""
+        found: list[Stretch] = []
+        while rows and self._left:
+            one = self._left.pop()
+            if one.rows > rows:
+                here, rest = _cut(one, rows)
+                self._left.append(rest)
+                one = here
+            found.append(one)
+            rows -= one.rows
+        return () if rows else tuple(found)
+
+
+def _cut(one: Stretch, rows: int) -> tuple[Stretch, Stretch]:
+    if not one.is_exact:
+        # Which of the records come first is not known: each slice may have any of them.
+        return replace(one, rows=rows), replace(one, rows=one.rows - rows)
+    left = one.rows - rows
+    return Stretch(one.first, rows, rows), Stretch(one.first + rows, left, left)
+
+
+@dataclass(slots=True)
+class Origins:
+    """The origins of the rows of one data file, or of those that wait for their row group."""
+
+    known: list[tuple[str, Stretch | None]] = field(default_factory=list)
+    """Source files with their stretches in the order of the rows; None where unknown."""
+    by_source: list[tuple[str, int]] = field(default_factory=list)
+    """Source files and how many rows of each follow each other, in the order of the rows."""
+    _kept_apart: int = 0
+    """Stretches of the last source file."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Return every source file once."""
+        return tuple(dict.fromkeys(source for source, _stretch in self.known))
+
+    def add(self, source: str, rows: int, stretches: Sequence[Stretch]) -> None:
+        """Note rows of a source file; no stretch means that their records are unknown."""
+        if self.by_source and self.by_source[-1][0] == source:
+            rows += self.by_source.pop()[1]
+        self.by_source.append((source, rows))
+        for one in stretches or (None,):
+            self._add(source, one)
+
+    def extend(self, other: "Origins") -> None:
+        """Note the rows of others after these."""
+        for source, one in other.known:
+            self._add(source, one)
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return the origins as an entry has them; nothing where some are unknown."""
+        places = {source: place for place, source in enumerate(self.sources)}
+        return tuple(self._runs(places)) if all(one for _source, one in self.known) else ()
+
+    def _runs(self, places: dict[str, int]) -> Iterator[Run]:
+        for source, one in self.known:
+            if one is not None:
+                yield Run(places[source], one.first, one.rows, one.records)
+
+    def _add(self, source: str, one: Stretch | None) -> None:
+        if not self.known or self.known[-1][0] != source:
+            self.known.append((source, one))
+            self._kept_apart = 1
+            return
+        last = self.known[-1][1]
+        together = _together(last, one, anyway=self._kept_apart >= MOST_STRETCHES)
+        if together is None and (last or one):
+            self.known.append((source, one))
+            self._kept_apart += 1
+        else:
+            self.known[-1] = (source, together)
+
+
+def _together(last: Stretch | None, one: Stretch | None, *, anyway: bool) -> Stretch | None:
+    """Return both as one, where that says as much or where there are too many; else None."""
+    if last is None or one is None or one.first < last.first:
+        return None
+    is_next = last.is_exact and one.is_exact and last.end == one.first
+    is_vague = not last.is_exact and not one.is_exact
+    if not (is_next or is_vague or anyway):
+        return None
+    return Stretch(last.first, last.rows + one.rows, max(last.end, one.end) - last.first)

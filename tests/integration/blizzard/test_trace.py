@@ -1,0 +1,218 @@
+"""`blizzard trace`: which source file and which line a row of the table came from."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from blizzard.inspect.source_record import record_of
+from blizzard.inspect.trace import Origin
+from blizzard.model.files import Location
+from lakebed.documents.data_file import Run
+from lakebed.storage.store import Reader
+from tests.support.bounds import SMALL_PIECES
+from tests.support.builders import entries, gz
+from tests.support.promotions import ID, PRICE, Rescued
+
+AT = {"name": "at", "type": "timestamp"}
+BY_DAY = {"prefix_template": "date=%Y-%m-%d", "timestamp_field": "at"}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Rescued:
+    return Rescued(tmp_path)
+
+
+def traced(desk: Rescued, where: str, *options: str) -> list[dict[str, Any]]:
+    done = desk.cli("trace", "--where", where, "--output", "json", *options)
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def source(desk: Rescued, name: str) -> str:
+    return str(desk.landing.folder / name)
+
+
+def test_a_row_is_shown_with_its_data_file_version_source_and_line(desk: Rescued) -> None:
+    desk.land("a.ndjson", {"id": 1}, "", {"id": 2})
+    desk.ingest()
+    desk.land("b.ndjson", {"id": 3})
+    desk.ingest()
+    (two,) = traced(desk, "id = 2")
+    (first, second) = (one.files[0] for one in entries(desk.table) if one.files)
+    assert two == {
+        "file": first.filename,
+        "row": 2,
+        "version": 1,
+        "pipeline": "default",
+        "entry": 1,
+        "source": source(desk, "a.ndjson"),
+        "line": 3,
+        "records": None,
+        "raw": None,
+        "why": None,
+        "values": {"id": 2},
+    }
+    (three,) = traced(desk, "id > 2 and id is not null")
+    assert (three["file"], three["version"], three["line"]) == (second.filename, 2, 1)
+    shown = desk.cli("trace", "--where", "id = 2", "--raw").stdout
+    assert f"row 2 of {first.filename}, added in version 1, entry 1 of pipeline" in shown
+    assert "a.ndjson, line 3" in shown.replace("\n", "")
+    assert '{"id": 2}' in shown
+
+
+def test_the_record_itself_is_read_again(desk: Rescued) -> None:
+    lines = b"".join(b'{"id":%d , "x":"\xc3\xbc"}\r\n' % number for number in range(9))
+    (desk.landing.folder / "a.ndjson.gz").write_bytes(gz(b"\xef\xbb\xbf" + lines))
+    desk.ingest()
+    found = traced(desk, "id in (0, 8)", "--raw")
+    assert [(row["line"], row["raw"]) for row in found] == [
+        (1, '{"id":0 , "x":"ü"}'),
+        (9, '{"id":8 , "x":"ü"}'),
+    ]
+
+
+def test_a_source_that_has_changed_is_not_taken_for_the_old_one(desk: Rescued) -> None:
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 77})
+    (row,) = traced(desk, "id = 1", "--raw")
+    assert (row["line"], row["raw"]) == (1, None)
+    assert row["why"] == "the source file was changed since it was read"
+    (desk.landing.folder / "a.ndjson").unlink()
+    (row,) = traced(desk, "id = 1", "--raw")
+    assert row["why"] == "the source file is gone"
+
+
+def test_rows_that_are_spread_over_partitions_are_found_by_reading_again(tmp_path: Path) -> None:
+    desk = Rescued(tmp_path, {"fields": [ID, AT]}, partition_by=BY_DAY)
+    desk.land("a.ndjson", *({"id": n, "at": f"2024-01-0{1 + n % 3}T00:00:00Z"} for n in range(9)))
+    desk.ingest()
+    (row,) = traced(desk, "id = 4 and date = '2024-01-02'")
+    assert (row["line"], row["records"]) == (None, [1, 9])
+    (row,) = traced(desk, "id = 4", "--raw")
+    assert (row["line"], json.loads(row["raw"])["id"]) == (5, 4)
+
+
+class InSmallPieces(Rescued):
+    """Its files are read a few lines at a time."""
+
+    @property
+    def settings(self) -> Any:
+        return replace(super().settings, sizing=SMALL_PIECES)
+
+
+def test_a_spread_row_is_found_far_inside_its_source(tmp_path: Path) -> None:
+    desk = InSmallPieces(tmp_path, {"fields": [ID, AT]}, partition_by=BY_DAY)
+    made = [{"id": n, "at": f"2024-01-0{1 + n % 3}T00:00:00Z"} for n in range(90)]
+    desk.land("a.ndjson", *made[:45], "", *made[45:])
+    desk.ingest()
+    (row,) = traced(desk, "id = 80", "--raw")
+    assert (row["line"], json.loads(row["raw"])) == (82, made[80])
+
+
+@pytest.mark.parametrize("byte", [45, 54, 55])
+def test_lines_that_are_counted_from_a_byte_are_numbered_by_reading(
+    desk: Rescued, byte: int
+) -> None:
+    """Each line has eleven bytes: the first that starts at or after these bytes is the sixth."""
+    desk.land("a.ndjson", *(f'{{"id": {n:02}}}' for n in range(10, 19)))
+    run = Run(source=0, first=None, rows=3, records=3, byte=byte, nth=1)
+    origin = Origin(uri=source(desk, "a.ndjson"), run=run, offset=2)
+
+    def open_source(place: Location) -> Reader:
+        return Reader(place.uri, place.options)
+
+    settings = desk.settings
+    found = record_of(settings, origin, {}, None, open_source, settings.schema)
+    assert (found.line, found.text) == (8, '{"id": 17}')
+
+
+def test_row_groups_that_are_passed_over_count(tmp_path: Path) -> None:
+    desk = Rescued(tmp_path, row_group_size_bytes=1)
+    desk.land("a.ndjson", *({"id": n} for n in range(5)))
+    desk.land("b.ndjson", *({"id": n} for n in range(100, 105)))
+    desk.ingest()
+    (name,) = desk.active
+    assert pq.read_metadata(desk.table / name).num_row_groups == 2
+    (row,) = traced(desk, "id = 102")
+    assert (row["row"], row["source"], row["line"]) == (8, source(desk, "b.ndjson"), 3)
+
+
+def test_equal_rows_that_are_spread_are_not_told_apart(tmp_path: Path) -> None:
+    desk = Rescued(tmp_path, {"fields": [ID, AT]}, partition_by=BY_DAY)
+    same = {"id": 1, "at": "2024-01-01T00:00:00Z"}
+    desk.land("a.ndjson", same, {"id": 2, "at": "2024-01-02T00:00:00Z"}, same)
+    desk.ingest()
+    for row in traced(desk, "id = 1", "--raw"):
+        assert row["raw"] is None
+        assert "lines 1, 3 all give this row" in row["why"]
+
+
+def test_columns_say_it_after_another_program_has_rewritten_the_files(desk: Rescued) -> None:
+    desk.configure({"fields": [ID], "provenance": ["file", "line"]})
+    for name in ("a", "b"):
+        desk.land(f"{name}.ndjson", {"id": ord(name)})
+        desk.ingest()
+    DeltaTable(desk.table).optimize.compact()
+    (row,) = traced(desk, "id = 98", "--raw")
+    assert (row["entry"], row["source"], row["line"]) == (None, source(desk, "b.ndjson"), 1)
+    assert row["raw"] == '{"id": 98}'
+
+
+def test_without_columns_a_rewritten_row_has_no_known_source(desk: Rescued) -> None:
+    for name in ("a", "b"):
+        desk.land(f"{name}.ndjson", {"id": ord(name)})
+        desk.ingest()
+    DeltaTable(desk.table).optimize.compact()
+    (row,) = traced(desk, "id = 98")
+    assert (row["entry"], row["source"], row["line"]) == (None, None, None)
+    assert "an unknown source" in desk.cli("trace", "--where", "id = 98").stdout
+
+
+def test_a_file_that_takes_the_place_of_another_has_its_origins(desk: Rescued) -> None:
+    desk.land("a.ndjson", {"id": 1, "price": 1}, {"id": 2, "price": 2})
+    desk.ingest()
+    desk.configure({"fields": [ID, PRICE]})
+    desk.promote("price")
+    desk.penguin()
+    (row,) = traced(desk, "price = 2")
+    assert (row["source"], row["line"], row["version"]) == (
+        *(source(desk, "a.ndjson"), 2),
+        desk.version,
+    )
+
+
+def test_no_more_rows_are_shown_than_asked_for(desk: Rescued) -> None:
+    desk.land("a.ndjson", *({"id": n} for n in range(5)))
+    desk.ingest()
+    assert [row["row"] for row in traced(desk, "id >= 0", "--limit", "2")] == [1, 2]
+    assert "more rows match" in desk.cli("trace", "--where", "id >= 0", "--limit", "2").stdout
+    assert "no row of the table matches" in desk.cli("trace", "--where", "id = 7").stdout
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("id == 1", "expected a number"),
+        ("nope = 1", "there is no column nope; there are: id"),
+        ("id = 'x'", "the column id has the type int64, which cannot be compared with 'x'"),
+        ("id = 1; drop", "character 7, ';', means nothing here"),
+        ("(id = 1", "found the end, expected )"),
+    ],
+)
+def test_a_condition_that_cannot_be_read_says_where(desk: Rescued, where: str, told: str) -> None:
+    desk.land("a.ndjson", {"id": 1})
+    desk.ingest()
+    done = desk.cli("trace", "--where", where)
+    assert done.exit_code != 0
+    assert told in done.output
+
+
+def test_before_there_is_a_table_it_says_so(desk: Rescued) -> None:
+    desk.table.mkdir()
+    assert "there is no table yet" in desk.cli("trace", "--where", "id = 1").output

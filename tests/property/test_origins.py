@@ -1,0 +1,151 @@
+"""However files are cut, filtered, spread and resumed: a row leads back to its own record."""
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from blizzard.model.source.form import Form, SkipRule
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType, Provenance
+from tests.support.bounds import SMALL_PIECES, settings_of
+from tests.support.builders import Bench, Hands, gz, put, source_settings
+from tests.support.origins import known_origins, stamped_origins
+from tests.support.slow import SlowRunner
+
+# A failure is small enough as it is found, and a smaller one takes minutes to find.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+COLUMNS = Schema(
+    (
+        Field(name="id", type=FieldType.INT64),
+        Field(name="at", type=FieldType.TIMESTAMP),
+    )
+)
+LINES = st.sampled_from(["row", "row", "row", "row", "blank", "spaces", "filtered"])
+FILES = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 3), st.lists(LINES, max_size=12), st.integers(1, 10)),
+    min_size=1,
+    max_size=4,
+)
+
+
+def body_of(kinds: list[str], number: int, *, days: int) -> bytes:
+    lines = []
+    for place, kind in enumerate(kinds):
+        name = number * 10_000 + place
+        at = f"2024-01-{1 + place % days:02}T00:00:00Z"
+        match kind:
+            case "row":
+                lines.append(json.dumps({"id": name, "at": at}))
+            case "filtered":
+                lines.append(json.dumps({"drop": name}))
+            case _:
+                lines.append(" \t" if kind == "spaces" else "")
+    return "\n".join(lines).encode()
+
+
+@settings(max_examples=30, phases=PHASES)
+@given(
+    files=FILES,
+    days=st.sampled_from([0, 1, 3]),
+    pace=st.sampled_from([0.0, 2.0, 10.0]),
+    batch_size=st.sampled_from([3, 8192]),
+    room=st.sampled_from([400, 4_000, 10**6]),
+    budget=st.sampled_from([200, None]),
+    staged=st.sampled_from([1, 2_000, None]),
+    backwards=st.booleans(),
+    columns=st.booleans(),
+)
+@example(
+    files=[(False, 1, ["row", "blank"], 2), (True, 2, ["row", "filtered"], 3)],
+    days=3,
+    pace=0.0,
+    batch_size=8192,
+    room=10**6,
+    budget=None,
+    staged=None,
+    backwards=False,
+    columns=True,
+)
+@example(
+    files=[(False, 3, ["row", "blank"], 10)],
+    days=0,
+    pace=2.0,
+    batch_size=3,
+    room=400,
+    budget=200,
+    staged=None,
+    backwards=False,
+    columns=True,
+)
+@example(
+    files=[(False, 3, ["row", "blank"], 10)],
+    days=0,
+    pace=2.0,
+    batch_size=3,
+    room=400,
+    budget=200,
+    staged=None,
+    backwards=True,
+    columns=False,
+)
+def test_a_row_leads_back_to_the_record_that_it_was_read_from(
+    files: list[tuple[bool, int, list[str], int]],
+    days: int,
+    pace: float,
+    batch_size: int,
+    room: int,
+    budget: int | None,
+    staged: int | None,
+    backwards: bool,
+    columns: bool,
+) -> None:
+    spread: dict[str, Any] = {"template": "date=%Y-%m-%d", "timestamp_field": "at"} if days else {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        expected = set()
+        for number, (packed, plain, mixed, times) in enumerate(files):
+            kinds = ["row"] * plain * 20 + mixed * times
+            body = body_of(kinds, number, days=max(1, days))
+            path = f"{number}.ndjson{'.gz' if packed else ''}"
+            put(folder / "in", path, gz(body) if packed else body)
+            expected |= {(path, at + 1) for at, kind in enumerate(kinds) if kind == "row"}
+        source = replace(
+            source_settings(folder / "in", batch_size=batch_size),
+            form=Form(skip=SkipRule(only_key=("drop",))),
+        )
+        usual = settings_of(
+            folder,
+            rollover=60,
+            schema=COLUMNS,
+            sources=(source,),
+            provenance=tuple(Provenance) if columns else (),
+            **spread,
+        )
+        small = {"staged_bytes": staged, "decoded_budget": budget}
+        given: dict[str, Any] = {name: size for name, size in small.items() if size is not None}
+        sizing = replace(SMALL_PIECES, smallest_unit=room, units_per_core=1, **given)
+        hands = Hands()
+        bench = Bench(
+            replace(usual, sizing=sizing),
+            runner=SlowRunner(hands, pace, parallelism=64, backwards=backwards),
+            hands=hands,
+        )
+        pipeline = bench.pipeline()
+        while pipeline.step():
+            pass
+        pipeline.close()
+        found = known_origins(bench.table)
+        if columns:
+            assert set(stamped_origins(bench.table)) == expected
+        rows = sum(file.record_count for entry in bench.entries() for file in entry.files)
+
+    assert rows == len(expected)
+    assert len(found) == len(set(found)), "no record gave two rows"
+    assert set(found) <= expected
+    if days != 3:
+        assert set(found) == expected, "a few gaps hide no number"
