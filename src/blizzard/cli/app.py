@@ -14,6 +14,7 @@ from rich.console import Console
 
 from blizzard.cli import demo
 from blizzard.cli import results as show
+from blizzard.cli.audit import audit
 from blizzard.cli.dlq import app as dlq_app
 from blizzard.cli.dry_run import dry_run as dry_run_plan
 from blizzard.cli.gc import gc
@@ -130,6 +131,7 @@ def demo_command(
 
 app.command()(init)
 app.command()(status)
+app.command()(audit)
 app.command()(gc)
 app.command()(redo)
 app.add_typer(journal_app, name="journal")

@@ -18,6 +18,8 @@ from penguin.model.errors import TableUnreadable
 
 SIDECARS = f"{DELTA_LOG}/_sidecars"
 COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version", "sidecar.path")
+AT_A_TIME = 8192
+"""Actions of a checkpoint that are in memory at once."""
 LAST_MOMENT = 253_402_300_800_000
 """The milliseconds of the year 10000."""
 
@@ -64,7 +66,7 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
     transactions: dict[str, int] = {}
     sidecars: list[str] = []
     named = naming(store)
-    for batch in _batches(store, facts):
+    for batch in batches_of(store, facts):
         paths.update(map(named, _paths(batch)))
         transactions |= _transactions(batch)
         sidecars += _column(batch, "sidecar")
@@ -77,7 +79,7 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
                 path=store.describe(facts.path),
                 sidecar=where,
             )
-        for batch in _batches(store, found):
+        for batch in batches_of(store, found):
             paths.update(map(named, _paths(batch)))
     return Actions(paths=frozenset(paths), transactions=transactions)
 
@@ -86,13 +88,13 @@ def is_whole(store: Reader, facts: ObjectFacts) -> bool:
     """Whether a checkpoint can be read and holds all that it stands for, in itself."""
     try:
         return not any(
-            _column(batch, "sidecar") for batch in _batches(store, facts, ("sidecar.path",))
+            _column(batch, "sidecar") for batch in batches_of(store, facts, ("sidecar.path",))
         )
     except TableUnreadable:
         return False
 
 
-def _batches(
+def batches_of(
     store: Reader, facts: ObjectFacts, columns: tuple[str, ...] = COLUMNS
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a checkpoint, those of them that it has."""
@@ -101,7 +103,7 @@ def _batches(
         file = pq.ParquetFile(pa.PythonFile(source, mode="r"))
         there = set(file.schema_arrow.names)
         wanted = [name for name in columns if name.partition(".")[0] in there]
-        yield from file.iter_batches(columns=wanted)
+        yield from file.iter_batches(AT_A_TIME, columns=wanted)
     except (pa.ArrowException, KeyError, OSError) as cause:
         raise TableUnreadable(
             "a checkpoint of the Delta log cannot be read", path=store.describe(facts.path)
