@@ -8,6 +8,7 @@ checkpoint holds. No more than a few versions are in memory at once.
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -28,10 +29,10 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import Naming, naming
-from penguin.delta.log_file import SIDECARS, batches_of
+from penguin.delta.log_file import batches_of, sidecar_of
 from penguin.model.errors import TableUnreadable
 
-WITH_ID = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-f-]{36}\.parquet")
+WITH_ID = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-f-]{36}\.(parquet|json)")
 """A checkpoint of the newer kind, which is one file and may refer to others."""
 DROPPED_PROPERTY = "penguin.droppedColumns"
 """The table property that holds what files have and the schema does not show, as a schema."""
@@ -159,18 +160,17 @@ def _parts_of(
     store: Reader, facts: ObjectFacts, version: int, named: Naming
 ) -> Iterator[LogVersion]:
     sidecars: list[str] = []
-    for batch in batches_of(store, facts, COLUMNS):
-        yield _part(batch, version, named)
-        sidecars += [row["path"] for row in _actions(batch, "sidecar")]
+    if facts.path.endswith(".json"):
+        body, where = store.get(facts.path) or b"", store.describe(facts.path)
+        yield replace(parse_version(version, body, where, named), is_checkpoint=True)
+        lines = (json.loads(line) for line in body.splitlines() if b'"sidecar"' in line)
+        sidecars = [one["sidecar"]["path"] for one in lines if "sidecar" in one]
+    else:
+        for batch in batches_of(store, facts, COLUMNS):
+            yield _part(batch, version, named)
+            sidecars += [row["path"] for row in _actions(batch, "sidecar")]
     for name in sidecars:
-        where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
-        found = store.head(where)
-        if found is None:
-            raise TableUnreadable(
-                "a checkpoint of the Delta log names a file that is gone",
-                path=store.describe(facts.path),
-                sidecar=where,
-            )
+        found = sidecar_of(store, facts, name)
         for batch in batches_of(store, found, COLUMNS):
             yield _part(batch, version, named)
 

@@ -71,17 +71,23 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
         transactions |= _transactions(batch)
         sidecars += _column(batch, "sidecar")
     for name in sidecars:
-        where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
-        found = store.head(where)
-        if found is None:
-            raise TableUnreadable(
-                "a checkpoint of the Delta log names a file that is gone",
-                path=store.describe(facts.path),
-                sidecar=where,
-            )
+        found = sidecar_of(store, facts, name)
         for batch in batches_of(store, found):
             paths.update(map(named, _paths(batch)))
     return Actions(paths=frozenset(paths), transactions=transactions)
+
+
+def sidecar_of(store: Reader, checkpoint: ObjectFacts, name: str) -> ObjectFacts:
+    """Find a file that a checkpoint keeps data files in."""
+    where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
+    found = store.head(where)
+    if found is None:
+        raise TableUnreadable(
+            "a checkpoint of the Delta log names a file that is gone",
+            path=store.describe(checkpoint.path),
+            sidecar=where,
+        )
+    return found
 
 
 def is_whole(store: Reader, facts: ObjectFacts) -> bool:

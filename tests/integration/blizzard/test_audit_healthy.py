@@ -135,6 +135,15 @@ def test_rows_that_other_writers_insert_and_delete_again_are_theirs(desk):
     assert assert_balanced(desk.table).active.rows == 12
 
 
+def test_a_file_that_another_writer_gives_other_statistics(desk):
+    damage = Damage(desk.table)
+    (file,) = damage.added(2)
+    damage.commit({"add": {**file, "dataChange": False}}, operation="COMPUTE STATS")
+    found = assert_balanced(desk.table)
+    assert (found.others[0].rows_removed, found.others[0].rows_added) == (7, 7)
+    assert amounts(desk.table) == {"in_table": (2, 12)}
+
+
 def test_a_restore_and_its_replay(desk):
     DeltaTable(str(desk.table)).restore(1)
     (found,) = told(audited(desk.table))

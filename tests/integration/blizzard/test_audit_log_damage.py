@@ -204,13 +204,20 @@ def test_a_file_that_is_committed_under_two_paths_is_told(damage):
     ]
 
 
-def test_a_file_that_is_committed_in_two_spellings_is_told(damage):
+@pytest.mark.parametrize("change", [True, False])
+def test_a_file_that_is_committed_in_two_spellings_is_told(damage, change):
     (file,) = damage.added(2)
     spelled = f"file://{damage.table}/{file['path']}"
-    damage.commit({"add": {**file, "path": spelled}})
-    assert told(audit(damage.table)) == [
+    damage.commit({"add": {**file, "path": spelled, "dataChange": change}})
+    found = [
         f"file_committed_twice: version 4 adds {file['path']}, which version 2 has added before"
     ]
+    if not change:
+        found.append(
+            "rows_changed: version 4 (WRITE) says that it changes no data, but removes 0 rows "
+            "and adds 7"
+        )
+    assert told(audit(damage.table)) == found
     assert DeltaTable(str(damage.table)).count() == 19 + 7
 
 

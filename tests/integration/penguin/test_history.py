@@ -1,5 +1,6 @@
 """A log read from its oldest version, or its oldest checkpoint, to its newest."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -143,6 +144,26 @@ def test_a_checkpoint_with_sidecars_is_read_whole(table, name):
     target.unlink()
     with pytest.raises(TableUnreadable, match="names a file that is gone"):
         books(table)
+
+
+def test_a_checkpoint_that_is_written_as_json_is_read_whole(table):
+    before = agrees(table)
+    lines = [
+        line
+        for version in range(6)
+        for line in (log(table) / f"{version:020d}.json").read_text().splitlines()
+        if "commitInfo" not in line and '"remove"' not in line
+    ]
+    there = [one for one in lines if '"add"' not in one or _path(one) in before.active]
+    (log(table) / f"{5:020d}.checkpoint.{SIDECAR}.json").write_text("\n".join(there))
+    clean(table, *range(6))
+    found = books(table)
+    assert found.active.keys() == before.active.keys()
+    assert (found.transactions, found.first) == (before.transactions, 6)
+
+
+def _path(line: str) -> str:
+    return str(json.loads(line)["add"]["path"])
 
 
 @pytest.mark.parametrize(

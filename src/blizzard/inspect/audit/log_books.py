@@ -191,6 +191,24 @@ class LogBooks:
     def _take_files(self, found: LogVersion) -> None:
         if found.operation == RESTORE:
             self._restores.add(found.version)
+        gone = self._take_out(found)
+        # Rows that were in no other file before are another writer's own.
+        theirs = all(one.of_others for one in gone.values())
+        for add in found.adds:
+            if found.operation != RESTORE and not self._is_put_back(add):
+                self._check_new(add, found)
+            self.removed.pop(add.name, None)
+            of_others = theirs and not found.is_ours and (add.data_change or bool(found.removes))
+            before = self.active.get(add.name)
+            if before is not None and before.written == add.written:
+                gone[add.name] = before  # In its own place, say with other statistics.
+                of_others = before.of_others
+            self.active[add.name] = self._active(add, found.version, of_others=of_others)
+        if not found.is_ours:
+            self._take_other(found, gone)
+
+    def _take_out(self, found: LogVersion) -> dict[str, Active]:
+        """Take out what a version removes; return what of it was in the table."""
         gone: dict[str, Active] = {}
         for one in found.removes:
             before = self.active.pop(one.name, None)
@@ -199,20 +217,7 @@ class LogBooks:
                 if before.version == BEFORE:
                     self.old_rows[one.name] = before.visible or 0
             self.removed[one.name] = found.version
-        rewrites = bool(gone)
-        inserts = not (found.is_ours or found.removes)
-        for add in found.adds:
-            if found.operation != RESTORE and not self._is_put_back(add):
-                self._check_new(add, found)
-            self.removed.pop(add.name, None)
-            of_others = inserts and add.data_change
-            if rewrites and not found.is_ours:
-                of_others = all(one.of_others for one in gone.values())
-            self.active[add.name] = self._active(add, found.version, of_others=of_others)
-        if not found.is_ours and (found.adds or found.removes):
-            self._take_other(found, gone)
-        elif not found.is_ours:
-            self.others.append(_other(found, {}))
+        return gone
 
     def _is_put_back(self, add: LoggedFile) -> bool:
         """Whether a file comes back whose rows a version took away; they are there again then."""
