@@ -121,6 +121,7 @@ def test_a_pipeline_that_commits_by_itself_commits_it_at_once(tmp_path):
     assert desk.column("price") == [(Decimal("1.50"), None)]
 
 
+@pytest.mark.unbalanced("rows_removed")
 def test_penguin_says_what_it_would_replace_and_what_not(desk):
     desk.cli("schema", "promote", "price", "--yes")
     assert "  replace 1 file\n  add     column price\n" in desk.order("plan").stdout
