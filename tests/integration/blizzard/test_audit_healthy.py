@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ from blizzard.inspect.audit.findings import Place
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.schema import Field, Schema
-from lakebed.types import Evolution, FieldType
+from lakebed.types import Evolution, FieldType, Handoff
 from penguin.operate.release import HeldFileOperations
 from tests.support.audits import Damage, assert_balanced, audited, told
 from tests.support.desk import Desk
 from tests.support.foreign import Directory
+from tests.support.handoffs import put_back
 from tests.support.landing import config
 from tests.support.promotions import ID, PRICE, Rescued
 from tests.support.tables import EVENTS, Penguin, TableDirectory, rows_of
@@ -308,3 +310,24 @@ def test_two_pipelines_share_a_table(tmp_path):
     Penguin(table).drain()
     found = assert_balanced(table.root)
     assert (found.totals.journals, found.active.rows) == (2, 4)
+
+
+def test_files_that_wait_in_the_outbox(tmp_path):
+    table = TableDirectory(tmp_path / "table", handoff=Handoff.DIRECT)
+    put_back(table, table.journal().batch(rows_of(1, 2)))
+    assert amounts(table.root) == {"waiting": (1, 2)}
+
+
+@pytest.mark.parametrize("mode", [Evolution.MERGE, Evolution.OVERWRITE])
+def test_files_with_a_narrower_type_or_columns_that_were_dropped(tmp_path, mode):
+    table = TableDirectory(tmp_path / "table")
+    journal = table.journal()
+    journal.batch(rows_of(1))
+    Penguin(table, {"evolution": mode}).drain()
+    narrow = replace(EVENTS.fields[0], type=FieldType.INT32)
+    schemas = (Schema((narrow, *EVENTS.fields[1:])), Schema((narrow, EVENTS.fields[2])))
+    for number, schema in enumerate(schemas, start=2):
+        journal.schema = schema
+        journal.batch(rows_of(number))
+    Penguin(table, {"evolution": mode}).drain()
+    assert amounts(table.root) == {"in_table": (3, 3)}

@@ -17,13 +17,7 @@ def tables_are_balanced(request: pytest.FixtureRequest) -> Iterator[None]:
     given = request.node.funcargs
     if "bucket" in given:
         access = options(given["s3"])
-        require_balanced(_tables(f"s3://{given['bucket']}", access), request, access=access)
-
-
-def _tables(root: str, access: dict[str, str]) -> Iterator[str]:
-    """Find the table directories right below a bucket."""
-    store = Reader(root, StorageOptions(access))
-    for folder in store.folders(""):
-        inside = {name.rstrip("/").rpartition("/")[2] for name in store.folders(folder)}
-        if not inside.isdisjoint({"_blizzard", "_delta_log"}):
-            yield f"{root}/{folder}"
+        store = Reader(f"s3://{given['bucket']}", StorageOptions(access))
+        inside = ("table/_blizzard", "table/_delta_log")
+        if any(facts for folder in inside for facts in store.objects(folder)):
+            require_balanced([f"{store.uri}/table"], request, access=access)
