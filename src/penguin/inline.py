@@ -13,6 +13,7 @@ from lakebed.types import Evolution
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
+    from lakebed.documents.log_version import LogHistory
     from penguin.delta.snapshot import FileFacts
     from penguin.pipeline import TableRun
 
@@ -161,6 +162,19 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
             table=uri,
         )
     return frozenset(known.paths)
+
+
+def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
+    """Return everything that a table's log still says, to be read once; None where there is none.
+
+    The library is not asked: it shows what is in a table, and not how it came there.
+    """
+    from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
+    from penguin.delta.history import read_whole_log  # noqa: PLC0415
+
+    folder = local_path(uri)
+    there = folder is None or folder.exists()
+    return read_whole_log(Reader(uri, options)) if there else None
 
 
 def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":

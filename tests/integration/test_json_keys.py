@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from blizzard.cli.app import app as blizzard_app
@@ -110,6 +111,15 @@ KEYS = {
         columns_widened pipelines held released still_held others left_out stopped[pipeline code
         error] waiting replaced not_promoted error
     """,
+    "blizzard audit --deep # damaged": """
+        table_uri balanced deep version history_since journals entries waiting_entries source_files
+        lines blank filtered quarantined rows named(in_table(files rows) replaced(files rows)
+        removed_by_others(files rows) unknown(files rows) waiting(files rows) held(files rows)
+        given_up(files rows) forgotten(files rows) nowhere(files rows)) active(files rows)
+        by_others(files rows) adopted(files rows) unknown(files rows) others[version operation
+        writer files_added files_removed rows_added rows_removed changes_data] differences[kind
+        message pipeline entry version file source]
+    """,
     "blizzard status # damaged": """
         pipeline table_uri error code
     """,
@@ -207,6 +217,8 @@ def asked(tmp_path_factory) -> Table:
     last.write_text(json.dumps(json.loads(last.read_text()) | {"previous": "0" * 64}))
     table.ends_well()
     table.ask("penguin status # stopped", "penguin held # stopped", "penguin plan # stopped")
+    DeltaTable(str(table.table)).delete()
+    table.ask("blizzard audit --deep # damaged")
     table.ask("blizzard status # damaged", "blizzard journal new --empty")
     table.ask("blizzard journal new --empty --yes", "blizzard source set default --same-files")
     return table

@@ -134,7 +134,8 @@ class Journal:
     def batch(self, *parts: Sequence[Row], **changes: Any) -> Entry:
         """Write one data file per list of rows and the entry that names them."""
         files = tuple(self.file(rows) for rows in parts)
-        return self.write(self.entry(**{"files": files, "sources": _sources(files), **changes}))
+        sources = _sources(files, len(self.bodies))
+        return self.write(self.entry(**{"files": files, "sources": sources, **changes}))
 
     def file(self, rows: Sequence[Row]) -> FinishedFile:
         """Write one data file; its rows are all of the first row's partition."""
@@ -142,11 +143,16 @@ class Journal:
             name: None if rows[0].get(name) is None else str(rows[0][name])
             for name in self.partitions
         }
-        return write_file(self.table, self.schema, rows, values)
+        marks = {"blizzard.pipeline": self.pipeline, "blizzard.journal": self.id}
+        return write_file(self.table, self.schema, rows, values, marks)
 
 
 def write_file(
-    table: TableDirectory, schema: Schema, rows: Sequence[Row], values: Mapping[str, str | None]
+    table: TableDirectory,
+    schema: Schema,
+    rows: Sequence[Row],
+    values: Mapping[str, str | None],
+    marks: Mapping[str, str] = MARKS,
 ) -> FinishedFile:
     """Write a Parquet file under its final name and give its facts."""
     inside = schema.without(frozenset(values)).arrow()
@@ -156,7 +162,7 @@ def write_file(
     data = pa.Table.from_pylist(
         [{name: row.get(name) for name in inside.names} for row in rows], schema=inside
     )
-    pq.write_table(data.replace_schema_metadata(MARKS), target)
+    pq.write_table(data.replace_schema_metadata(dict(marks)), target)
     return FinishedFile(
         filename=path,
         size=target.stat().st_size,
@@ -170,9 +176,12 @@ def write_file(
     )
 
 
-def _sources(files: Sequence[FinishedFile]) -> tuple[SourceRecord, ...]:
-    rows = sum(file.record_count for file in files)
-    return (SourceRecord(source="in", path="a.ndjson", size=1, etag=None, lines=rows, rows=rows),)
+def _sources(files: Sequence[FinishedFile], entry: int) -> tuple[SourceRecord, ...]:
+    """Return the one source file of an entry; each has another."""
+    rows, name = sum(file.record_count for file in files), "a" if entry == 1 else f"a{entry}"
+    return (
+        SourceRecord(source="in", path=f"{name}.ndjson", size=1, etag=None, lines=rows, rows=rows),
+    )
 
 
 @dataclass

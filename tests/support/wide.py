@@ -18,6 +18,7 @@ from lakebed.layout import entry_sequence
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.cli.app import app as penguin
+from tests.support.audits import assert_balanced
 from tests.support.builders import ndjson, rows
 from tests.support.faulty import Proxy, Request
 from tests.support.pipelines import pipeline_of
@@ -82,6 +83,7 @@ class Wide:
         assert all(record.lines == record.rows + record.blank for record in records)
         in_files = sum(file.record_count for entry in self.entries() for file in entry.files)
         assert in_files == sum(record.rows for record in records) == len(self.ids())
+        assert_balanced(f"s3://{self.bucket}/table", access=options(self.behind))
 
     def ids(self) -> list[int]:
         table = DeltaTable(f"s3://{self.bucket}/table", storage_options=options(self.behind))

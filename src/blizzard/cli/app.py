@@ -13,6 +13,7 @@ from rich.console import Console
 
 from blizzard.cli import demo
 from blizzard.cli import results as show
+from blizzard.cli.audit import audit
 from blizzard.cli.dlq import app as dlq_app
 from blizzard.cli.dry_run import dry_run as dry_run_plan
 from blizzard.cli.gc import gc
@@ -129,6 +130,7 @@ def demo_command(
 
 app.command()(init)
 app.command()(status)
+app.command()(audit)
 app.command()(gc)
 app.command()(redo)
 app.command()(trace)

@@ -18,6 +18,8 @@ from penguin.model.errors import TableUnreadable
 
 SIDECARS = f"{DELTA_LOG}/_sidecars"
 COLUMNS = ("add.path", "remove.path", "txn.appId", "txn.version", "sidecar.path")
+AT_A_TIME = 8192
+"""Actions of a checkpoint that are in memory at once."""
 LAST_MOMENT = 253_402_300_800_000
 """The milliseconds of the year 10000."""
 
@@ -64,35 +66,41 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
     transactions: dict[str, int] = {}
     sidecars: list[str] = []
     named = naming(store)
-    for batch in _batches(store, facts):
+    for batch in batches_of(store, facts):
         paths.update(map(named, _paths(batch)))
         transactions |= _transactions(batch)
         sidecars += _column(batch, "sidecar")
     for name in sidecars:
-        where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
-        found = store.head(where)
-        if found is None:
-            raise TableUnreadable(
-                "a checkpoint of the Delta log names a file that is gone",
-                path=store.describe(facts.path),
-                sidecar=where,
-            )
-        for batch in _batches(store, found):
+        found = sidecar_of(store, facts, name)
+        for batch in batches_of(store, found):
             paths.update(map(named, _paths(batch)))
     return Actions(paths=frozenset(paths), transactions=transactions)
+
+
+def sidecar_of(store: Reader, checkpoint: ObjectFacts, name: str) -> ObjectFacts:
+    """Find a file that a checkpoint keeps data files in."""
+    where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
+    found = store.head(where)
+    if found is None:
+        raise TableUnreadable(
+            "a checkpoint of the Delta log names a file that is gone",
+            path=store.describe(checkpoint.path),
+            sidecar=where,
+        )
+    return found
 
 
 def is_whole(store: Reader, facts: ObjectFacts) -> bool:
     """Whether a checkpoint can be read and holds all that it stands for, in itself."""
     try:
         return not any(
-            _column(batch, "sidecar") for batch in _batches(store, facts, ("sidecar.path",))
+            _column(batch, "sidecar") for batch in batches_of(store, facts, ("sidecar.path",))
         )
     except TableUnreadable:
         return False
 
 
-def _batches(
+def batches_of(
     store: Reader, facts: ObjectFacts, columns: tuple[str, ...] = COLUMNS
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a checkpoint, those of them that it has."""
@@ -101,7 +109,7 @@ def _batches(
         file = pq.ParquetFile(pa.PythonFile(source, mode="r"))
         there = set(file.schema_arrow.names)
         wanted = [name for name in columns if name.partition(".")[0] in there]
-        yield from file.iter_batches(columns=wanted)
+        yield from file.iter_batches(AT_A_TIME, columns=wanted)
     except (pa.ArrowException, KeyError, OSError) as cause:
         raise TableUnreadable(
             "a checkpoint of the Delta log cannot be read", path=store.describe(facts.path)

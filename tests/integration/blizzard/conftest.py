@@ -1,11 +1,19 @@
-"""A configured pipeline and its commands, for the tests that ask for them."""
+"""What holds for all tests of blizzard, and a configured pipeline for those that ask for one."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.audits import tables_left_by
 from tests.support.builders import Bench
 from tests.support.commands import Desk
+
+
+@pytest.fixture(autouse=True)
+def tables_are_balanced(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Audit every table that a test leaves behind."""
+    yield from tables_left_by(request)
 
 
 @pytest.fixture

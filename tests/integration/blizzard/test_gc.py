@@ -166,6 +166,7 @@ def test_a_file_that_a_meta_names_is_no_garbage_and_an_unreadable_meta_stops_it(
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.unbalanced("entry_missing", "file_unnamed", "rows_removed")
 def test_a_file_that_the_log_adds_or_has_removed_is_no_garbage(desk, checkpoint):
     """The journal that named it may be gone; the log still says that it is somebody's."""
     a_batch(desk)
@@ -188,6 +189,7 @@ def test_a_file_that_the_log_adds_or_has_removed_is_no_garbage(desk, checkpoint)
     assert found_at(desk).garbage == ()
 
 
+@pytest.mark.unbalanced("log_version_missing")
 def test_a_log_that_cannot_be_read_whole_stops_it(desk):
     a_batch(desk)
     commit(desk)
@@ -200,6 +202,7 @@ def test_a_log_that_cannot_be_read_whole_stops_it(desk):
 
 
 @pytest.mark.parametrize("trouble", ["gap", "torn", "other", "rolled back"])
+@pytest.mark.unbalanced("entry_missing", "entry_unreadable", "file_unnamed")
 def test_a_journal_that_cannot_be_read_whole_stops_it(desk, trouble):
     """HOLES L21: what a missing entry names is not known."""
     for number in range(3):

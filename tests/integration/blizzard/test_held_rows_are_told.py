@@ -95,6 +95,7 @@ def test_a_note_that_a_dead_penguin_left_is_not_counted_as_held(desk):
     assert (row["held_rows"], row["discarded_rows"]) == (0, 4)
 
 
+@pytest.mark.unbalanced("unreadable")
 def test_a_log_that_cannot_be_read_hides_nothing_else(desk):
     """What is held is then not known, and that is said."""
     desk.penguin()

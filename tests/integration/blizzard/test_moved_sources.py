@@ -278,6 +278,7 @@ def test_a_place_that_another_pipeline_reads_is_nobody_s_new_place(desk):
     assert "pipeline 'other' of this table already reads" in refused.stderr
 
 
+@pytest.mark.unbalanced("entry_missing", "file_unnamed")
 def test_a_journal_is_not_taken_over_with_a_source_at_another_place(desk):
     """HOLES L26: the new journal would take the files there for the ones of the same names."""
     ids(desk)

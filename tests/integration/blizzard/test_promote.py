@@ -360,6 +360,7 @@ def test_the_table_is_the_same_after_a_checkpoint_and_a_vacuum(desk):
     assert found["id"].to_pylist() == [1]
 
 
+@pytest.mark.unbalanced("rows_removed")
 def test_files_that_another_writer_has_rewritten_are_rewritten_again(desk):
     """deltalake notes texts as views in the files that a DELETE leaves."""
     DeltaTable(str(desk.table)).delete("id = 3")

@@ -135,6 +135,7 @@ def test_a_faulty_table_section_is_told_by_whoever_commits(tmp_path, commit, cod
     assert [one.kind for one in entries(desk.table)][-1] == entry
 
 
+@pytest.mark.unbalanced("rows_removed")
 def test_penguin_says_what_it_would_replace_and_what_not(desk):
     desk.cli("schema", "promote", "price", "--yes")
     assert "  replace 1 file\n  add     column price\n" in desk.order("plan").stdout

@@ -24,6 +24,7 @@ def test_files_are_rewritten_by_tasks(tmp_path):
     assert desk.column("price") == [(Decimal(f"{number}.25"), None) for number in range(1, 4)]
 
 
+@pytest.mark.unbalanced("file_gone")
 def test_a_file_that_is_gone_is_named_and_nothing_is_changed(tmp_path):
     desk = Rescued(tmp_path)
     desk.land("a.ndjson", '{"id":1,"price":1.25}')

@@ -83,6 +83,7 @@ def delete(desk):
 
 
 @pytest.mark.parametrize("other", [optimize, delete])
+@pytest.mark.unbalanced("rows_removed")
 def test_files_that_somebody_rewrote_first_leave_the_table_as_it_is(desk, other):
     desk.promote("price")
     other(desk)

@@ -127,6 +127,7 @@ def test_a_clean_up_after_a_redo_gives_up_nothing_again(desk):
     assert cleaned.redone == ()
 
 
+@pytest.mark.unbalanced("file_gone")
 def test_before_penguin_has_held_the_file_there_is_nothing_to_redo(desk):
     desk.loses_a_file()
     assert look(desk.store, desk.settings.name, desk.fates).units == ()

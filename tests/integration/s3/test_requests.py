@@ -176,6 +176,7 @@ def test_what_another_penguin_commits_costs_the_new_versions_and_no_more(bay):
     assert bay.rows() == 4
 
 
+@pytest.mark.unbalanced("receipt_ahead")
 def test_what_happens_to_a_log_on_s3_between_two_looks_is_noticed(bay):
     """HOLES D16: OPTIMIZE changes nothing; another version in the last one's place stops it."""
     for number in (1, 2):

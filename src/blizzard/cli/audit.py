@@ -1,0 +1,225 @@
+"""`blizzard audit`: whether a table holds what its journals say, proved from metadata."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.handoff.dead_letters import beside
+from blizzard.inspect.audit.findings import Amount, Audit, Difference, OtherCommit, Place
+from blizzard.inspect.audit.table import audit_table
+from blizzard.model.files import Location
+from blizzard.model.locations import sink_location
+from lakebed.arguments import FAILED, USAGE, Files, Folders, Outcome, Output, Shape
+from lakebed.console import add, columns, console, plural, print_line, say
+from lakebed.errors import ObjectMissing
+from lakebed.locations import written_out
+from lakebed.storage.store import local_path
+from penguin import inline
+
+FEW = 10
+IN_WORDS = {
+    Place.IN_TABLE: "in the table as they were written",
+    Place.REPLACED: "replaced by a promotion",
+    Place.REMOVED_BY_OTHERS: "removed or rewritten by other writers",
+    Place.UNKNOWN: "removed or rewritten by versions that are no longer in the log",
+    Place.WAITING: "waiting for penguin",
+    Place.HELD: "held by penguin",
+    Place.GIVEN_UP: "discarded, or read again",
+    Place.FORGOTTEN: "left out by penguin forget",
+    Place.NOWHERE: "nowhere",
+}
+
+
+def audit(
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Also look at every data file: its size and its footer."),
+    ] = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Prove from metadata that each table holds what its journals say, or show the differences.
+
+    Exits with 0 if everything is balanced, 1 if there are differences, and 2 if it cannot be told.
+    """
+    outcome = Outcome()
+    tables = {
+        written_out(settings.sink.table_uri): sink_location(settings)
+        for settings in chosen(load(files, folders), pipeline)
+    }
+    for place in tables.values():
+        with outcome.of(place.uri, lambda _error: USAGE):
+            found = audit_of(place, deep=deep)
+            if output is Output.JSON:
+                print_line(audit_row(place.uri, found))
+            else:
+                show(place.uri, found)
+            if not found.is_balanced:
+                outcome.at_least(FAILED)
+    raise typer.Exit(outcome.code)
+
+
+def audit_of(table: Location, *, deep: bool = False) -> Audit:
+    """Audit the table of a place; a folder that does not exist is an error, and not balanced."""
+    folder = local_path(table.uri)
+    if folder is not None and not folder.exists():
+        raise ObjectMissing("there is no table here", path=table.uri)
+    return audit_table(
+        open_reader(table),
+        lambda: inline.whole_log(table.uri, table.options),
+        lambda uri: open_reader(beside(table, uri)),
+        deep=deep,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmountsRow:
+    """Where the data files are that entries name."""
+
+    in_table: Amount
+    replaced: Amount
+    removed_by_others: Amount
+    unknown: Amount
+    waiting: Amount
+    held: Amount
+    given_up: Amount
+    forgotten: Amount
+    nowhere: Amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """The audit of a table, in the keys that docs/answers.md promises."""
+
+    table_uri: str
+    balanced: bool
+    deep: bool
+    version: int | None
+    history_since: int | None
+    journals: int
+    entries: int
+    waiting_entries: int
+    source_files: int
+    lines: int
+    blank: int
+    filtered: int
+    quarantined: int
+    rows: int
+    named: AmountsRow
+    active: Amount
+    by_others: Amount
+    adopted: Amount
+    unknown: Amount
+    others: tuple[OtherCommit, ...]
+    differences: tuple[Difference, ...]
+
+
+def audit_row(uri: str, found: Audit) -> AuditRow:
+    """Return an audit as one row."""
+    totals = found.totals
+    return AuditRow(
+        table_uri=uri,
+        balanced=found.is_balanced,
+        deep=found.deep,
+        version=found.version,
+        history_since=found.history_since,
+        journals=totals.journals,
+        entries=totals.entries,
+        waiting_entries=totals.waiting,
+        source_files=totals.source_files,
+        lines=totals.lines,
+        blank=totals.blank,
+        filtered=totals.filtered,
+        quarantined=totals.quarantined,
+        rows=totals.rows,
+        named=AmountsRow(**{place.value: amount for place, amount in found.places.amounts.items()}),
+        active=found.active,
+        by_others=found.by_others,
+        adopted=found.adopted,
+        unknown=found.unknown,
+        others=found.others,
+        differences=found.differences,
+    )
+
+
+def show(uri: str, found: Audit) -> None:
+    """Print an audit for a person."""
+    to = console()
+    at = "no version yet" if found.version is None else f"version {found.version}"
+    say(to, f"table {uri}: {at}")
+    _show_books(to, found)
+    _show_files(to, found)
+    if found.others:
+        _show_others(to, found.others)
+    if found.history_since:
+        say(
+            to,
+            f"  the log's history is known since version {found.history_since}; versions before "
+            "that were cleaned up, and what they did is known only by its result",
+        )
+    for difference in found.differences[:FEW]:
+        say(to, f"  {difference.kind}: {difference.message}")
+    if len(found.differences) > FEW:
+        kinds = Counter(one.kind.value for one in found.differences[FEW:])
+        rest = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+        say(to, f"  ... and {rest}; --output json has them all")
+    if found.is_balanced:
+        say(to, "balanced" if found.deep else "balanced (by metadata; --deep also reads footers)")
+    else:
+        say(to, f"not balanced: {plural(len(found.differences), 'difference')}")
+
+
+def _show_books(to: Console, found: Audit) -> None:
+    totals = found.totals
+    waiting = f", {totals.waiting:,} of them waiting for penguin" if totals.waiting else ""
+    say(
+        to,
+        f"  {plural(totals.entries, 'entry', 'entries')} of "
+        f"{plural(totals.journals, 'journal')}{waiting}",
+    )
+    say(
+        to,
+        f"  {plural(totals.source_files, 'source file')}: {totals.lines:,} lines = "
+        f"{totals.rows:,} rows + {totals.blank:,} blank + {totals.filtered:,} filtered + "
+        f"{totals.quarantined:,} quarantined",
+    )
+
+
+def _show_files(to: Console, found: Audit) -> None:
+    shown = columns("data files", "files", "rows", numbers=("files", "rows"), wide=("data files",))
+    for place, words in IN_WORDS.items():
+        amount = found.places.amounts[place]
+        if amount.files:
+            add(shown, words, amount.files, amount.rows)
+    for words, amount in (
+        ("in the table, by other writers", found.by_others),
+        ("in the table, of other programs and committed by penguin", found.adopted),
+        ("in the table, by versions that are no longer in the log", found.unknown),
+    ):
+        if amount.files:
+            add(shown, words, amount.files, amount.rows)
+    add(shown, "in the table, all", found.active.files, found.active.rows)
+    to.print(shown)
+
+
+def _show_others(to: Console, others: tuple[OtherCommit, ...]) -> None:
+    say(to, f"  {plural(len(others), 'commit')} of other writers:")
+    for one in others[-FEW:]:
+        say(
+            to,
+            f"    version {one.version}, {one.operation or 'unknown operation'} of "
+            f"{one.writer or 'an unknown writer'}: {plural(one.files_removed, 'file')} removed "
+            f"({_rows(one.rows_removed)}), {one.files_added:,} added ({_rows(one.rows_added)})",
+        )
+    if len(others) > FEW:
+        say(to, f"    ... and {len(others) - FEW:,} before; --output json has them all")
+
+
+def _rows(count: int | None) -> str:
+    return "rows unknown" if count is None else plural(count, "row")

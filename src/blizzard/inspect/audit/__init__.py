@@ -1,0 +1,1 @@
+"""Whether a table holds what its journals say, proved from metadata: views in, differences out."""

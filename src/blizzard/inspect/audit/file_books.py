@@ -1,0 +1,336 @@
+"""The data files of all journals beside those of the log: each is where its entry says. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from blizzard.inspect.audit.findings import Amount, Difference, Kind, Place, Places
+from blizzard.inspect.audit.journal_books import JournalBooks
+from blizzard.inspect.audit.log_books import BEFORE, Active, LogBooks
+from blizzard.inspect.audit.shapes import why_not_held
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry, Replacement
+from lakebed.documents.log_version import TableShape
+from lakebed.layout import file_id, file_name, held_transaction, stranger_transaction
+from lakebed.units import plural
+
+HELD, GONE = 0, 2
+"""What the log says of files that were set aside."""
+
+
+@dataclass(slots=True)
+class FileBooks:
+    """Which files entries name, and where their rows are."""
+
+    log: LogBooks
+    places: Places = field(default_factory=Places)
+    named: dict[str, int] = field(default_factory=dict)
+    """Every file that an entry names, with the number of its journal."""
+    journals: list[tuple[str, str]] = field(default_factory=list)
+    """The pipeline and the id of each journal, by its number."""
+    waiting: list[tuple[str, int, FinishedFile]] = field(default_factory=list)
+    """The files of entries that are not committed, with pipeline and entry."""
+    to_delete: int = 0
+    """The rows of files that were given up once others had rewritten them."""
+    _missing: dict[str, int] = field(default_factory=dict)
+    """The rows of files of which the log no longer says what became of them."""
+    _taken_out: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    """The files that penguin removed and no entry has explained so far: pipeline, entry, rows."""
+    _shapes: set[tuple[str, int]] = field(default_factory=set)
+    """The schemas that were compared, as text, with the number of the table's."""
+    _without: set[tuple[str, str, int]] = field(default_factory=set)
+    """The entries whose transactions are missing."""
+
+    def begin(self, journal: JournalBooks) -> None:
+        """Go on with another journal."""
+        self.journals.append(journal.name)
+
+    def take(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
+        """Look up the files of one entry; yield what is wrong with them."""
+        for file in entry.files:
+            yield from self._name(file, entry)
+            yield from self._look_up(file, entry, journal)
+        if entry.replaced:
+            yield from self._promotion(entry, journal)
+        for path in entry.deleted:
+            if path in self.log.active:
+                yield self._differs(
+                    Kind.FILE_GIVEN_UP_ACTIVE,
+                    f"entry {entry.sequence} has deleted {path}, which is in the table",
+                    entry,
+                    path,
+                )
+        yield from self._check_shape(entry)
+
+    def finish(self) -> Iterator[Difference]:
+        """Yield what no single entry tells: files that nothing names, rows that nobody removed."""
+        for path, (pipeline, sequence, rows) in self._taken_out.items():
+            version = self.log.removed[path]
+            self.places.put(Place.NOWHERE, rows)
+            yield Difference(
+                kind=Kind.FILE_REMOVED,
+                message=f"version {version} of penguin's removed {path} of entry {sequence} with "
+                f"{plural(rows, 'row')}, and no entry says why",
+                pipeline=pipeline,
+                entry=sequence,
+                version=version,
+                file=path,
+            )
+        for rows in self._missing.values():
+            self.places.put(Place.UNKNOWN, rows)
+        lost = sum(self._missing.values())
+        back = self.unknown().rows + sum(
+            rows for path, rows in self.log.old_rows.items() if path not in self.named
+        )
+        if lost > back:
+            yield Difference(
+                kind=Kind.ROWS_MISSING,
+                message=f"{plural(len(self._missing), 'file')} of committed entries with "
+                f"{plural(lost, 'row')} {'was' if len(self._missing) == 1 else 'were'} removed "
+                f"before version {self.log.first}, such as {min(self._missing)}, and what was "
+                f"added in their place by then has {plural(back, 'row')}",
+            )
+        yield from self._unnamed()
+
+    def unknown(self) -> Amount:
+        """Count the files that versions before the history added, and that nothing names."""
+        return self._of(lambda path, one: one.version == BEFORE and not self._is_adopted(path))
+
+    def by_others(self) -> Amount:
+        """Count the files that other writers have added."""
+        return self._of(
+            lambda path, one: (
+                one.version != BEFORE
+                and one.version not in self.log.ours
+                and not self._is_adopted(path)
+            )
+        )
+
+    def adopted(self) -> Amount:
+        """Count the files of other programs that penguin has committed."""
+        return self._of(lambda path, _one: self._is_adopted(path))
+
+    def _of(self, is_meant: Callable[[str, Active], bool]) -> Amount:
+        found = Amount()
+        for path, one in self.log.active.items():
+            if path not in self.named and is_meant(path, one):
+                found = found.plus(one.visible)
+        return found
+
+    def _is_adopted(self, path: str) -> bool:
+        return stranger_transaction(path) in self.log.transactions
+
+    def _unnamed(self) -> Iterator[Difference]:
+        """Yield the files of penguin's commits that nothing names, and copies of named ones."""
+        unnamed = [path for path in self.log.active if path not in self.named]
+        ids = {name for path in unnamed if (name := file_id(path)) is not None}
+        twins = {name: path for path in self.named if (name := file_id(path)) in ids}
+        for path in unnamed:
+            one = self.log.active[path]
+            twin = twins.get(file_id(path) or "")
+            version = None if one.version == BEFORE else one.version
+            if twin is not None:
+                yield Difference(
+                    kind=Kind.FILE_COMMITTED_TWICE,
+                    message=f"{path} is in the table, and so is, or was, {twin} of the same name",
+                    version=version,
+                    file=path,
+                )
+            elif one.version in self.log.ours and not self._is_adopted(path):
+                yield Difference(
+                    kind=Kind.FILE_UNNAMED,
+                    message=f"version {version}, which settles {self.log.ours[one.version]}, "
+                    f"has added {path} with {plural(one.rows or 0, 'row')}, and nothing names it",
+                    version=version,
+                    file=path,
+                )
+
+    def _name(self, file: FinishedFile, entry: Entry) -> Iterator[Difference]:
+        if file.filename in self.named:
+            yield self._differs(
+                Kind.FILE_NAMED_TWICE,
+                f"entry {entry.sequence} names {file.filename}, which an earlier entry names",
+                entry,
+                file.filename,
+            )
+        # The log's own string where it has one: there are as many as files.
+        one = self.log.active.get(file.filename)
+        same = one is not None and one.written == file.filename
+        self.named[one.written if one and same else file.filename] = len(self.journals) - 1
+
+    def _look_up(
+        self, file: FinishedFile, entry: Entry, journal: JournalBooks
+    ) -> Iterator[Difference]:
+        path, rows = file.filename, file.record_count
+        active, removed = self.log.active.get(path), self.log.removed.get(path)
+        aside = self.log.transactions.get(held_transaction(file_name(path)))
+        if not journal.is_committed(entry):
+            self.places.put(Place.WAITING, rows)
+            self.waiting.append((entry.pipeline, entry.sequence, file))
+            if active is not None or removed is not None:
+                yield from self._no_transaction(entry, path)
+        elif aside in (HELD, GONE):
+            yield from self._set_aside(file, entry, is_held=aside == HELD)
+        elif active is not None:
+            self.places.put(Place.IN_TABLE, rows)
+            yield from self._compare(file, active, entry)
+        elif removed is not None and removed != BEFORE:
+            if removed in self.log.ours:
+                self._taken_out[path] = entry.pipeline, entry.sequence, rows
+            else:
+                self.places.put(Place.REMOVED_BY_OTHERS, rows)
+        elif self._is_forgotten(entry, journal):
+            self.places.put(Place.FORGOTTEN, rows)
+        elif self.log.is_whole:
+            self.places.put(Place.NOWHERE, rows)
+            yield self._differs(
+                Kind.FILE_NOT_COMMITTED,
+                f"entry {entry.sequence} is committed, but no version has its file {path} with "
+                f"{plural(rows, 'row')}",
+                entry,
+                path,
+            )
+        else:
+            self._missing[path] = rows
+
+    def _set_aside(
+        self, file: FinishedFile, entry: Entry, *, is_held: bool
+    ) -> Iterator[Difference]:
+        """Count a file that the log says is held, or given up."""
+        path, removed = file.filename, self.log.removed.get(file.filename, BEFORE)
+        self.places.put(Place.HELD if is_held else Place.GIVEN_UP, file.record_count)
+        if removed != BEFORE and removed not in self.log.ours:
+            self.to_delete += file.record_count
+        if path in self.log.active:
+            state = "is held" if is_held else "was given up"
+            yield self._differs(
+                Kind.FILE_GIVEN_UP_ACTIVE,
+                f"{path} of entry {entry.sequence} {state}, and is in the table",
+                entry,
+                path,
+            )
+
+    def _no_transaction(self, entry: Entry, path: str) -> Iterator[Difference]:
+        """Report an entry whose files are in the log, once."""
+        name = (entry.pipeline, entry.journal, entry.sequence)
+        if name not in self._without:
+            self._without.add(name)
+            yield self._differs(
+                Kind.TRANSACTION_MISSING,
+                f"the log has {path} of entry {entry.sequence}, but its transactions do not say "
+                "that the entry is committed",
+                entry,
+                path,
+            )
+
+    def _is_forgotten(self, entry: Entry, journal: JournalBooks) -> bool:
+        return any(
+            one.forgotten is not None and one.forgotten[0] <= entry.sequence <= one.forgotten[1]
+            for one in self.log.settled.get(journal.name, ())
+        )
+
+    def _compare(self, file: FinishedFile, one: Active, entry: Entry) -> Iterator[Difference]:
+        path = file.filename
+        told = f"entry {entry.sequence} says of {path}: "
+        if one.size != file.size:
+            yield self._differs(
+                Kind.FILE_SIZE_DIFFERS,
+                f"{told}{file.size} bytes; the log says {one.size}",
+                entry,
+                path,
+            )
+        if one.rows != file.record_count:
+            yield self._differs(
+                Kind.FILE_ROWS_DIFFER,
+                f"{told}{plural(file.record_count, 'row')}; the log's statistics say "
+                f"{'nothing' if one.rows is None else one.rows}",
+                entry,
+                path,
+            )
+        values = tuple(sorted((name, v or None) for name, v in file.partition_values.items()))
+        if one.values != values:
+            yield self._differs(
+                Kind.FILE_PARTITION_DIFFERS,
+                f"{told}{_shown(values)}; the log says {_shown(one.values)}",
+                entry,
+                path,
+            )
+
+    def _promotion(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
+        """Look up the files of a promotion: all have taken their places, or none has."""
+        done = [one for one in entry.replaced if self._is_known(one.new.filename)]
+        for one in done:
+            yield from self._name(one.new, entry)
+        if not journal.is_committed(entry):
+            self.waiting += [(entry.pipeline, entry.sequence, one.new) for one in entry.replaced]
+            for one in done:
+                yield from self._no_transaction(entry, one.new.filename)
+            return
+        for one in done:
+            yield from self._in_place(one, entry, journal)
+        if done and len(done) < len(entry.replaced) and self.log.is_whole:
+            first = next(one for one in entry.replaced if one not in done)
+            yield self._differs(
+                Kind.PROMOTION_HALF,
+                f"{len(done)} of the {len(entry.replaced)} files of entry {entry.sequence} took "
+                f"their places; {first.new.filename} did not",
+                entry,
+                first.new.filename,
+            )
+
+    def _in_place(
+        self, one: Replacement, entry: Entry, journal: JournalBooks
+    ) -> Iterator[Difference]:
+        """Look up a file that has taken the place of another."""
+        if one.old in self.log.active:
+            yield self._differs(
+                Kind.FILE_COMMITTED_TWICE,
+                f"entry {entry.sequence} puts {one.new.filename} in the place of {one.old}, and "
+                "both are in the table",
+                entry,
+                one.old,
+            )
+        taken_out = self._taken_out.pop(one.old, None) is not None
+        if self._missing.pop(one.old, None) is not None or taken_out:
+            self.places.put(Place.REPLACED, one.new.record_count)
+        yield from self._look_up(one.new, entry, journal)
+
+    def _is_known(self, path: str) -> bool:
+        return path in self.log.active or path in self.log.removed
+
+    def _check_shape(self, entry: Entry) -> Iterator[Difference]:
+        """Check that the table could hold the entry's files when they were added to it."""
+        version = next(
+            (
+                one.version
+                for file in entry.data_files
+                if (one := self.log.active.get(file.filename)) is not None
+            ),
+            BEFORE,
+        )
+        shape = self.log.shape_at(version) if version in self.log.ours else None
+        if shape is None or not self._is_new(entry, shape):
+            return
+        for reason in why_not_held(entry.table_schema, entry.partition_columns, shape):
+            yield Difference(
+                kind=Kind.SCHEMA_DIFFERS,
+                message=f"entry {entry.sequence} and the table at version {version}: {reason}",
+                pipeline=entry.pipeline,
+                entry=entry.sequence,
+                version=version,
+            )
+
+    def _is_new(self, entry: Entry, shape: TableShape) -> bool:
+        """Whether the two were not compared before."""
+        key = (f"{entry.table_schema}{entry.partition_columns}", id(shape))
+        found = key not in self._shapes
+        self._shapes.add(key)
+        return found
+
+    def _differs(self, kind: Kind, message: str, entry: Entry, file: str) -> Difference:
+        return Difference(
+            kind=kind, message=message, pipeline=entry.pipeline, entry=entry.sequence, file=file
+        )
+
+
+def _shown(values: tuple[tuple[str, str | None], ...]) -> str:
+    return ", ".join(f"{name}={'null' if v is None else v}" for name, v in values) or "no partition"

@@ -1,0 +1,192 @@
+"""What an audit finds: differences, what others did, and what everything adds up to. Values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What is different from what it must be."""
+
+    CHAIN_BROKEN = "chain_broken"
+    """An entry does not name the digest of the one before: one of the two was changed."""
+    ENTRY_MISSING = "entry_missing"
+    ENTRY_MISPLACED = "entry_misplaced"
+    """An entry stands where another belongs: another number, pipeline, journal or kind."""
+    ENTRY_UNREADABLE = "entry_unreadable"
+    ENTRY_COMMITTED_TWICE = "entry_committed_twice"
+    ENTRY_PASSED_OVER = "entry_passed_over"
+    """A commit goes on after an entry that no commit has settled."""
+    DIGEST_DIFFERS = "digest_differs"
+    """An entry is another one than the one that was committed."""
+    JOURNAL_MISSING = "journal_missing"
+    """The log has committed entries of a journal that is not here."""
+    RECEIPT_AHEAD = "receipt_ahead"
+    RECEIPT_DIFFERS = "receipt_differs"
+    """The receipt names another entry, or an entry of another journal."""
+    TRANSACTION_MISSING = "transaction_missing"
+    TRANSACTION_DIFFERS = "transaction_differs"
+    LOG_VERSION_MISSING = "log_version_missing"
+    BOOKS_DIFFER = "books_differ"
+    """The lines of a source file, or the rows of an entry, do not add up."""
+    SOURCE_TWICE = "source_twice"
+    """A source file was read twice, and nobody asked for that."""
+    FILE_NOT_COMMITTED = "file_not_committed"
+    """The entry of a file is committed, but no version has the file."""
+    FILE_COMMITTED_TWICE = "file_committed_twice"
+    FILE_NAMED_TWICE = "file_named_twice"
+    FILE_UNNAMED = "file_unnamed"
+    """A file of penguin's commits is in the table, and nothing names it."""
+    FILE_SIZE_DIFFERS = "file_size_differs"
+    FILE_ROWS_DIFFER = "file_rows_differ"
+    FILE_PARTITION_DIFFERS = "file_partition_differs"
+    FILE_GONE = "file_gone"
+    FILE_DAMAGED = "file_damaged"
+    """Its footer cannot be read, or is that of another pipeline's file."""
+    FILE_GIVEN_UP_ACTIVE = "file_given_up_active"
+    """A file that is held, was given up or was deleted is in the table all the same."""
+    FILE_REMOVED = "file_removed"
+    """penguin has removed a file, and no entry says why."""
+    PROMOTION_HALF = "promotion_half"
+    """Only some of the files of a promotion took their places."""
+    ROWS_REMOVED = "rows_removed"
+    """Another writer removed rows."""
+    ROWS_CHANGED = "rows_changed"
+    """A commit that says that it changes no data adds other rows than it removes."""
+    ROWS_MISSING = "rows_missing"
+    """Rows are gone, and the version that removed them is no longer in the log."""
+    SCHEMA_DIFFERS = "schema_differs"
+    DEAD_LETTERS_GONE = "dead_letters_gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One thing that is not as it must be."""
+
+    kind: Kind
+    message: str
+    pipeline: str | None = None
+    entry: int | None = None
+    version: int | None = None
+    """A version of the Delta log."""
+    file: str | None = None
+    source: str | None = None
+    """A source file, as `source:path`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherCommit:
+    """A version that another writer committed."""
+
+    version: int
+    operation: str | None
+    writer: str | None
+    files_added: int
+    files_removed: int
+    rows_added: int | None
+    """None where a file has no statistics."""
+    rows_removed: int | None
+    changes_data: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """Files, and the rows in them."""
+
+    files: int = 0
+    rows: int = 0
+
+    def plus(self, rows: int | None) -> "Amount":
+        """Count one more file."""
+        return Amount(files=self.files + 1, rows=self.rows + (rows or 0))
+
+
+@dataclass(slots=True, kw_only=True)
+class Totals:
+    """What all journals of a table add up to, and where the rows of their files are."""
+
+    journals: int = 0
+    entries: int = 0
+    waiting: int = 0
+    """Entries that are waiting for penguin."""
+    source_files: int = 0
+    """Source files that were read to their end."""
+    lines: int = 0
+    blank: int = 0
+    filtered: int = 0
+    quarantined: int = 0
+    rows: int = 0
+
+    def add(self, other: "Totals") -> None:
+        """Add those of another journal."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+class Place(StrEnum):
+    """Where the rows of a data file are that an entry names."""
+
+    IN_TABLE = "in_table"
+    WAITING = "waiting"
+    HELD = "held"
+    GIVEN_UP = "given_up"
+    """Discarded, or read again by a redo."""
+    FORGOTTEN = "forgotten"
+    """Lost with a log, and left out since an operator ordered it."""
+    REPLACED = "replaced"
+    """A promotion put another file with the same rows in its place."""
+    REMOVED_BY_OTHERS = "removed_by_others"
+    UNKNOWN = "unknown"
+    """Removed by a version that is no longer in the log."""
+    NOWHERE = "nowhere"
+    """A difference says so."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Places:
+    """How much of what entries name is where."""
+
+    amounts: dict[Place, Amount] = field(default_factory=lambda: dict.fromkeys(Place, Amount()))
+
+    def put(self, place: Place, rows: int | None) -> None:
+        """Count one more file."""
+        self.amounts[place] = self.amounts[place].plus(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an audit of one table found."""
+
+    version: int | None
+    """The version of the log; None where there is no table yet."""
+    history_since: int | None
+    """The first version that the log still has; 0 where all of its history is known."""
+    deep: bool
+    totals: Totals
+    places: Places
+    active: Amount
+    """What is in the table."""
+    by_others: Amount
+    """What other writers have put there."""
+    adopted: Amount
+    """Files of other programs that penguin has committed."""
+    unknown: Amount
+    """What was added by versions that are no longer in the log, and no entry names."""
+    others: tuple[OtherCommit, ...]
+    differences: tuple[Difference, ...]
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether all is as it must be."""
+        return not self.differences
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Return numbers in words, those that follow each other together: 3, 5 to 7. Pure."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in found)

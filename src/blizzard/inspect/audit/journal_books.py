@@ -1,0 +1,237 @@
+"""One journal by itself: its chain of digests, its place, and the books of its sources. Pure.
+
+Entries are taken one at a time and not kept. Of source files only those are remembered that are
+read in part, and of all others a number.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from blizzard.inspect.audit.findings import Difference, Kind, Totals, spans
+from blizzard.inspect.audit.log_books import JournalName, LogBooks
+from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest_number
+from lakebed.layout import digest_transaction
+from lakebed.units import plural
+
+
+@dataclass(slots=True)
+class JournalBooks:
+    """What one journal says, up to the entry that was taken last."""
+
+    pipeline: str
+    receipt: Receipt | None
+    """The receipt of a journal that is in use; None where there is none, or for another journal."""
+    log: LogBooks
+    journal: str | None = None
+    totals: Totals = field(default_factory=lambda: Totals(journals=1))
+    last: int = -1
+    _digest: str | None = None
+    _settled: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+    """The version and the digest number of each entry that a commit ends with."""
+    _part_way: dict[str, int] = field(default_factory=dict)
+    """How many lines were read of each source file that is not done."""
+    _done: set[int] = field(default_factory=set)
+
+    @property
+    def name(self) -> JournalName:
+        """Return the journal's name in the log."""
+        return self.pipeline, self.journal or ""
+
+    @property
+    def position(self) -> int:
+        """Return the last entry that the log says is committed; 0 where none is."""
+        return self.log.position(self.name) or 0
+
+    def is_committed(self, entry: Entry) -> bool:
+        """Whether the log says that an entry is committed."""
+        return entry.sequence <= self.position
+
+    def unreadable(self, number: int, why: str) -> Iterator[Difference]:
+        """Go on after an entry that cannot be read."""
+        yield from self._gap(number)
+        yield self._differs(Kind.ENTRY_UNREADABLE, f"entry {number}: {why}", number)
+        self.last, self._digest = number, None
+
+    def take(self, number: int, entry: Entry, digest: str) -> Iterator[Difference]:
+        """Go on by one entry, which stands at a number; yield what is wrong with it."""
+        if self.journal is None:
+            self.journal = entry.journal
+            self._settled = {
+                one.last: (one.version, one.digest) for one in self.log.settled.get(self.name, ())
+            }
+            kept = self.log.transactions.get(digest_transaction(*self.name))
+            if self.position and self.position not in self._settled:
+                self._settled[self.position] = (self.log.first - 1, kept)
+        yield from self._gap(number)
+        yield from self._check_place(number, entry)
+        if self._digest is not None and entry.previous != self._digest:
+            yield self._differs(
+                Kind.CHAIN_BROKEN,
+                f"entry {number} does not follow entry {number - 1}: it names another digest, so "
+                "one of the two was changed",
+                number,
+            )
+        yield from self._check_digest(number, digest)
+        self.last, self._digest = number, digest
+        yield from self._check_books(number, entry)
+        self._count(entry)
+
+    def finish(self) -> Iterator[Difference]:
+        """Yield what is wrong with the journal as a whole."""
+        if self.position > self.last:
+            yield self._differs(
+                Kind.ENTRY_MISSING,
+                f"the log says that entry {self.position} is committed, but the journal ends "
+                f"with entry {self.last}",
+                self.position,
+            )
+        if self.receipt is None:
+            return
+        if self.receipt.journal != self.journal:
+            yield self._differs(
+                Kind.RECEIPT_DIFFERS,
+                f"the receipt names entry {self.receipt.sequence} of journal "
+                f"{self.receipt.journal}, but the journal in use is {self.journal}",
+                self.receipt.sequence,
+            )
+        elif self.receipt.sequence > self.position:
+            yield self._differs(
+                Kind.RECEIPT_AHEAD,
+                f"the receipt says that entry {self.receipt.sequence} is committed, but the log "
+                f"says {self.position or 'that none is'}",
+                self.receipt.sequence,
+            )
+
+    def _gap(self, number: int) -> Iterator[Difference]:
+        missing = range(self.last + 1, number)
+        if missing:
+            self._digest = None
+            which = "entries" if len(missing) > 1 else "entry"
+            yield self._differs(
+                Kind.ENTRY_MISSING,
+                f"{which} {spans(missing)} {'are' if len(missing) > 1 else 'is'} missing, but "
+                f"entry {number} is there",
+                missing[0],
+            )
+
+    def _check_place(self, number: int, entry: Entry) -> Iterator[Difference]:
+        is_first = entry.kind == "open"
+        if (entry.sequence, entry.pipeline) != (number, self.pipeline) or is_first != (number == 0):
+            yield self._differs(
+                Kind.ENTRY_MISPLACED,
+                f"where entry {number} belongs is entry {entry.sequence} ({entry.kind}) of "
+                f"pipeline {entry.pipeline}",
+                number,
+            )
+        if entry.journal != self.journal:
+            yield self._differs(
+                Kind.ENTRY_MISPLACED,
+                f"entry {number} is of journal {entry.journal}, those before it are of "
+                f"{self.journal}",
+                number,
+            )
+
+    def _check_digest(self, number: int, digest: str) -> Iterator[Difference]:
+        version, kept = self._settled.get(number, (None, None))
+        if kept is not None and kept != digest_number(digest):
+            yield self._differs(
+                Kind.DIGEST_DIFFERS,
+                f"entry {number} is not the one that was committed: the log keeps another digest",
+                number,
+                version=version,
+            )
+        named = self.receipt
+        is_named = named is not None and (named.journal, named.sequence) == (self.journal, number)
+        if named is not None and is_named and named.digest != digest:
+            yield self._differs(
+                Kind.RECEIPT_DIFFERS,
+                f"entry {number} is not the one that the receipt names: its digest is another",
+                number,
+            )
+
+    def _check_books(self, number: int, entry: Entry) -> Iterator[Difference]:
+        for record in entry.sources:
+            yield from self._check_lines(number, entry, record)
+        given = sum(record.rows for record in entry.sources if entry.kind == "batch")
+        held = sum(file.record_count for file in entry.files)
+        if given != held:
+            yield self._differs(
+                Kind.BOOKS_DIFFER,
+                f"the source files of entry {number} gave {plural(given, 'row')}, but its data "
+                f"files hold {held}",
+                number,
+            )
+
+    def _check_lines(self, number: int, entry: Entry, record: SourceRecord) -> Iterator[Difference]:
+        told = record.rows + record.blank + record.filtered + record.quarantined
+        if entry.kind == "batch" and (record.rows if record.failure else record.lines != told):
+            yield self._differs(
+                Kind.BOOKS_DIFFER,
+                f"entry {number}: {record.key} has {plural(record.lines, 'line')}, of which "
+                f"{record.rows} rows, {record.blank} blank, {record.filtered} filtered and "
+                f"{record.quarantined} quarantined" + (", and failed" if record.failure else ""),
+                number,
+                source=record.key,
+            )
+        before = self._part_way.get(record.key)
+        if entry.kind == "batch" and record.skipped and record.skipped != before:
+            yield self._differs(
+                Kind.BOOKS_DIFFER,
+                f"entry {number}: {record.key} goes on after {plural(record.skipped, 'line')}, "
+                f"but earlier entries have read {before or 'none'}",
+                number,
+                source=record.key,
+            )
+        yield from self._remember(number, entry, record)
+
+    def _remember(self, number: int, entry: Entry, record: SourceRecord) -> Iterator[Difference]:
+        """Keep in mind how far a source file was read; report one that is read a second time."""
+        place = hash(record.key)
+        if record.redo:
+            self._done.discard(place)
+        if record.failure is not None or record.gone or not record.complete:
+            if record.records_read:
+                self._part_way[record.key] = record.records_read
+            return
+        self._part_way.pop(record.key, None)
+        if entry.kind not in ("batch", "inherited") or record.gave_no_row:
+            return
+        if entry.kind == "batch" and place in self._done and not record.reingested:
+            yield self._differs(
+                Kind.SOURCE_TWICE,
+                f"entry {number} has read {record.key}, which an earlier entry had read to its end",
+                number,
+                source=record.key,
+            )
+        self._done.add(place)
+
+    def _count(self, entry: Entry) -> None:
+        totals = self.totals
+        totals.entries += 1
+        totals.waiting += not self.is_committed(entry) and entry.sequence > 0
+        for record in entry.sources if entry.kind == "batch" else ():
+            if record.failure is None:
+                totals.source_files += record.complete
+                totals.lines += record.lines
+                totals.blank += record.blank
+                totals.filtered += record.filtered
+                totals.quarantined += record.quarantined
+                totals.rows += record.rows
+
+    def _differs(
+        self,
+        kind: Kind,
+        message: str,
+        entry: int,
+        *,
+        version: int | None = None,
+        source: str | None = None,
+    ) -> Difference:
+        return Difference(
+            kind=kind,
+            message=message,
+            pipeline=self.pipeline,
+            entry=entry,
+            version=version,
+            source=source,
+        )

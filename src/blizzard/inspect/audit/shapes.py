@@ -1,0 +1,68 @@
+"""Whether a table with one schema can hold files that were written with another. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lakebed.documents.log_version import TableShape
+
+READ_AS: Mapping[str, frozenset[str]] = {
+    "long": frozenset({"integer", "short", "byte"}),
+    "integer": frozenset({"short", "byte"}),
+    "short": frozenset({"byte"}),
+    "double": frozenset({"float"}),
+}
+"""For a table's type, the types of files that every reader reads as it."""
+DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+def why_not_held(
+    written: Mapping[str, Any], partition_columns: tuple[str, ...], table: TableShape
+) -> Iterator[str]:
+    """Yield what files of a schema have that a table cannot show as it was written."""
+    if partition_columns != table.partition_columns:
+        yield (
+            f"the files are partitioned by {_listed(partition_columns)}, the table by "
+            f"{_listed(table.partition_columns)}"
+        )
+    shown = [one for one in written["fields"] if one["name"] not in table.hidden]
+    yield from _fields({"fields": shown}, table.schema, "")
+
+
+def _fields(written: Mapping[str, Any], table: Mapping[str, Any], above: str) -> Iterator[str]:
+    there = {one["name"]: one["type"] for one in table["fields"]}
+    for one in written["fields"]:
+        name = f"{above}{one['name']}"
+        if one["name"] not in there:
+            yield f"the table does not have column {name}"
+        else:
+            yield from _types(one["type"], there[one["name"]], name)
+
+
+def _types(written: Any, table: Any, name: str) -> Iterator[str]:  # noqa: ANN401 - Delta's types
+    match written, table:
+        case {"type": "struct"}, {"type": "struct"}:
+            yield from _fields(written, table, f"{name}.")
+        case {"type": "array", "elementType": mine}, {"type": "array", "elementType": theirs}:
+            yield from _types(mine, theirs, f"{name}.element")
+        case {"type": "map", "valueType": mine}, {"type": "map", "valueType": theirs}:
+            yield from _types(mine, theirs, f"{name}.value")
+        case _ if not _reads(table, written):
+            yield f"column {name} is {_named(written)} in the files, {_named(table)} in the table"
+
+
+def _reads(table: Any, written: Any) -> bool:  # noqa: ANN401
+    if not isinstance(table, str) or not isinstance(written, str):
+        return False
+    ours, theirs = DECIMAL.fullmatch(table), DECIMAL.fullmatch(written)
+    if ours and theirs:
+        return ours[2] == theirs[2] and int(ours[1]) >= int(theirs[1])
+    return table == written or written in READ_AS.get(table, ())
+
+
+def _named(kind: Any) -> str:  # noqa: ANN401
+    return kind if isinstance(kind, str) else str(kind["type"])
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing"

@@ -1,0 +1,172 @@
+"""The audit of one table: the receipts, then the log, then the journals, an entry at a time.
+
+In this order a program that is at work meanwhile changes nothing: what a receipt says the log
+says, what the log has an entry names, and an entry that comes later waits. Nothing here writes.
+"""
+
+from collections.abc import Callable, Iterator
+
+from blizzard.inspect.audit.file_books import FileBooks
+from blizzard.inspect.audit.findings import Audit, Difference, Kind, Totals, spans
+from blizzard.inspect.audit.journal_books import JournalBooks
+from blizzard.inspect.audit.log_books import LogBooks
+from blizzard.inspect.audit.objects import look_at_objects
+from lakebed import layout
+from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
+from lakebed.documents.log_version import LogHistory
+from lakebed.errors import DocumentUnreadable, ObjectMissing
+from lakebed.journal import JournalReader
+from lakebed.storage.ahead import ahead
+from lakebed.storage.store import Reader
+
+ReadLog = Callable[[], LogHistory | None]
+"""Opens the table's log; None where there is none."""
+OpenFolder = Callable[[str], Reader]
+"""Opens the folder of a URI."""
+
+
+def audit_table(
+    store: Reader, read_log: ReadLog, open_folder: OpenFolder, *, deep: bool = False
+) -> Audit:
+    """Compare everything that a table directory says of its rows with everything else."""
+    return _Audit(store, open_folder).run(read_log, deep=deep)
+
+
+class _Audit:
+    def __init__(self, store: Reader, open_folder: OpenFolder) -> None:
+        self.store = store
+        self.open_folder = open_folder
+        self.differences: list[Difference] = []
+        self.log = LogBooks()
+        self.totals = Totals()
+        self.files = FileBooks(self.log)
+        self.seen: set[tuple[str, str]] = set()
+        self.folders: dict[str, Reader | None] = {}
+
+    def run(self, read_log: ReadLog, *, deep: bool) -> Audit:
+        pipelines = layout.pipelines(self.store.folders(layout.OURS))
+        receipts = {name: self._receipt(name) for name in pipelines}
+        history = read_log()
+        readable = history is None or not history.gone
+        if history is not None:
+            self._read_log(history)
+        for pipeline in pipelines:
+            for folder in self._folders(pipeline):
+                in_use = folder == layout.journal_folder(pipeline)
+                receipt = receipts[pipeline] if in_use else None
+                self._read_journal(pipeline, folder, receipt, with_log=readable)
+        if readable:
+            self.log.finish(self.files.to_delete)
+            self.differences += self.log.differences
+            self._check_journals()
+            self.differences += self.files.finish()
+            if deep:
+                self.differences += look_at_objects(self.store, self.files)
+        return Audit(
+            version=None if history is None else history.last,
+            history_since=None if history is None else history.first,
+            deep=deep,
+            totals=self.totals,
+            places=self.files.places,
+            active=self.log.totals(),
+            by_others=self.files.by_others(),
+            adopted=self.files.adopted(),
+            unknown=self.files.unknown(),
+            others=tuple(self.log.others),
+            differences=tuple(self.differences),
+        )
+
+    def _receipt(self, pipeline: str) -> Receipt | None:
+        try:
+            return JournalReader(self.store, pipeline).receipt()
+        except DocumentUnreadable as why:
+            self._add(Kind.RECEIPT_DIFFERS, f"the receipt of {pipeline}: {why}", pipeline)
+            return None
+
+    def _read_log(self, history: LogHistory) -> None:
+        self.log.first = history.first
+        for version in history.versions:
+            self.log.take(version)
+        if history.gone:
+            some = len(history.gone) > 1
+            self.differences.append(
+                Difference(
+                    kind=Kind.LOG_VERSION_MISSING,
+                    message=f"version{'s' if some else ''} {spans(history.gone)} of the Delta log "
+                    f"{'are' if some else 'is'} gone, so nothing after can be read; the journals "
+                    "were not compared with the log",
+                    version=history.gone[0],
+                )
+            )
+
+    def _folders(self, pipeline: str) -> Iterator[str]:
+        """Yield the journals of a pipeline, those that were replaced first."""
+        for folder in sorted(self.store.folders(f"{layout.OURS}/{pipeline}")):
+            if layout.is_journal_aside(folder):
+                yield folder.rstrip("/")
+        yield layout.journal_folder(pipeline)
+
+    def _read_journal(
+        self, pipeline: str, folder: str, receipt: Receipt | None, *, with_log: bool
+    ) -> None:
+        reader = JournalReader(self.store, pipeline, folder=folder)
+        books = JournalBooks(pipeline, receipt if with_log else None, self.log)
+        numbers = reader.numbers()
+        if not numbers:
+            if receipt is not None and with_log:
+                told = (
+                    f"the receipt names entry {receipt.sequence} of journal {receipt.journal} of "
+                    f"{pipeline}, but there is no journal"
+                )
+                self._add(Kind.JOURNAL_MISSING, told, pipeline, entry=receipt.sequence)
+            return
+        for number, body in ahead(reader.listed_body, numbers):
+            try:
+                entry = decode_entry(body, reader.where(number))
+            except DocumentUnreadable as why:
+                self.differences += books.unreadable(number, str(why))
+                continue
+            is_first = books.journal is None
+            self.differences += books.take(number, entry, digest(body))
+            if is_first:
+                self.files.begin(books)
+            if with_log:
+                self.differences += self.files.take(entry, books)
+            self._check_dead_letters(entry)
+        self.differences += books.finish() if with_log else ()
+        self.totals.add(books.totals)
+        self.seen.add(books.name)
+
+    def _check_journals(self) -> None:
+        """Report journals that the log has committed entries of, and that are not here."""
+        for app_id, last in self.log.transactions.items():
+            match app_id.split("/"):
+                case ["blizzard", pipeline, journal] if (pipeline, journal) not in self.seen:
+                    told = (
+                        f"the log has committed entries up to {last} of journal {journal} of "
+                        f"{pipeline}, which is not here"
+                    )
+                    self._add(Kind.JOURNAL_MISSING, told, pipeline, entry=last)
+
+    def _check_dead_letters(self, entry: Entry) -> None:
+        for uri in entry.dlq:
+            if not self._is_there(entry.pipeline, uri):
+                told = f"the dead letters of entry {entry.sequence} are gone: {uri}"
+                self._add(Kind.DEAD_LETTERS_GONE, told, entry.pipeline, entry=entry.sequence)
+
+    def _is_there(self, pipeline: str, uri: str) -> bool:
+        """Whether an object of a dead letter queue is there, also if its table was moved."""
+        folder, _, name = uri.rpartition("/")
+        if self.store.head(f"{layout.dead_letter_folder(pipeline)}/{name}") is not None:
+            return True
+        if folder not in self.folders:
+            try:
+                self.folders[folder] = self.open_folder(folder)
+            except ObjectMissing:
+                self.folders[folder] = None  # The whole folder was cleared away.
+        there = self.folders[folder]
+        return there is not None and there.head(name) is not None
+
+    def _add(self, kind: Kind, message: str, pipeline: str, *, entry: int | None = None) -> None:
+        found = Difference(kind=kind, message=message, pipeline=pipeline, entry=entry)
+        self.differences.append(found)

@@ -1,0 +1,280 @@
+"""A Delta log from the oldest version that can be read to its newest, a version at a time.
+
+Where the log begins with version 0 that is all of its history. Otherwise it begins with the oldest
+checkpoint from which every later version is there; what came before is known only by what that
+checkpoint holds. No more than a few versions are in memory at once.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from lakebed.documents.log_version import (
+    LoggedFile,
+    LogHistory,
+    LogVersion,
+    PartitionValues,
+    RemovedFile,
+    SettledEntries,
+    TableShape,
+)
+from lakebed.errors import StoreUnavailable
+from lakebed.layout import DELTA_LOG, log_version, log_version_number
+from lakebed.storage.ahead import ahead
+from lakebed.storage.store import ObjectFacts, Reader
+from penguin.delta.expiry import Checkpoint, checkpoints
+from penguin.delta.file_names import Naming, naming
+from penguin.delta.log_file import batches_of, sidecar_of
+from penguin.model.errors import TableUnreadable
+
+WITH_ID = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-f-]{36}\.(parquet|json)")
+"""A checkpoint of the newer kind, which is one file and may refer to others."""
+DROPPED_PROPERTY = "penguin.droppedColumns"
+"""The table property that holds what files have and the schema does not show, as a schema."""
+COLUMNS = (
+    "add.path",
+    "add.size",
+    "add.partitionValues",
+    "add.stats",
+    "add.stats_parsed.numRecords",
+    "add.deletionVector.cardinality",
+    "remove.path",
+    "txn.appId",
+    "txn.version",
+    "metaData.schemaString",
+    "metaData.partitionColumns",
+    "metaData.configuration",
+    "sidecar.path",
+)
+
+
+def read_whole_log(store: Reader) -> LogHistory | None:
+    """Return the history of a log as far as it is there; None where there is no log."""
+    _, listed = store.level(DELTA_LOG)
+    there = sorted(n for one in listed if (n := log_version_number(one.path)) is not None)
+    bases = [*checkpoints(listed), *_with_ids(listed)]
+    if not there and not bases:
+        return None
+    last = max((*there, *(one.version for one in bases)))
+    first = last + 1
+    known = set(there)
+    while first - 1 in known:
+        first -= 1
+    base = min(
+        (one for one in bases if one.version >= first - 1),
+        key=lambda one: one.version,
+        default=None,
+    )
+    if first > 0 and base is None:
+        after = max((one.version for one in bases if one.version < first), default=-1)
+        gone = tuple(number for number in range(after + 1, last) if number not in known)
+        return LogHistory(first=first, last=last, gone=gone, versions=iter(()))
+    if first == 0:
+        base = None
+    begins = 0 if base is None else base.version + 1
+    return LogHistory(
+        first=begins, last=last, gone=(), versions=_read(store, base, range(begins, last + 1))
+    )
+
+
+def _with_ids(listed: Iterable[ObjectFacts]) -> Iterator[Checkpoint]:
+    for one in listed:
+        if (named := WITH_ID.fullmatch(one.path.rpartition("/")[2])) and one.size > 0:
+            yield Checkpoint(version=int(named["version"]), parts=(one,))
+
+
+def _read(store: Reader, base: Checkpoint | None, numbers: Iterable[int]) -> Iterator[LogVersion]:
+    named = naming(store)
+    for part in () if base is None else base.parts:
+        yield from _parts_of(store, part, base.version if base else 0, named)
+    for number, body in ahead(lambda each: store.get(log_version(each)), numbers):
+        if body is None:
+            # Cleaned up between the listing and the reading: the next look finds the new state.
+            raise StoreUnavailable(
+                "versions of the Delta log vanished while they were read", path=store.uri
+            )
+        yield parse_version(number, body, store.describe(log_version(number)), named)
+
+
+def parse_version(number: int, body: bytes, path: str, named: Naming = str) -> LogVersion:
+    """Read one version; one that cannot be read is an error, never an empty one. Pure."""
+    info: dict[str, Any] = {}
+    adds: list[LoggedFile] = []
+    removes: list[RemovedFile] = []
+    transactions: dict[str, int] = {}
+    shape: TableShape | None = None
+    try:
+        for line in body.splitlines():
+            match json.loads(line) if line.strip() else None:
+                case {"add": {"path": str(written), "size": int(size)} as add}:
+                    vector = add.get("deletionVector")
+                    written = unquote(written)
+                    adds.append(
+                        LoggedFile(
+                            name=named(written),
+                            written=written,
+                            size=size,
+                            rows=_rows(add.get("stats")),
+                            deleted=vector.get("cardinality", 0) if vector else 0,
+                            partition_values=_values((add.get("partitionValues") or {}).items()),
+                            data_change=add.get("dataChange", True),
+                        )
+                    )
+                case {"remove": {"path": str(written)} as remove}:
+                    change = remove.get("dataChange", True)
+                    removes.append(RemovedFile(name=named(unquote(written)), data_change=change))
+                case {"txn": {"appId": str(app_id), "version": int(told)}}:
+                    transactions[app_id] = told
+                case {"metaData": {"schemaString": str(schema)} as table}:
+                    told_of = (table.get("configuration") or {}).items()
+                    shape = _shape(schema, table.get("partitionColumns"), told_of)
+                case {"commitInfo": dict(found)}:
+                    info = found
+    except ValueError as torn:
+        raise TableUnreadable("a line of the Delta log is not JSON", path=path) from torn
+    ours = info.get("penguin")
+    note = ours if isinstance(ours, dict) else {}
+    parameters = info.get("operationParameters")
+    mode = parameters.get("mode") if isinstance(parameters, dict) else None
+    return LogVersion(
+        version=number,
+        operation=_text(info.get("operation")),
+        writer=_text(info.get("penguin.writer")) or _text(info.get("engineInfo")),
+        is_ours=isinstance(ours, dict),
+        overwrites=isinstance(mode, str) and mode.strip('"').lower() == "overwrite",
+        settles=tuple(_settled(note)),
+        replays=_replayed(note),
+        adds=tuple(adds),
+        removes=tuple(removes),
+        transactions=transactions,
+        shape=shape,
+    )
+
+
+def _parts_of(
+    store: Reader, facts: ObjectFacts, version: int, named: Naming
+) -> Iterator[LogVersion]:
+    sidecars: list[str] = []
+    if facts.path.endswith(".json"):
+        body, where = store.get(facts.path) or b"", store.describe(facts.path)
+        yield replace(parse_version(version, body, where, named), is_checkpoint=True)
+        lines = (json.loads(line) for line in body.splitlines() if b'"sidecar"' in line)
+        sidecars = [one["sidecar"]["path"] for one in lines if "sidecar" in one]
+    else:
+        for batch in batches_of(store, facts, COLUMNS):
+            yield _part(batch, version, named)
+            sidecars += [row["path"] for row in _actions(batch, "sidecar")]
+    for name in sidecars:
+        found = sidecar_of(store, facts, name)
+        for batch in batches_of(store, found, COLUMNS):
+            yield _part(batch, version, named)
+
+
+def _part(batch: pa.RecordBatch, version: int, named: Naming) -> LogVersion:
+    tables = [
+        _shape(row["schemaString"], row.get("partitionColumns"), row.get("configuration") or ())
+        for row in _actions(batch, "metaData")
+        if row.get("schemaString")
+    ]
+    return LogVersion(
+        version=version,
+        is_checkpoint=True,
+        adds=tuple(
+            LoggedFile(
+                name=named(unquote(row["path"])),
+                written=unquote(row["path"]),
+                size=row["size"],
+                rows=_checkpointed_rows(row),
+                deleted=(row.get("deletionVector") or {}).get("cardinality") or 0,
+                partition_values=_values(row.get("partitionValues") or ()),
+            )
+            for row in _actions(batch, "add")
+        ),
+        removes=tuple(
+            RemovedFile(name=named(unquote(row["path"]))) for row in _actions(batch, "remove")
+        ),
+        transactions={row["appId"]: row["version"] for row in _actions(batch, "txn")},
+        shape=tables[-1] if tables else None,
+    )
+
+
+def _actions(batch: pa.RecordBatch, kind: str) -> list[dict[str, Any]]:
+    """Return the actions of a kind; a reader may show those of others as all null."""
+    if kind not in batch.schema.names:
+        return []
+    column = batch.column(kind)
+    rows: list[dict[str, Any] | None] = column.filter(column.is_valid()).to_pylist()
+    return [row for row in rows if row and any(value is not None for value in row.values())]
+
+
+def _checkpointed_rows(row: dict[str, Any]) -> int | None:
+    told = _rows(row.get("stats"))
+    return told if told is not None else (row.get("stats_parsed") or {}).get("numRecords")
+
+
+def _rows(stats: object) -> int | None:
+    try:
+        told = json.loads(stats).get("numRecords") if isinstance(stats, str) else None
+    except (ValueError, AttributeError):
+        return None
+    return told if isinstance(told, int) else None
+
+
+def _values(pairs: Iterable[tuple[str, str | None]]) -> PartitionValues:
+    # Delta takes an empty string for null.
+    return tuple(sorted((name, value or None) for name, value in pairs))
+
+
+def _shape(
+    schema: str, partition_columns: list[str] | None, configuration: Iterable[tuple[str, str]]
+) -> TableShape:
+    dropped = dict(configuration).get(DROPPED_PROPERTY)
+    try:
+        hidden = json.loads(dropped)["fields"] if dropped else ()
+    except (ValueError, KeyError, TypeError):
+        hidden = ()
+    return TableShape(
+        schema=json.loads(schema),
+        partition_columns=tuple(partition_columns or ()),
+        hidden=frozenset(one["name"] for one in hidden),
+    )
+
+
+def _settled(note: dict[str, Any]) -> Iterator[SettledEntries]:
+    entries = note.get("entries")
+    for pipeline, told in entries.items() if isinstance(entries, dict) else ():
+        match told:
+            case {"journal": str(journal), "first": int(first), "last": int(last)}:
+                forgotten = _range(note.get("forgotten"), pipeline)
+                remembered = _range(note.get("remembered"), pipeline)
+                starts = [first, *(one[0] for one in (forgotten, remembered) if one)]
+                yield SettledEntries(
+                    pipeline=pipeline,
+                    journal=journal,
+                    first=min(starts),
+                    last=last,
+                    forgotten=forgotten,
+                )
+
+
+def _range(told: object, pipeline: str) -> tuple[int, int] | None:
+    match told.get(pipeline) if isinstance(told, dict) else None:
+        case [int(first), int(last)]:
+            return first, last
+    return None
+
+
+def _replayed(note: dict[str, Any]) -> int | None:
+    match note.get("replayed"):
+        case {"restore": int(version)}:
+            return version
+    return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

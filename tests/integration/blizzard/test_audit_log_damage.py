@@ -1,0 +1,376 @@
+"""An audit of a table whose log or data files were damaged: the exact difference."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from blizzard.inspect.audit.findings import Kind, Place
+from tests.support.audits import UNREADABLE, Damage, make_table, told
+from tests.support.audits import audited as audit
+
+pytestmark = pytest.mark.unbalanced(*Kind, UNREADABLE)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    return make_table(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def damage(whole, tmp_path) -> Damage:
+    shutil.copytree(whole, tmp_path / "table")
+    return Damage(tmp_path / "table")
+
+
+def kinds(table: Path, *, deep: bool = True) -> list[str]:
+    return [one.partition(":")[0] for one in told(audit(table, deep=deep))]
+
+
+def test_a_data_file_that_is_gone_is_told(damage):
+    (file,) = damage.added(2)
+    (damage.table / file["path"]).unlink()
+    assert told(audit(damage.table)) == [
+        f"file_gone: {file['path']}: it is in the table, but the object is gone"
+    ]
+    assert told(audit(damage.table, deep=False)) == []
+
+
+def test_a_data_file_of_another_size_is_told(damage):
+    (file,) = damage.added(2)
+    with (damage.table / file["path"]).open("ab") as body:
+        body.write(b"more")
+    assert told(audit(damage.table)) == [
+        (
+            f"file_size_differs: {file['path']}: the log says {file['size']} bytes, but the object "
+            f"has {file['size'] + 4}"
+        )
+    ]
+
+
+def test_a_data_file_with_another_content_of_the_same_size_is_told(damage):
+    (file,) = damage.added(2)
+    (damage.table / file["path"]).write_bytes(b"x" * file["size"])
+    assert told(audit(damage.table)) == [f"file_damaged: {file['path']}: its footer cannot be read"]
+
+
+def test_a_data_file_that_another_journal_wrote_is_told(damage):
+    (file,) = damage.added(2)
+    path = damage.table / file["path"]
+    journal = damage.entry(0)["journal"]
+    written = pq.read_table(path)
+    marks = {b"blizzard.pipeline": b"default", b"blizzard.journal": b"j"}
+    pq.write_table(written.replace_schema_metadata(marks), path)
+    damage.edit_actions(2, "add", lambda add: add.update(size=path.stat().st_size))
+    damage.edit_entry(2, lambda entry: entry["files"][0].update(size=path.stat().st_size))
+    assert (
+        f"file_damaged: {file['path']}: an entry of pipeline default, journal {journal}, names "
+        "it, but its footer says pipeline default, journal j" in told(audit(damage.table))
+    )
+
+
+def test_statistics_that_are_wrong_are_told_by_the_entry_and_the_footer(damage):
+    (file,) = damage.added(2)
+    damage.edit_actions(2, "add", lambda add: add.update(stats='{"numRecords":6}'))
+    assert told(audit(damage.table)) == [
+        f"file_rows_differ: entry 2 says of {file['path']}: 7 rows; the log's statistics say 6",
+        f"file_rows_differ: {file['path']}: the log's statistics say 6 rows, but its footer 7",
+    ]
+
+
+def test_statistics_that_are_gone_are_told(damage):
+    (file,) = damage.added(2)
+    damage.edit_actions(2, "add", lambda add: add.update(stats=None))
+    assert told(audit(damage.table)) == [
+        (
+            f"file_rows_differ: entry 2 says of {file['path']}: 7 rows; the log's statistics say "
+            "nothing"
+        )
+    ]
+
+
+def test_a_size_in_the_log_that_differs_is_told_without_a_look_at_the_file(damage):
+    (file,) = damage.added(2)
+    damage.edit_actions(2, "add", lambda add: add.update(size=1))
+    assert told(audit(damage.table, deep=False)) == [
+        f"file_size_differs: entry 2 says of {file['path']}: {file['size']} bytes; the log says 1"
+    ]
+
+
+def test_partition_values_that_differ_are_told(damage):
+    (file,) = damage.added(2)
+    damage.edit_actions(2, "add", lambda add: add.update(partitionValues={"date": None}))
+    assert told(audit(damage.table)) == [
+        (
+            f"file_partition_differs: entry 2 says of {file['path']}: date=2024-01-01; the log "
+            "says date=null"
+        )
+    ]
+
+
+def test_a_file_of_a_committed_entry_that_the_log_does_not_have_is_told(damage):
+    (file,) = damage.added(2)
+    damage.without(2, lambda one: "add" in one)
+    assert told(audit(damage.table)) == [
+        (
+            "file_not_committed: entry 2 is committed, but no version has its file "
+            f"{file['path']} with 7 rows"
+        )
+    ]
+
+
+def test_a_transaction_that_is_missing_is_told(damage):
+    damage.without(3, lambda one: "txn" in one)
+    assert kinds(damage.table) == [
+        "transaction_missing",  # The file is there, the entry is not committed.
+        "receipt_ahead",
+        "transaction_missing",  # The version says itself that it settles the entry.
+    ]
+
+
+def test_transactions_that_somebody_dropped_are_told(damage):
+    for version in (1, 2, 3):
+        damage.without(version, lambda one: "txn" in one)
+    found = audit(damage.table)
+    entries = [one.entry for one in found.differences if one.version is None]
+    assert entries == [1, 2, 3, 3]
+    assert "receipt_ahead" in kinds(damage.table)
+
+
+def test_a_transaction_that_says_another_entry_is_told(damage):
+    def change(txn):
+        if txn["appId"].count("/") == 2:
+            txn["version"] = 7 if not txn["appId"].endswith("/digest") else txn["version"]
+
+    damage.edit_actions(3, "txn", change)
+    assert told(audit(damage.table)) == [
+        "entry_missing: the log says that entry 7 is committed, but the journal ends with entry 3",
+        "transaction_differs: version 3 settles entry 3 of default, but its transaction says 7",
+    ]
+
+
+def test_a_digest_in_the_log_that_is_another_is_told(damage):
+    def change(txn):
+        if txn["appId"].endswith("/digest"):
+            txn["version"] += 1
+
+    damage.edit_actions(2, "txn", change)
+    assert told(audit(damage.table)) == [
+        "digest_differs: entry 2 is not the one that was committed: the log keeps another digest"
+    ]
+
+
+def test_an_entry_that_was_committed_twice_is_told(damage):
+    (file,) = damage.added(2)
+    shutil.copy(damage.version_path(2), damage.version_path(4))
+    found = told(audit(damage.table))
+    assert found[-2:] == [
+        (
+            "entry_committed_twice: version 4 settles entry 2 of default again: entries up to 3 "
+            "were settled before"
+        ),
+        f"file_committed_twice: version 4 adds {file['path']}, which version 2 has added before",
+    ]
+    # Its transactions go back to entry 2 as well.
+    assert kinds(damage.table)[:-2] == ["transaction_missing", "receipt_ahead"]
+
+
+def test_an_entry_that_was_passed_over_is_told(damage):
+    (file,) = damage.added(2)
+    damage.write_version(2, [{"commitInfo": {"operation": "WRITE", "penguin": {"step": "x"}}}])
+    assert told(audit(damage.table)) == [
+        (
+            "file_not_committed: entry 2 is committed, but no version has its file "
+            f"{file['path']} with 7 rows"
+        ),
+        "entry_passed_over: version 3 settles entry 3 of default, but the last one before was 1",
+    ]
+
+
+def test_a_file_that_is_committed_under_two_paths_is_told(damage):
+    (file,) = damage.added(2)
+    copy = "date=2024-01-09/" + file["path"].rpartition("/")[2]
+    (damage.table / copy).parent.mkdir()
+    shutil.copy(damage.table / file["path"], damage.table / copy)
+    damage.commit({"add": {**file, "path": copy}})
+    assert told(audit(damage.table)) == [
+        (
+            f"file_committed_twice: {copy} is in the table, and so is, or was, {file['path']} of "
+            "the same name"
+        )
+    ]
+
+
+@pytest.mark.parametrize("change", [True, False])
+def test_a_file_that_is_committed_in_two_spellings_is_told(damage, change):
+    (file,) = damage.added(2)
+    spelled = f"file://{damage.table}/{file['path']}"
+    damage.commit({"add": {**file, "path": spelled, "dataChange": change}})
+    found = [
+        f"file_committed_twice: version 4 adds {file['path']}, which version 2 has added before"
+    ]
+    if not change:
+        found.append(
+            "rows_changed: version 4 (WRITE) says that it changes no data, but removes 0 rows "
+            "and adds 7"
+        )
+    assert told(audit(damage.table)) == found
+    assert DeltaTable(str(damage.table)).count() == 19 + 7
+
+
+def test_a_file_that_came_back_after_it_was_rewritten_is_told(damage):
+    DeltaTable(str(damage.table)).optimize.compact()
+    (file,) = damage.added(2)
+    version = damage.commit({"add": file})
+    assert told(audit(damage.table)) == [
+        (
+            f"file_committed_twice: version {version} adds {file['path']}, which an earlier "
+            "version has added before and version 4 removed"
+        )
+    ]
+
+
+def test_a_file_that_two_entries_name_is_told(damage):
+    (file,) = damage.entry(2)["files"]
+    damage.edit_entry(3, lambda entry: entry["files"].append(file))
+    assert (
+        f"file_named_twice: entry 3 names {file['filename']}, which an earlier entry names"
+        in told(audit(damage.table))
+    )
+
+
+def test_a_file_in_a_commit_of_penguins_that_nothing_names_is_told(damage):
+    (file,) = damage.added(3)
+    foreign = {**file, "path": "date=2024-01-02/foreign.parquet"}
+    shutil.copy(damage.table / file["path"], damage.table / foreign["path"])
+    damage.write_version(3, [*damage.actions(3), {"add": foreign}])
+    assert told(audit(damage.table)) == [
+        (
+            "file_unnamed: version 3, which settles entry 3 of default, has added "
+            "date=2024-01-02/foreign.parquet with 3 rows, and nothing names it"
+        )
+    ]
+
+
+def test_a_file_that_penguin_removed_and_no_entry_explains_is_told(damage):
+    (file,) = damage.added(2)
+    damage.write_version(
+        3, [*damage.actions(3), {"remove": {"path": file["path"], "dataChange": True}}]
+    )
+    assert told(audit(damage.table)) == [
+        (
+            f"file_removed: version 3 of penguin's removed {file['path']} of entry 2 with 7 rows, "
+            "and no entry says why"
+        )
+    ]
+
+
+def test_rows_that_another_writer_deleted_are_told_with_version_and_operation(damage):
+    DeltaTable(str(damage.table)).delete("date = '2024-01-01'")
+    found = audit(damage.table)
+    (by,) = found.others
+    assert told(found) == [f"rows_removed: version 4 (DELETE of {by.writer}) removed 12 rows"]
+    assert (by.version, by.operation, by.rows_removed) == (4, "DELETE", 12)
+    assert found.places.amounts[Place.REMOVED_BY_OTHERS].rows == 12
+
+
+def test_rows_that_another_writer_overwrote_are_told_though_it_wrote_as_many(damage):
+    (file,) = damage.added(2)
+    removes = [
+        {"remove": {"path": one["path"], "dataChange": True}}
+        for version in (1, 2, 3)
+        for one in damage.added(version)
+    ]
+    new = {**file, "path": "new.parquet", "stats": '{"numRecords":19}'}
+    damage.commit(*removes, {"add": new}, operationParameters={"mode": "Overwrite"})
+    assert told(audit(damage.table, deep=False)) == [
+        "rows_removed: version 4 (WRITE of another) removed 19 rows"
+    ]
+
+
+def test_rows_that_a_deletion_vector_hides_are_told(damage):
+    (file,) = damage.added(2)
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 2}
+    damage.commit(
+        {"remove": {"path": file["path"], "dataChange": True}},
+        {"add": {**file, "deletionVector": vector}},
+        operation="DELETE",
+    )
+    found = audit(damage.table, deep=False)
+    assert told(found) == ["rows_removed: version 4 (DELETE of another) removed 2 rows"]
+    assert found.active.rows == 17
+
+
+def test_a_rewrite_that_loses_rows_is_told(damage):
+    DeltaTable(str(damage.table)).optimize.compact()
+
+    def fewer(add):
+        add["stats"] = json.dumps({"numRecords": json.loads(add["stats"])["numRecords"] - 1})
+
+    damage.edit_actions(4, "add", fewer)
+    found = told(audit(damage.table, deep=False))
+    assert found == [
+        (
+            "rows_changed: version 4 (OPTIMIZE) says that it changes no data, but removes 19 rows "
+            "and adds 17"
+        )
+    ]
+
+
+def test_a_version_that_is_gone_is_told_and_not_taken_for_an_empty_one(damage):
+    damage.version_path(2).unlink()
+    assert told(audit(damage.table)) == [
+        (
+            "log_version_missing: version 2 of the Delta log is gone, so nothing after can be "
+            "read; the journals were not compared with the log"
+        )
+    ]
+
+
+def test_rows_that_went_before_the_log_begins_are_told(damage):
+    table = DeltaTable(str(damage.table))
+    table.delete("date = '2024-01-01'")
+    table.create_checkpoint()
+    for version in range(5):
+        damage.version_path(version).unlink()
+    (found,) = told(audit(damage.table))
+    assert found.startswith(
+        "rows_missing: 2 files of committed entries with 12 rows were removed before version 5, "
+        "such as date=2024-01-01/"
+    )
+    assert found.endswith("and what was added in their place by then has 0 rows")
+
+
+def test_a_column_of_another_type_is_told(damage):
+    def change(table):
+        schema = json.loads(table["schemaString"])
+        for one in schema["fields"]:
+            one["type"] = "date" if one["name"] == "small" else one["type"]
+        table["schemaString"] = json.dumps(schema)
+
+    damage.edit_actions(0, "metaData", change)
+    assert told(audit(damage.table)) == [
+        (
+            "schema_differs: entry 1 and the table at version 1: column small is integer in the "
+            "files, date in the table"
+        )
+    ]
+
+
+def test_a_table_with_other_columns_and_partitions_is_told(damage):
+    def change(table):
+        schema = json.loads(table["schemaString"])
+        schema["fields"] = [one for one in schema["fields"] if one["name"] != "flag"]
+        table.update(schemaString=json.dumps(schema), partitionColumns=[])
+
+    damage.edit_actions(0, "metaData", change)
+    assert told(audit(damage.table)) == [
+        (
+            "schema_differs: entry 1 and the table at version 1: the files are partitioned by "
+            "date, the table by nothing"
+        ),
+        "schema_differs: entry 1 and the table at version 1: the table does not have column flag",
+    ]
