@@ -139,6 +139,7 @@ def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
         rows=sum(record.rows for record in done),
         blank=sum(record.blank for record in done),
         filtered=sum(record.filtered for record in done),
+        quarantined=sum(record.quarantined for record in done),
         source_files=sum(record.complete for record in done),
         source_bytes=sum(record.size for record in done if record.complete),
         parquet_files=len(entry.files),

@@ -35,6 +35,7 @@ FAILURES: Mapping[Stage, tuple[str, ...]] = {
         "partition_value_too_long",
         "required_field_missing",
         "too_deep",
+        "too_many_bad_lines",
         "unknown_field",
         "worker_died",
         "wrong_type",
@@ -84,7 +85,7 @@ def _seconds(
 
 
 SOURCE_OUTCOMES = each(("ingested", "failed"))
-RECORD_OUTCOMES = each(("ingested", "blank", "filtered"))
+RECORD_OUTCOMES = each(("ingested", "blank", "filtered", "quarantined"))
 
 
 METRICS = (

@@ -242,7 +242,9 @@ class Pipeline:
         )
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
             written = columns.entry(settled.files, journal.last)
-            entry = journal.append(sources, settled.files, dead_letters, written)
+            entry = journal.append(
+                sources, settled.files, dead_letters, written, settled.quarantine
+            )
         self._journaled(journal, entry, batch)
         if settled.handed_in and batch.left:
             self._report.handed_in(entry, batch)

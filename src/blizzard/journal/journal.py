@@ -17,23 +17,15 @@ from blizzard.journal.fence import refuse_collected, refuse_promoted, withdraw_s
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
 from blizzard.journal.start_note import StartNote
-from blizzard.journal.state import (
-    History,
-    Lookup,
-    rebuild,
-)
+from blizzard.journal.state import History, Lookup, rebuild
 from blizzard.model.files import UnfinishedFile
 from blizzard.model.locations import source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import (
-    Entry,
-    SourceRecord,
-    Started,
-    encode,
-)
+from lakebed.documents.entry import Entry, SourceRecord, Started, encode
+from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.partition import table_schema
@@ -243,9 +235,10 @@ class Journal:
         files: tuple[FinishedFile, ...],
         dlq: tuple[str, ...] = (),
         columns: EntryColumns | None = None,
+        quarantine: tuple[QuarantineFile, ...] = (),
     ) -> Entry:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
-        return self._append("batch", sources, files, dlq, columns=columns)
+        return self._append("batch", sources, files, dlq, columns=columns, quarantine=quarantine)
 
     def catch_up(self) -> int:
         """Learn what an operator's commands have appended meanwhile; return how many entries.
@@ -295,6 +288,7 @@ class Journal:
         moved: str | None = None,
         source_uris: Mapping[str, str] | None = None,
         columns: EntryColumns | None = None,
+        quarantine: tuple[QuarantineFile, ...] = (),
     ) -> Entry:
         identity = self._identity
         columns = columns or columns_after(self._history.last, identity.table_schema)
@@ -315,6 +309,7 @@ class Journal:
             files=files,
             dlq=dlq,
             moved=moved,
+            quarantine=quarantine,
         )
         return self._write(entry, encode(entry))
 

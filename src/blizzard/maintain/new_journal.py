@@ -25,7 +25,8 @@ from blizzard.maintain.old_journal import (
 )
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Lineage, Receipt, SourceRecord, digest, encode
+from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest, encode
+from lakebed.documents.lineage import Lineage
 from lakebed.errors import JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Reader, Store

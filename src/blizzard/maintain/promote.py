@@ -35,7 +35,8 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Replacement
+from lakebed.documents.entry import Entry
+from lakebed.documents.replacement import Replacement
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.schema import Field, Schema

@@ -12,6 +12,7 @@ from uuid import UUID
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Address, Done
+from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange
@@ -19,6 +20,7 @@ from blizzard.model.source.form import Form
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import SourceRecord, Unread
+from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.types import KEEPING, Codec, OnMismatch, UnknownFields
@@ -134,6 +136,8 @@ class Work:
     """The columns of the data files: the table's without its partition columns."""
     unknown_fields: UnknownFields = UnknownFields.DROP
     on_mismatch: OnMismatch = OnMismatch.FAIL
+    quarantine: QuarantineLimits | None = None
+    """How many bad lines a file may have, which are set aside; None where one fails its file."""
     look: float | None = None
     """How much of each file is looked at to find columns, from 0 to 1, and nothing is written;
     None where the files are read."""
@@ -201,6 +205,7 @@ class UnitOutcome:
     unit: str
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
+    quarantine: tuple[QuarantineFile, ...] = ()
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
     """Whether it left something for the next batch, and nobody had asked for a stop."""

@@ -6,6 +6,7 @@ They are built from YAML by `blizzard.config.load`; the stages know only this mo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import Pattern
 from lakebed.listing.lookback import Window
@@ -130,6 +131,8 @@ class PipelineSettings:
     """How many bytes of source files are looked at to find them."""
     unknown_fields: UnknownFields = UnknownFields.RESCUE
     on_mismatch: OnMismatch = OnMismatch.FAIL
+    quarantine: QuarantineLimits | None = None
+    """How many bad lines a file may have, which are set aside; None where one fails its file."""
     max_failures: int | None = None
     """The failed file that stops the pipeline; None where failures never stop it."""
     dlq_path: str | None = None

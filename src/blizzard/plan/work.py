@@ -39,6 +39,7 @@ def work_of(
         file_schema=schema.without(frozenset(template.keys if template else ())),
         unknown_fields=settings.unknown_fields,
         on_mismatch=settings.on_mismatch,
+        quarantine=settings.quarantine,
         row_partitions=row_partitions_of(settings),
         rolling=sink.rolling,
         upload=replace(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -17,12 +18,17 @@ from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded
 from blizzard.worker.parquet import Repeating, RollingWriter
+from blizzard.worker.quarantine import SCHEMA as ASIDE
+from blizzard.worker.quarantine import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from blizzard.worker.upload import Uploads
+from lakebed import layout
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.documents.quarantine_file import BadLines, QuarantineFile
 from lakebed.partition import PartitionValues
 
+Uploaded = TypeVar("Uploaded", FinishedFile, QuarantineFile)
 Slice = tuple[pa.RecordBatch, int]
 """Rows, and the memory that they take."""
 
@@ -46,6 +52,9 @@ class Group:
     uploads: list[Future[FinishedFile]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     """How long each of them took to be written."""
+    aside: AsideWriter | None = None
+    """Where its bad lines go, once there is one."""
+    set_aside: list[Future[QuarantineFile]] = field(default_factory=list)
     broken: Exception | None = None
     """Why nothing more can be written to it, once something could not."""
 
@@ -57,6 +66,7 @@ class Settled:
     read: Sequence[SourceRecord]
     failed: Sequence[SourceRecord]
     files: tuple[FinishedFile, ...]
+    quarantine: tuple[QuarantineFile, ...]
     write_seconds: Mapping[str, float]
 
 
@@ -91,13 +101,22 @@ class OutputGroups:
             self._write_all(group, group.writer.write(batch, file.key, size))
             self._done.rows += batch.num_rows
 
+    def set_aside(self, group: Group, bad: list[Aside]) -> None:
+        """Write bad lines of a source file; trouble breaks the group, and only the group."""
+        for one in bad:
+            if group.aside is None:
+                group.aside = AsideWriter(self._rolling(ASIDE))
+            self._write_aside(group, group.aside.write(one))
+
     def close(self, group: Group) -> None:
         """Write what is left; the group gets no more rows."""
         self._write_all(group, group.writer.close())
+        if group.aside is not None:
+            self._write_aside(group, group.aside.close())
 
     def forget(self, group: Group) -> None:
         """Drop a group whose only source file has failed."""
-        group.writer.abandon()
+        _abandon(group)
         self._groups.remove(group)
 
     def settle(self) -> Settled:
@@ -105,16 +124,25 @@ class OutputGroups:
         read: list[SourceRecord] = []
         lost: list[SourceRecord] = []
         files: list[FinishedFile] = []
+        quarantine: list[QuarantineFile] = []
         seconds: dict[str, float] = {}
         for group in self._groups:
-            uploaded = _uploaded(group)
+            uploaded = _uploaded(group, group.uploads)
+            aside = _uploaded(group, group.set_aside)
             if group.broken is not None:
                 lost += self._failed(group, group.broken)
                 continue
             read += group.records
             files += uploaded
+            quarantine += aside
             seconds.update(zip((file.filename for file in uploaded), group.seconds, strict=True))
-        return Settled(read=read, failed=lost, files=tuple(files), write_seconds=seconds)
+        return Settled(
+            read=read,
+            failed=lost,
+            files=tuple(files),
+            quarantine=tuple(quarantine),
+            write_seconds=seconds,
+        )
 
     def _failed(self, group: Group, error: Exception) -> list[SourceRecord]:
         failure = failure_of(error, stage=Stage.UPLOAD, show_values=self._work.show_values)
@@ -127,15 +155,7 @@ class OutputGroups:
         def for_partition(
             values: PartitionValues, repeating: Repeating | None = None
         ) -> RollingWriter:
-            return RollingWriter(
-                schema=schema,
-                policy=work.rolling,
-                marks=work.marks,
-                folder=self._folder,
-                clock=work.clock,
-                partition_values=values,
-                repeating=repeating,
-            )
+            return self._rolling(schema, values, repeating)
 
         if work.row_partitions is None:
             return for_partition(self._unit.partition_values)
@@ -148,6 +168,22 @@ class OutputGroups:
             clock=work.clock,
             for_partition=for_partition,
             staged_bytes=work.sizing.staged_bytes,
+        )
+
+    def _rolling(
+        self,
+        schema: pa.Schema,
+        values: PartitionValues | None = None,
+        repeating: Repeating | None = None,
+    ) -> RollingWriter:
+        return RollingWriter(
+            schema=schema,
+            policy=self._work.rolling,
+            marks=self._work.marks,
+            folder=self._folder,
+            clock=self._work.clock,
+            partition_values=values,
+            repeating=repeating,
         )
 
     def _write_all(self, group: Group, closed: Iterator[ClosedFile]) -> None:
@@ -167,7 +203,20 @@ class OutputGroups:
                 group.seconds.append(file.seconds)
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
             group.broken = error
-            group.writer.abandon()
+            _abandon(group)
+
+    def _write_aside(
+        self, group: Group, closed: Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]
+    ) -> None:
+        if group.broken is not None:
+            return
+        try:
+            for file, said in closed:
+                name = layout.quarantine_file(self._work.marks["pipeline"], file.name)
+                group.set_aside.append(self._uploads.set_aside(file, name, unit=group.name, of=said))
+        except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
+            group.broken = error
+            _abandon(group)
 
     def _only_source(self, closed: ClosedFile) -> str | None:
         """Return the URI of the one source file in an output file, if there is but one."""
@@ -177,10 +226,16 @@ class OutputGroups:
         return f"{self._work.sources[file.source].uri.rstrip('/')}/{file.path}"
 
 
-def _uploaded(group: Group) -> list[FinishedFile]:
+def _abandon(group: Group) -> None:
+    group.writer.abandon()
+    if group.aside is not None:
+        group.aside.abandon()
+
+
+def _uploaded(group: Group, uploads: Sequence[Future[Uploaded]]) -> list[Uploaded]:
     """Wait for the group's uploads; the first that failed breaks it."""
     files = []
-    for upload in group.uploads:
+    for upload in uploads:
         try:
             files.append(upload.result())
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group

@@ -22,6 +22,7 @@ from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.partitioner import require_partitions
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
+from blizzard.worker.quarantine import Aside, BadLineCount, aside_of
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
@@ -29,7 +30,7 @@ from blizzard.worker.upload import Uploads
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.schema import Schema
-from lakebed.types import Codec
+from lakebed.types import Codec, OnBadRecord
 
 DECODED_BUDGET = 64 * 1024 * 1024
 """Arrow bytes of one source file that are kept until its last line has parsed."""
@@ -109,6 +110,7 @@ class _Unit:
             Schema(work.file_schema.fields + (by.read if by else ())),
             unknown=work.unknown_fields,
             on_mismatch=work.on_mismatch,
+            on_bad_record=OnBadRecord.FAIL if work.quarantine is None else OnBadRecord.QUARANTINE,
         )
         budget = work.sizing.decoded_budget
         self.decoded_budget = DECODED_BUDGET if budget is None else budget
@@ -143,6 +145,7 @@ class _Unit:
             unit=self.unit.name,
             sources=tuple(sorted(records, key=lambda record: order[record.key])),
             files=settled.files,
+            quarantine=settled.quarantine,
             handed_in=self.handed_in,
             seen=self.look_around.seen,
             effort=Effort(
@@ -170,6 +173,7 @@ class _Unit:
                 whole = record.complete and file.part is None
                 self.channel.done.blank += record.blank
                 self.channel.done.filtered += record.filtered
+                self.channel.done.quarantined += record.quarantined
                 self.channel.done.source_files += whole
                 self.channel.done.source_bytes += record.size if whole else 0
                 return
@@ -216,6 +220,8 @@ class _Unit:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = Tally()
         kept: list[Slice] = []
+        bad: list[Aside] = []
+        bad_lines = BadLineCount(self.work.quarantine)
         decoded_bytes = 0
         own: Group | None = None
         unread: tuple[Unread, ...] | None = ()
@@ -225,10 +231,15 @@ class _Unit:
                     position.reached = self.work.clock.seconds()
                 self.channel.progress.records += decoded.batch.num_rows
                 if self.work.row_partitions is not None:
-                    lines_before = None if decoded.blank or decoded.filtered else tally.lines
+                    hidden = decoded.blank or decoded.filtered or decoded.bad
+                    lines_before = None if hidden else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
                 self.look_around.at_rescued(decoded)
+                if decoded.bad:
+                    bad_lines.add(decoded.bad, tally)
+                    bad.append(aside_of(decoded.bad, file, position))
+                    decoded_bytes += bad[-1][0].nbytes
                 position.took(decoded.taken, file.skip + tally.lines)
                 kept += slices_of(decoded, self.most_rows)
                 decoded_bytes += decoded.size
@@ -236,11 +247,13 @@ class _Unit:
                     own = self.outputs.new()
                 if own is not None:
                     self.outputs.write(own, kept, file)
-                    kept = []
+                    self.outputs.set_aside(own, bad)
+                    kept, bad = [], []
                     if self._is_to_end(position):
                         self._require_unchanged(file)
                         unread = position.rest_of(file, tally.lines)
                         break
+            bad_lines.end(file, tally)
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self.outputs.forget(own)
@@ -251,6 +264,7 @@ class _Unit:
             return
         group = own or shared
         self.outputs.write(group, kept, file)
+        self.outputs.set_aside(group, bad)
         if own is not None:
             self.outputs.close(own)
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))

@@ -14,8 +14,10 @@ from typing import Any, Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.lineage import Lineage
+from lakebed.documents.quarantine_file import QuarantineFile, Resolved
+from lakebed.documents.replacement import Replacement
 from lakebed.errors import DocumentUnreadable
-from lakebed.layout import TablePath
 from lakebed.schema import Schema
 from lakebed.types import RESCUED, Handoff
 
@@ -27,7 +29,9 @@ FORMAT_WITH_FORMS = 3
 """Of an entry that counts filtered records, or the records of a document that was read in part, or
 that puts data files in the place of others. A program of before would find books that do not
 balance, take the records for lines, or pass the replaced files over."""
-FORMATS = (FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS)
+FORMAT_WITH_QUARANTINE = 4
+"""Of an entry that names quarantine files, which the `gc` of a program of before would delete."""
+FORMATS = (FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS, FORMAT_WITH_QUARANTINE)
 
 
 class Stage(StrEnum):
@@ -142,15 +146,6 @@ class SourceRecord:
         return FORMAT_WITH_HOLES if self.has_holes else FORMAT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
-    """A data file of the table, and the one with the same rows that takes its place."""
-
-    old: TablePath
-    old_size: int
-    new: FinishedFile
-
-
 Kind = Literal["open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote"]
 """What an entry is: only a batch has data files of its own.
 
@@ -161,21 +156,6 @@ ends a journal that another pipeline has taken over. `moved` says that the files
 another place now, and which objects they are there. `promote` puts data files in the place of
 others, in which a column is filled from `_rescued`.
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lineage:
-    """The journal that a new one takes its knowledge of source files from."""
-
-    pipeline: str
-    journal: str
-    sequence: int
-    """Its last entry whose knowledge is taken over."""
-    digest: str
-    entries: int
-    """How many `inherited` entries follow entry 0; without them all the journal is not begun."""
-    since: Mapping[str, str] = field(default_factory=dict)
-    """When each source was first read, by its name: a lookback counts from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,11 +201,21 @@ class Entry:
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
     replaced: tuple[Replacement, ...] = ()
     """The data files of a `promote` entry: all of them take the place of others, or none does."""
+    quarantine: tuple[QuarantineFile, ...] = ()
+    """The files with the bad lines of the sources; one that no entry names is none."""
+    resolved: tuple[Resolved, ...] = ()
+    """The quarantine files whose lines no longer wait, with those that take their place."""
 
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, whatever is to become of it."""
         return (*self.files, *(one.new for one in self.replaced))
+
+    @property
+    def quarantine_files(self) -> tuple[QuarantineFile, ...]:
+        """Return every quarantine file that was written for it."""
+        left = (one.left for one in self.resolved)
+        return (*self.quarantine, *(one for one in left if one is not None))
 
     @property
     def rescues(self) -> bool:
@@ -338,6 +328,8 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
 
 def _format_of(entry: Entry) -> int:
     """Return the lowest format whose readers understand an entry."""
+    if entry.quarantine or entry.resolved:
+        return FORMAT_WITH_QUARANTINE
     if entry.replaced:
         return FORMAT_WITH_FORMS
     return max((each.needs_format for each in entry.sources), default=FORMAT)
