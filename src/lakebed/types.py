@@ -123,7 +123,9 @@ class OnBadRecord(StrEnum):
     """What becomes of a line that cannot be read."""
 
     FAIL = "fail"
+    """Its file fails."""
     QUARANTINE = "quarantine"
+    """It is set aside as it stands, with the reason, and the rest of its file is read."""
 
 
 class Handoff(StrEnum):

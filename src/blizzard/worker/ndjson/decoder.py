@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
-from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, Block, Decoded, blocks
+from blizzard.worker.ndjson.lines import BLOCK_BYTES, BadLine, BadRecord, Block, Decoded, blocks
 from lakebed.schema import Schema
-from lakebed.types import KEEPING, OnMismatch, UnknownFields
+from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
 if TYPE_CHECKING:
     from blizzard.worker.ndjson.forms.skip import Skipper
 
-__all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "Decoded", "Decoder"]
+__all__ = ["MAX_NAMES", "OTHER_FIELDS", "BadLine", "BadRecord", "Decoded", "Decoder"]
 
 MAX_NAMES = 100
 MAX_NAME_CHARACTERS = 200
@@ -45,6 +45,7 @@ class Decoder:
         *,
         unknown: UnknownFields = UnknownFields.DROP,
         on_mismatch: OnMismatch = OnMismatch.FAIL,
+        on_bad_record: OnBadRecord = OnBadRecord.FAIL,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         if not schema.fields and unknown not in KEEPING:
@@ -53,12 +54,17 @@ class Decoder:
         from blizzard.worker.ndjson.compiled.fast import FastPath  # noqa: PLC0415
 
         self._exact = ExactPath(
-            schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
+            schema,
+            max_line_bytes=max_line_bytes,
+            unknown=unknown,
+            on_mismatch=on_mismatch,
+            on_bad_record=on_bad_record,
         )
         self._fast = FastPath(
             schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
         )
         self._skippers: dict[SkipRule, Skipper] = {}
+        self._on_bad_record = on_bad_record
         self._max_line_bytes = max_line_bytes
         self._max_lines = max(1, MAX_CELLS // max(1, len(schema.fields)))
 
@@ -69,7 +75,9 @@ class Decoder:
 
         The first bad line raises `BadLine`, after the batches of the blocks before it. Chunks that
         begin with a later line of the file are not `from_start`: a mark there is no mark. Lines for
-        which the rule `skip` holds are no rows, and are counted.
+        which the rule `skip` holds are no rows, and are counted. In quarantine a bad line does not
+        raise: it is set aside, in `bad`. What the chunks themselves raise, as for a document whose
+        records cannot be told apart any more, fails the file all the same.
         """
         return self._read(self.blocks(chunks, from_start, skip))
 
@@ -107,6 +115,7 @@ class Decoder:
             max_line_bytes=self._max_line_bytes,
             max_lines=self._max_lines,
             from_start=from_start,
+            on_bad_record=self._on_bad_record,
         )
         return found if skip is None else map(self._skipper(skip).blanked, found)
 
@@ -114,7 +123,7 @@ class Decoder:
         if rule not in self._skippers:
             from blizzard.worker.ndjson.forms.skip import Skipper  # noqa: PLC0415 - compiled, seldom used
 
-            self._skippers[rule] = Skipper(rule)
+            self._skippers[rule] = Skipper(rule, self._max_line_bytes)
         return self._skippers[rule]
 
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
@@ -189,12 +198,13 @@ def _raised(error: Exception) -> Block:
 
 
 def _counted(decoded: Decoded, block: Block) -> Decoded:
-    """Count the lines of a block that are passed over apart from those that came blank."""
+    """Count the lines of a block that are made blank in it apart from those that came blank."""
     return replace(
         decoded,
-        taken=len(block.data),
-        blank=decoded.blank - block.filtered,
+        taken=block.size,
+        blank=decoded.blank - block.filtered - len(block.bad),
         filtered=block.filtered,
+        bad=decoded.bad + block.bad,
     )
 
 

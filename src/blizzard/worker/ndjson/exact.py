@@ -13,15 +13,24 @@ from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
 from blizzard.worker.ndjson.level import Level, Place, level_of
-from blizzard.worker.ndjson.lines import BLANK, BadLine, Block, Decoded, line_too_long, shown
+from blizzard.worker.ndjson.lines import (
+    BLANK,
+    BadLine,
+    BadRecord,
+    Block,
+    Decoded,
+    line_too_long,
+    set_aside,
+    shown,
+)
 from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
 from lakebed.schema import Field, Schema
-from lakebed.types import KEEPING, FieldType, OnMismatch, UnknownFields
+from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields
 
 
 class ExactPath:
-    """Reads blocks line by line, by the rules; the first bad line stops it."""
+    """Reads blocks line by line, by the rules; the first bad line stops it, or is set aside."""
 
     def __init__(
         self,
@@ -30,30 +39,36 @@ class ExactPath:
         max_line_bytes: int,
         unknown: UnknownFields = UnknownFields.DROP,
         on_mismatch: OnMismatch = OnMismatch.FAIL,
+        on_bad_record: OnBadRecord = OnBadRecord.FAIL,
     ) -> None:
         self._level = level_of(schema.fields)
         self._rescues = unknown in KEEPING or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if self._rescues else schema).arrow()
         self._unknown = unknown
         self._on_mismatch = on_mismatch
+        self._on_bad_record = on_bad_record
         self._max_line_bytes = max_line_bytes
 
     def read(self, block: Block) -> Decoded:
-        """Return the block's rows, or raise its first bad line."""
+        """Return the block's rows; its first bad line is raised, or all of them are set aside."""
         rows: list[Sequence[object]] = []
         dropped: Counter[str] = Counter()
         rescued: Counter[str] = Counter()
+        aside: list[BadRecord] = []
         blank = 0
-        for number, data in enumerate(_lines(block.data), block.first_line):
-            if len(data) > self._max_line_bytes:
-                raise line_too_long(number, self._max_line_bytes)
-            if not data.strip(BLANK):
+        for number, (start, data) in enumerate(_lines(block.data), block.first_line):
+            line = _Line(number, self._unknown, self._on_mismatch)
+            try:
+                cells = self._cells(line, data)
+            except BadLine as bad:
+                if self._on_bad_record is OnBadRecord.FAIL:
+                    raise
+                raw = block.raw(start, start + len(data))
+                aside.append(set_aside(bad, raw, offset=block.offset + start))
+                continue
+            if cells is None:
                 blank += 1
                 continue
-            line = _Line(number, self._unknown, self._on_mismatch)
-            cells = line.object(self._level, line.members_of(data), "")
-            if self._rescues:
-                cells.append(line.rescued_text())
             rows.append(cells)
             dropped.update(any_element(path) for path in line.dropped)
             rescued.update(any_element(path) for path, _ in line.rescued)
@@ -70,15 +85,28 @@ class ExactPath:
             blank=blank,
             dropped=dict(dropped),
             rescued=dict(rescued),
+            bad=tuple(aside),
         )
 
+    def _cells(self, line: "_Line", data: bytes) -> list[Cell | None] | None:
+        """Return the cells of a line, None where it is blank, or raise that it is bad."""
+        if len(data) > self._max_line_bytes:
+            raise line_too_long(line.number, self._max_line_bytes)
+        if not data.strip(BLANK):
+            return None
+        cells = line.object(self._level, line.members_of(data), "")
+        if self._rescues:
+            cells.append(line.rescued_text())
+        return cells
 
-def _lines(data: bytes) -> Iterator[bytes]:
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a block and where in it each starts."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)
         end = len(data) if end < 0 else end
-        yield data[start:end]
+        yield start, data[start:end]
         start = end + 1
 
 
@@ -102,34 +130,51 @@ class _Line:
         return "{" + ",".join(found) + "}"
 
     def bad(
-        self, code: str, message: str, path: str | None = None, value: str | None = None
+        self,
+        code: str,
+        found: str,
+        expected: str,
+        path: str | None = None,
+        *,
+        value: str | None = None,
+        plain: bool = False,
     ) -> BadLine:
-        return BadLine(message, code=code, line=self.number, field=path, value=value)
+        """Return the line as a bad one; a `plain` message is complete without what was expected."""
+        return BadLine(
+            f"found {found}" if plain else f"found {found}, expected {expected}",
+            code=code,
+            line=self.number,
+            field=path,
+            value=value,
+            found=found,
+            expected=expected,
+        )
 
     def members_of(self, data: bytes) -> dict[str, Member]:
         """Take the line's object apart."""
         try:
             text = data.decode()
         except UnicodeDecodeError as cause:
-            message = f"found bytes that are not UTF-8 at byte {cause.start + 1} of the line"
+            found = f"bytes that are not UTF-8 at byte {cause.start + 1} of the line"
             around = shown(data[max(cause.start - 8, 0) : cause.start + 8])
-            raise self.bad("not_utf8", message, value=around) from None
+            raise self.bad("not_utf8", found, "UTF-8", value=around, plain=True) from None
         if grammar.depth_exceeds(text, MAX_DEPTH):
-            raise self.bad("too_deep", f"found values nested more than {MAX_DEPTH} deep")
+            found = f"values nested more than {MAX_DEPTH} deep"
+            raise self.bad("too_deep", found, f"at most {MAX_DEPTH}", plain=True)
         try:
             if not grammar.opens_object(text):
                 value, source = grammar.whole(text)
-                message = f"found {kind_of(value, source)}, expected an object"
-                raise self.bad("not_an_object", message, value=shown(source))
+                found = kind_of(value, source)
+                raise self.bad("not_an_object", found, "an object", value=shown(source))
             return self._members(text, "")
         except NotJson as cause:
             rest = text[cause.at :].strip(" \t\r")
-            found = cause.found or _kind_of_rest(rest)
-            message = f"found {found} at column {cause.at + 1}, expected {cause.expected}"
-            value = shown(text[cause.at :]) if rest else None
-            raise self.bad("not_json", message, value=value) from None
+            found = f"{cause.found or _kind_of_rest(rest)} at column {cause.at + 1}"
+            shown_rest = shown(text[cause.at :]) if rest else None
+            raise self.bad("not_json", found, cause.expected, value=shown_rest) from None
         except RecursionError:
-            raise self.bad("too_deep", "found values nested too deep to be read") from None
+            found = "values nested too deep to be read"
+            raise self.bad("too_deep", found, f"at most {MAX_DEPTH}", plain=True) from None
 
     def object(
         self,
@@ -153,8 +198,11 @@ class _Line:
             return grammar.members(text)
         except BadMember as bad:
             if bad.code == "duplicate_field":
-                raise self.bad(bad.code, bad.message, member_path(above, bad.name)) from None
-            raise self.bad(bad.code, bad.message, above or None, shown(bad.name)) from None
+                path = member_path(above, bad.name)
+                raise self.bad(bad.code, bad.found, bad.expected, path, plain=True) from None
+            raise self.bad(
+                bad.code, bad.found, bad.expected, above or None, value=shown(bad.name)
+            ) from None
 
     def _field(
         self, one: Field, level: Level, opened: dict[str, Mapping[str, Member]], above: str
@@ -207,8 +255,8 @@ class _Line:
             return None
         if cell is None and not one.nullable:
             found = "null" if value is None and member else missing if value is None else "null"
-            message = f"found {found}, expected a value: the field is required"
-            raise self.bad("required_field_missing", message, path)
+            expected = "a value: the field is required"
+            raise self.bad("required_field_missing", found, expected, path)
         return cell
 
     def _taken(
@@ -251,8 +299,7 @@ class _Line:
 
     def _refused(self, refused: Refused, value: JsonValue, source: str, path: str) -> BadLine:
         found = refused.found or kind_of(value, source)
-        message = f"found {found}, expected {refused.expected}"
-        return self.bad(refused.code, message, path, shown(source))
+        return self.bad(refused.code, found, refused.expected, path, value=shown(source))
 
     def _leftovers(
         self,
@@ -270,8 +317,8 @@ class _Line:
             elif value is None:
                 continue
             elif self.unknown is UnknownFields.FAIL:
-                message = f"found {kind_of(value, source)}, expected no such field"
-                raise self.bad("unknown_field", message, path, shown(source))
+                found = kind_of(value, source)
+                raise self.bad("unknown_field", found, "no such field", path, value=shown(source))
             elif self.unknown is UnknownFields.DROP:
                 self.dropped.append(path)
             else:

@@ -39,11 +39,12 @@ class NotJson(Exception):
 class BadMember(Exception):
     """A member of an object that cannot be taken, though the text is JSON."""
 
-    def __init__(self, code: str, message: str, name: str) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, name: str, found: str, expected: str) -> None:
+        super().__init__(found)
         self.code = code
-        self.message = message
         self.name = name
+        self.found = found
+        self.expected = expected
 
 
 def whole(text: str) -> Member:
@@ -70,10 +71,10 @@ def members(text: str) -> dict[str, Member]:
     while after != "}":
         name, member, at = _plain_member(text, at) or _member(text, at)
         if not name.isascii() and not _is_unicode(name):
-            message = "found half a surrogate pair in a field name, expected text"
-            raise BadMember("not_utf8", message, name)
+            raise BadMember("not_utf8", name, "half a surrogate pair in a field name", "text")
         if name in found:
-            raise BadMember("duplicate_field", "found the field twice in one object", name)
+            found_twice = "the field twice in one object"
+            raise BadMember("duplicate_field", name, found_twice, "each field once")
         found[name] = member
         after = text[at : at + 1]
         if after == ",":

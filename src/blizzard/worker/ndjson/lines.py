@@ -7,12 +7,14 @@ count every physical line of the file from 1, blank ones too.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from blizzard.model.limits import MAX_LINE_BYTES
 from lakebed.errors import LakeError, Whose
+from lakebed.types import OnBadRecord
 
 BLOCK_BYTES = 1 << 20
 
@@ -23,6 +25,9 @@ SEPARATOR = b"\x1e"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SHOWN_CHARACTERS = 60
 FEW_BYTES = 64 * 1024
+RAW_BYTES = 64 * 1024
+"""What is kept of a line that is too long to be read."""
+TOO_LONG = "line_too_long"
 
 _NEWLINE = ord("\n")
 _AT_LINE_START = re.compile(rb"^\x1e", re.MULTILINE)
@@ -47,6 +52,8 @@ class BadLine(LakeError):
         line: int,
         field: str | None = None,
         value: str | None = None,
+        found: str | None = None,
+        expected: str | None = None,
     ) -> None:
         facts: dict[str, object] = {"line": line}
         if field is not None:
@@ -56,6 +63,48 @@ class BadLine(LakeError):
         self.line = line
         self.field = field
         self.value = value
+        self.found = found
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRecord:
+    """A bad line that is set aside: as it stands in the file, where, and what is wrong with it.
+
+    The reason holds nothing of what stands in the line, as that of a `BadLine`; `raw` is the line.
+    """
+
+    line: int
+    offset: int | None
+    """The bytes before the line in the text that was handed in, a byte order mark included; None
+    where nobody knows."""
+    raw: bytes
+    """The line without its newline; of one that is too long to be read, the first `RAW_BYTES`."""
+    size: int
+    """The bytes of the whole line, without its newline."""
+    code: str
+    message: str
+    field: str | None = None
+    """The path of the value that does not fit."""
+    expected: str | None = None
+    found: str | None = None
+
+
+def set_aside(
+    bad: BadLine, raw: bytes, *, offset: int | None, size: int | None = None
+) -> BadRecord:
+    """Return the record of a bad line; `raw` may be the beginning of it, then `size` is its own."""
+    return BadRecord(
+        line=bad.line,
+        offset=offset,
+        raw=raw[:RAW_BYTES] if bad.code == TOO_LONG else raw,
+        size=len(raw) if size is None else size,
+        code=bad.code,
+        message=bad.message,
+        field=bad.field,
+        expected=bad.expected,
+        found=bad.found,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +132,28 @@ class Block:
     lines: int
     filtered: int = 0
     """Lines that a rule passes over; they are blank in `data`."""
+    offset: int = 0
+    """The bytes before its first line in the text that was handed in."""
+    as_written: bytes | None = None
+    """The lines as they stand in the file, byte for byte, where `data` differs from them."""
+    bad: tuple[BadRecord, ...] = ()
+    """Lines too long to be held, which are blank in `data`."""
+    not_held: int = 0
+    """The bytes of such lines that are not in `data`."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of its lines in the file."""
+        return len(self.data) + self.not_held
+
+    def raw(self, start: int, end: int) -> bytes:
+        """Return a piece of it as it stands in the file."""
+        return (self.data if self.as_written is None else self.as_written)[start:end]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """The rows of some lines; there are always `lines - blank - filtered` of them.
+    """The rows of some lines; there are always `lines - blank - filtered - len(bad)` of them.
 
     `dropped` and `rescued` count the values, other than null, that no column takes, by their paths:
     those that are left out, and those that are in the column for them.
@@ -104,6 +170,8 @@ class Decoded:
     """Lines that a rule passes over."""
     taken: int = 0
     """The bytes of the lines, a byte order mark before the first of them left out."""
+    bad: tuple[BadRecord, ...] = ()
+    """Lines that are set aside, in their order; none where a bad line fails its file."""
 
 
 def blocks(
@@ -112,6 +180,7 @@ def blocks(
     max_line_bytes: int = MAX_LINE_BYTES,
     max_lines: int = BLOCK_BYTES,
     from_start: bool = True,
+    on_bad_record: OnBadRecord = OnBadRecord.FAIL,
 ) -> Iterator[Block]:
     """Cut a file at line ends into blocks of about 1 MiB; hold no more than one line beyond that.
 
@@ -119,44 +188,112 @@ def blocks(
     order mark is skipped at the start of the file and nowhere else: not where the chunks begin
     further on, so that a line means the same however the file is cut. A record separator is white
     space at the start of a line, and nowhere else.
+
+    A line longer than `max_line_bytes` raises `BadLine`; in quarantine it is the one line of its
+    block, and the beginning of it is all that is held. A `BadLine` of the chunks is raised either
+    way: after it there are no records to be told apart.
     """
-    parts: list[bytes | memoryview] = []
     raised: list[BadLine] = []
     chunks = _until_bad(chunks, raised)
+    place = _Next()
+    if from_start:
+        place.offset, chunks = _without_mark(chunks)
+    parts: list[bytes | memoryview] = []
     held = 0  # bytes in parts
     unfinished = 0  # those of them that belong to a line without an end so far
-    next_line = 1
-    for piece in _pieces(_without_mark(chunks) if from_start else chunks):
+    pieces = _Pieces(chunks)
+    for piece in pieces:
         parts.append(piece)
         held += len(piece)
         newline = piece.rfind(b"\n")
         unfinished = unfinished + len(piece) if newline < 0 else len(piece) - newline - 1
         too_long = unfinished > max_line_bytes
-        if too_long and newline < 0:
-            parts = [b"".join(parts)[: held - unfinished]]
-        elif newline >= 0 and (too_long or held >= BLOCK_BYTES):
-            parts[-1] = memoryview(piece)[: newline + 1]
-        else:
+        if not too_long and (newline < 0 or held < BLOCK_BYTES):
             continue
-        for block in _split(b"".join(parts), next_line, max_lines):
-            yield block
-            next_line += block.lines
+        begun: bytes | memoryview
+        if newline < 0:
+            joined = b"".join(parts)
+            parts, begun = [joined[: held - unfinished]], joined[held - unfinished :]
+        else:
+            parts[-1], begun = memoryview(piece)[: newline + 1], memoryview(piece)[newline + 1 :]
+        yield from place.after(_split(b"".join(parts), place, max_lines))
+        parts, held = [begun], unfinished
+        if too_long and on_bad_record is OnBadRecord.FAIL:
+            raise line_too_long(place.line, max_line_bytes)
         if too_long:
-            raise line_too_long(next_line, max_line_bytes)
-        parts, held = [memoryview(piece)[newline + 1 :]], unfinished
+            long = _Long(bytes(begun[:RAW_BYTES]), len(begun))
+            long.take(pieces)
+            parts, held, unfinished = [], 0, 0
+            if long.is_whole or not raised:
+                yield from place.after([long.block(place, max_line_bytes)])
     rest = b"".join(parts)
-    yield from _split(rest[: held - unfinished] if raised else rest, next_line, max_lines)
+    yield from _split(rest[: held - unfinished] if raised else rest, place, max_lines)
     for bad in raised:
         raise bad
 
 
 def line_too_long(line: int, limit: int) -> BadLine:
-    """Say that a line is longer than any line may be."""
+    """Return the error that a line is longer than any line may be."""
+    found = f"a line longer than {limit:,} bytes"
     return BadLine(
-        f"found a line longer than {limit:,} bytes, the longest that is read",
-        code="line_too_long",
+        f"found {found}, the longest that is read",
+        code=TOO_LONG,
         line=line,
+        found=found,
+        expected=f"at most {limit:,} bytes",
     )
+
+
+@dataclass(slots=True)
+class _Next:
+    """Where the next line of a file is."""
+
+    line: int = 1
+    offset: int = 0
+
+    def after(self, found: Iterable[Block]) -> Iterator[Block]:
+        """Pass blocks on; the next line is the one after them."""
+        for block in found:
+            yield block
+            self.line, self.offset = self.line + block.lines, self.offset + block.size
+
+
+@dataclass(slots=True)
+class _Long:
+    """A line that is too long to be held: its beginning, and how long it is."""
+
+    begun: bytes
+    size: int
+    """Its bytes, in the end with its newline."""
+    is_whole: bool = False
+
+    def take(self, pieces: "_Pieces") -> None:
+        """Take the rest of the line, its newline included."""
+        for piece in pieces:
+            newline = piece.find(b"\n")
+            self.is_whole = newline >= 0
+            end = newline if self.is_whole else len(piece)
+            self.begun += piece[: min(end, RAW_BYTES - len(self.begun))]
+            self.size += end + self.is_whole
+            if self.is_whole:
+                pieces.put_back(piece[end + 1 :])
+                return
+
+    def block(self, place: _Next, limit: int) -> Block:
+        """Return the block of this one line, which is blank in it."""
+        data = b" \n" if self.is_whole else b" "
+        size = self.size - self.is_whole
+        bad = set_aside(
+            line_too_long(place.line, limit), self.begun, offset=place.offset, size=size
+        )
+        return Block(
+            data=data,
+            first_line=place.line,
+            lines=1,
+            offset=place.offset,
+            bad=(bad,),
+            not_held=self.size - len(data),
+        )
 
 
 def shown(value: str | bytes) -> str:
@@ -165,13 +302,14 @@ def shown(value: str | bytes) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
-def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _without_mark(chunks: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
+    """Return how long a byte order mark at the start is, and what comes after it."""
     rest = iter(chunks)
     head = b""
     while len(head) < len(BYTE_ORDER_MARK) and (chunk := next(rest, None)) is not None:
         head += chunk
-    yield head.removeprefix(BYTE_ORDER_MARK)
-    yield from rest
+    text = head.removeprefix(BYTE_ORDER_MARK)
+    return len(head) - len(text), chain([text], rest)
 
 
 def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes]:
@@ -182,23 +320,52 @@ def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes
         raised.append(bad)
 
 
-def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    for chunk in chunks:
-        for start in range(0, len(chunk), BLOCK_BYTES):
-            yield chunk[start : start + BLOCK_BYTES]
+class _Pieces(Iterator[bytes]):
+    """The bytes of chunks, no more than those of a block at a time."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._pieces = (
+            chunk[start : start + BLOCK_BYTES]
+            for chunk in chunks
+            for start in range(0, len(chunk), BLOCK_BYTES)
+        )
+        self._again: bytes | None = None
+
+    def __next__(self) -> bytes:
+        """Return the piece that was put back, or the next one."""
+        again, self._again = self._again, None
+        return next(self._pieces) if again is None else again
+
+    def put_back(self, piece: bytes) -> None:
+        """Return this piece next."""
+        self._again = piece
 
 
-def _split(data: bytes, first_line: int, max_lines: int) -> Iterator[Block]:
+def _split(data: bytes, place: _Next, max_lines: int) -> Iterator[Block]:
+    first_line, offset = place.line, place.offset
+    written = data
     if SEPARATOR in data:
         data = _AT_LINE_START.sub(b" ", data)
     lines = _newlines(data) + (data != b"" and not data.endswith(b"\n"))
     start = 0
     while lines > max_lines:
         cut = _after_lines(data, start, max_lines)
-        yield Block(data=data[start:cut], first_line=first_line, lines=max_lines)
+        yield _block(data, written, slice(start, cut), first_line, max_lines, offset)
         start, first_line, lines = cut, first_line + max_lines, lines - max_lines
     if lines:
-        yield Block(data=data[start:], first_line=first_line, lines=lines)
+        yield _block(data, written, slice(start, None), first_line, lines, offset)
+
+
+def _block(
+    data: bytes, written: bytes, which: slice, first_line: int, lines: int, offset: int
+) -> Block:
+    return Block(
+        data=data[which],
+        first_line=first_line,
+        lines=lines,
+        offset=offset + which.start,
+        as_written=None if written is data else written[which],
+    )
 
 
 def _newlines(data: bytes) -> int:

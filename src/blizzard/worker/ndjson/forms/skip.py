@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import int64, types, uint8
 
+from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.compiled.vector import WIDTH, compiled, flat, ordinary, part, pointer
 from blizzard.worker.ndjson.lines import Block
@@ -26,8 +27,9 @@ _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = b"{}[]"
 class Skipper:
     """Blanks the lines of blocks for which a rule holds."""
 
-    def __init__(self, rule: SkipRule) -> None:
+    def __init__(self, rule: SkipRule, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._rule = rule
+        self._max_line_bytes = max_line_bytes
         groups = (rule.only_key, rule.with_key, rule.without_key)
         names = [name.encode() for group in groups for name in group]
         self._names = np.frombuffer(b"".join([*names, bytes(WIDTH)]), np.uint8)
@@ -47,10 +49,14 @@ class Skipper:
         data = bytearray(block.data)
         skipped = 0
         for start, end in found[:count].tolist():
-            if self._rule.holds(block.data[start:end]):
+            # One that is too long to be read is bad, whatever stands in it.
+            if end - start <= self._max_line_bytes and self._rule.holds(block.data[start:end]):
                 data[start:end] = b" " * (end - start)
                 skipped += 1
-        return replace(block, data=bytes(data), filtered=skipped) if skipped else block
+        if not skipped:
+            return block
+        written = block.raw(0, len(block.data))
+        return replace(block, data=bytes(data), as_written=written, filtered=skipped)
 
 
 @part

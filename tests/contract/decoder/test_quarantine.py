@@ -1,0 +1,209 @@
+"""In quarantine a bad line is set aside, as it stands and with its reason; the others are rows."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from blizzard.model.source.form import SkipRule
+from blizzard.worker.ndjson import lines
+from blizzard.worker.ndjson.decoder import BadLine, BadRecord, Decoded, Decoder
+from blizzard.worker.ndjson.forms.framer import Framer
+from blizzard.worker.ndjson.lines import RAW_BYTES, BrokenDocument
+from lakebed.schema import Field, Schema
+from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
+from tests.contract.decoder.cases import CASES, Bad, Case
+
+ID = Schema((Field(name="id", type=FieldType.INT64, nullable=False),))
+NESTED = Schema(
+    (
+        Field(
+            name="a",
+            type=FieldType.LIST,
+            items=Field(
+                name="",
+                type=FieldType.STRUCT,
+                fields=(Field(name="b", type=FieldType.DATE),),
+            ),
+        ),
+    )
+)
+
+
+def decoder(schema: Schema = ID, **options: object) -> Decoder:
+    return Decoder(schema, on_bad_record=OnBadRecord.QUARANTINE, **options)  # type: ignore[arg-type]
+
+
+def read(data: bytes | Iterable[bytes], schema: Schema = ID, **options: object) -> list[Decoded]:
+    chunks = [data] if isinstance(data, bytes) else data
+    return list(decoder(schema, **options).decode(chunks))
+
+
+def ids(batches: Iterable[Decoded]) -> list[int | None]:
+    return [each for decoded in batches for each in decoded.batch.column(0).to_pylist()]
+
+
+def aside(batches: Iterable[Decoded]) -> list[BadRecord]:
+    return [bad for decoded in batches for bad in decoded.bad]
+
+
+def require_all_lines(batches: Iterable[Decoded]) -> None:
+    for each in batches:
+        rows = each.batch.num_rows
+        assert each.lines == rows + each.blank + each.filtered + len(each.bad)
+
+
+def told(bad: BadRecord) -> tuple[str, str | None, str | None, str | None]:
+    return bad.code, bad.field, bad.found, bad.expected
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", ("not_json", None, "the end of the line at column 2", "a field name in quotes")),
+        (b"7", ("not_an_object", None, "an integer", "an object")),
+        (b'{"id":"x"}', ("wrong_type", "id", "a string", "an integer (int64)")),
+        (
+            b'{"id":null}',
+            ("required_field_missing", "id", "null", "a value: the field is required"),
+        ),
+        (
+            b'{"id":1,"id":2}',
+            ("duplicate_field", "id", "the field twice in one object", "each field once"),
+        ),
+        (
+            b'{"id":"\xff"}',
+            ("not_utf8", None, "bytes that are not UTF-8 at byte 8 of the line", "UTF-8"),
+        ),
+        (
+            b"[" * 600,
+            ("too_deep", None, "values nested more than 500 deep", "at most 500"),
+        ),
+    ],
+)
+def test_a_bad_line_is_set_aside_and_the_others_are_rows(
+    line: bytes, reason: tuple[str, str | None, str, str]
+):
+    before = b'{"id":1}\n \n'
+    batches = read(before + line + b'\n{"id":4}\n')
+    require_all_lines(batches)
+    assert ids(batches) == [1, 4]
+    (bad,) = aside(batches)
+    assert (bad.line, bad.offset, bad.raw, bad.size) == (3, len(before), line, len(line))
+    assert told(bad) == reason
+    with pytest.raises(BadLine) as raised:
+        list(Decoder(ID).decode([before + line + b"\n"]))
+    assert (bad.code, bad.message, bad.field) == (
+        raised.value.code,
+        raised.value.message,
+        raised.value.field,
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: ascii(case.name))
+def test_what_fails_a_file_is_what_is_set_aside_first_and_nothing_else_is(case: Case):
+    schema = Schema((Field(name="v", type=case.type, nullable=case.nullable),))
+    batches = read(case.data, schema)
+    require_all_lines(batches)
+    found = aside(batches)
+    first = Bad(found[0].code, found[0].line, found[0].field) if found else None
+    assert first == (case.expected if isinstance(case.expected, Bad) else None)
+    assert [case.data[each.offset :][: each.size] for each in found] == [each.raw for each in found]
+    assert [case.data.count(b"\n", 0, each.offset) + 1 for each in found] == [
+        each.line for each in found
+    ]
+
+
+def test_the_path_of_a_value_deep_inside_is_told():
+    data = b'{"a":[{"b":"2024-01-02"},{"b":"soon"}]}\n{"a":[]}\n'
+    batches = read(data, NESTED)
+    assert [each.batch.num_rows for each in batches] == [1]
+    assert [each.field for each in aside(batches)] == ["a[1].b"]
+
+
+def test_what_is_rescued_is_not_set_aside():
+    nullable = Schema((replace(ID.fields[0], nullable=True),))
+    batches = read(b'{"id":"x"}\n{\n{"id":1}\n', nullable, on_mismatch=OnMismatch.RESCUE)
+    assert ids(batches) == [None, 1]
+    assert [each.line for each in aside(batches)] == [2]
+    assert [each.rescued for each in batches] == [{"id": 1}]
+
+
+def test_fields_that_nobody_declared_can_make_a_line_a_bad_one():
+    batches = read(b'{"id":1,"x":2}\n{"id":2}\n', unknown=UnknownFields.FAIL)
+    assert ids(batches) == [2]
+    assert told(aside(batches)[0]) == ("unknown_field", "x", "an integer", "no such field")
+
+
+@pytest.mark.parametrize("step", [1, 7, 64, 1 << 20])
+@pytest.mark.parametrize("ending", [b"", b"\n"])
+def test_a_line_that_is_too_long_is_set_aside_by_its_beginning(
+    monkeypatch: pytest.MonkeyPatch, step: int, ending: bytes
+):
+    monkeypatch.setattr(lines, "RAW_BYTES", 50)
+    long = b'{"id":2,"x":"' + b"y" * 200 + b'"}'
+    data = b'{"id":1}\n' + long + b'\n{"id":3}\n{"id":4}\n' + long + b"\n" + long + ending
+    chunks = [data[at : at + step] for at in range(0, len(data), step)]
+    batches = read(chunks, max_line_bytes=100)
+    require_all_lines(batches)
+    assert ids(batches) == [1, 3, 4]
+    assert sum(each.taken for each in batches) == len(data)
+    found = aside(batches)
+    assert [each.line for each in found] == [2, 5, 6]
+    assert [data[each.offset :][: each.size] for each in found] == [long] * 3
+    assert {each.raw for each in found} == {long[:50]}
+    assert {told(each) for each in found} == {
+        ("line_too_long", None, "a line longer than 100 bytes", "at most 100 bytes")
+    }
+
+
+def test_the_beginning_that_is_kept_of_a_line_has_a_stated_size():
+    long = b'{"id":2,"x":"' + b"y" * 3 * RAW_BYTES + b'"}'
+    for chunks in ([long], [long[:RAW_BYTES], long[RAW_BYTES:]]):
+        (bad,) = aside(read(chunks, max_line_bytes=RAW_BYTES // 2))
+        assert (len(bad.raw), bad.size) == (RAW_BYTES, len(long))
+
+
+def test_a_line_with_a_record_separator_is_set_aside_as_it_stands():
+    batches = read(b'\x1e{"id":1}\n\x1e{"id":}\n')
+    assert ids(batches) == [1]
+    assert [each.raw for each in aside(batches)] == [b'\x1e{"id":}']
+
+
+def test_a_byte_order_mark_counts_where_bytes_are_counted():
+    data = b'\xef\xbb\xbf{"id":1}\n{\n'
+    (bad,) = aside(read(data))
+    assert bad.offset == data.index(b"{\n")
+
+
+def test_lines_that_a_rule_passes_over_are_not_bad_unless_they_are_too_long():
+    rule = SkipRule(only_key=("index",))
+    data = b'{"index":1}\n{"id":1}\n{"index":' + b"1" * 60 + b"}\n{\n"
+    batches = list(decoder(max_line_bytes=40).decode([data], skip=rule))
+    require_all_lines(batches)
+    assert [each.filtered for each in batches] == [1]
+    written = data.split(b"\n")
+    assert [each.raw for each in aside(batches)] == [written[2], written[3]]
+
+
+def test_short_files_that_are_read_together_have_their_own_bad_lines():
+    files = [b'{"id":1}\n', b'{\n{"id":2}\n', b"", b'{"id":3}\n{"id":"x"}', b'{"id":4}']
+    opened = ((number, (piece for piece in [file])) for number, file in enumerate(files))
+    found = {number: list(batches) for number, batches in decoder().decode_all(opened)}
+    assert {number: ids(batches) for number, batches in found.items()} == {
+        0: [1], 1: [2], 2: [], 3: [3], 4: [4],
+    }  # fmt: skip
+    assert {number: [bad.line for bad in aside(batches)] for number, batches in found.items()} == {
+        0: [], 1: [1], 2: [], 3: [2], 4: [],
+    }  # fmt: skip
+
+
+def test_a_record_of_a_document_is_set_aside_and_a_document_without_an_end_fails_its_file():
+    """Where one record ends and the next begins is known by brackets: a bad value keeps them."""
+    assert ids(read(Framer().lines([b'[{"id":1},{"id":tru},\n{"id":3}]']))) == [1, 3]
+
+    def batches() -> Iterator[Decoded]:
+        return decoder().decode(Framer().lines([b'[{"id":1},{"id":tru},{"id":3}}']))
+
+    with pytest.raises(BrokenDocument):
+        list(batches())
