@@ -287,7 +287,7 @@ class Pipeline:
         self._report.finished(events.Step.DISCOVER, began)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._write_snapshot(journal)
-        self._report.listed(findings)
+        self._report.listed(findings, journal.bad_lines)
 
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""

@@ -24,7 +24,8 @@ KEYS = {
         watermarks[folder name] folders totals(batches files lines blank filtered quarantined
         rows source_bytes rescued dropped) rescued dropped error] totals(batches files lines
         blank filtered quarantined rows source_bytes rescued dropped) parquet_files
-        parquet_bytes found_columns held_files held_rows held[code reasons files rows]
+        parquet_bytes quarantine(waiting replayed discarded) found_columns held_files held_rows
+        held[code reasons files rows]
         discarded_files discarded_rows aside_error lag_secs error
     """,
     "blizzard journal": """
@@ -37,7 +38,8 @@ KEYS = {
         quarantined rows skipped complete unread dropped rescued unit failure redo reingested
         retry gone form] files[filename size record_count partition_values source_file
         source_files unit
-        statistics modification_time] dlq deleted redone inherits heir moved follows replaced path
+        statistics modification_time] dlq deleted redone inherits heir moved follows replaced
+        quarantine resolved path
         digest size committed is_last held_files held_rows discarded_files discarded_rows
     """,
     "blizzard --dry-run": """

@@ -123,6 +123,11 @@ class Journal:
         """Return the source files that failed, or of which a part is unread, by their keys."""
         return self._history.unfinished
 
+    @property
+    def bad_lines(self) -> int:
+        """Return how many lines wait in quarantine."""
+        return self._history.bad_lines
+
     def since(self, source: str) -> datetime | None:
         """Return when a source was first read; None where it never was."""
         return self._history.first_read(

@@ -80,6 +80,8 @@ class History:
     """The pipeline that has taken this journal over."""
     unfinished: dict[str, UnfinishedFile] = field(default_factory=dict)
     """Files that failed, or of which a part is unread."""
+    bad_lines: int = 0
+    """Lines in quarantine that were neither replayed nor discarded."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
@@ -122,6 +124,8 @@ class History:
             self.last = entry
         if entry.data_files or self.shaping is None:
             self.shaping = entry
+        self.bad_lines += sum(file.record_count for file in entry.quarantine)
+        self.bad_lines -= sum(one.lines for one in entry.resolved)
         for record in entry.sources:
             if record.gone:
                 self._forget(record.key, at)
@@ -314,6 +318,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         awaits=found.awaits,
         heir=found.heir,
         unfinished=_by_key(found),
+        bad_lines=found.bad_lines,
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
         marks_empty=found.format == snapshot.FORMAT_2,
         kept=found.sequence,

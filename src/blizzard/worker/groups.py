@@ -213,7 +213,9 @@ class OutputGroups:
         try:
             for file, said in closed:
                 name = layout.quarantine_file(self._work.marks["pipeline"], file.name)
-                group.set_aside.append(self._uploads.set_aside(file, name, unit=group.name, of=said))
+                group.set_aside.append(
+                    self._uploads.set_aside(file, name, unit=group.name, of=said)
+                )
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
             group.broken = error
             _abandon(group)

@@ -7,7 +7,7 @@ reading began, so that the number can be had from the entry then.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -56,9 +56,7 @@ def aside_of(found: Sequence[BadRecord], file: SourceFile, position: ReadPositio
         [place.offset for place in places],
         *([getattr(one, field.name) for one in found] for field in list(SCHEMA)[5:]),
     ]
-    arrays = [
-        pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)
-    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     said = BadLines(
         source=file.key,
         lines=len(found),
@@ -72,22 +70,34 @@ def aside_of(found: Sequence[BadRecord], file: SourceFile, position: ReadPositio
 
 
 @dataclass(slots=True)
-class BadLineCount:
-    """Counts the bad lines of one source file against the limits."""
+class BadOfFile:
+    """The bad lines of one source file: those that wait to be written, and whether too many are."""
 
+    file: SourceFile
     limits: QuarantineLimits | None
     first: BadRecord | None = None
+    waiting: list[Aside] = field(default_factory=list)
 
-    def add(self, found: Sequence[BadRecord], tally: Tally) -> None:
-        """Take more bad lines in; raise as soon as there are too many, whatever comes after."""
-        if found and self.first is None:
-            self.first = found[0]
-        if self.limits is not None:
-            self._refuse(self.limits.too_many(tally.quarantined))
+    def take(self, found: Sequence[BadRecord], position: ReadPosition, tally: Tally) -> int:
+        """Take bad lines that were just counted, and return the memory that they take.
 
-    def end(self, file: SourceFile, tally: Tally) -> None:
+        Raise as soon as there are too many, whatever comes after.
+        """
+        if not found or self.limits is None:
+            return 0
+        self.first = self.first or found[0]
+        self._refuse(self.limits.too_many(tally.quarantined))
+        self.waiting.append(aside_of(found, self.file, position))
+        return self.waiting[-1][0].nbytes
+
+    def hand_over(self) -> list[Aside]:
+        """Return those that wait, once."""
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+    def end(self, tally: Tally) -> None:
         """Raise where too many of the lines are bad; of a part of a file the driver decides."""
-        if self.limits is not None and file.part is None:
+        if self.limits is not None and self.file.part is None:
             records = tally.rows + tally.quarantined
             self._refuse(self.limits.exceeded(tally.quarantined, records))
 

@@ -22,7 +22,7 @@ from blizzard.worker.ndjson.decoder import Decoded, Decoder
 from blizzard.worker.partitioner import require_partitions
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
-from blizzard.worker.quarantine import Aside, BadLineCount, aside_of
+from blizzard.worker.quarantine import BadOfFile
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
@@ -220,8 +220,7 @@ class _Unit:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = Tally()
         kept: list[Slice] = []
-        bad: list[Aside] = []
-        bad_lines = BadLineCount(self.work.quarantine)
+        bad = BadOfFile(file, self.work.quarantine)
         decoded_bytes = 0
         own: Group | None = None
         unread: tuple[Unread, ...] | None = ()
@@ -236,10 +235,7 @@ class _Unit:
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
                 self.look_around.at_rescued(decoded)
-                if decoded.bad:
-                    bad_lines.add(decoded.bad, tally)
-                    bad.append(aside_of(decoded.bad, file, position))
-                    decoded_bytes += bad[-1][0].nbytes
+                decoded_bytes += bad.take(decoded.bad, position, tally)
                 position.took(decoded.taken, file.skip + tally.lines)
                 kept += slices_of(decoded, self.most_rows)
                 decoded_bytes += decoded.size
@@ -247,13 +243,13 @@ class _Unit:
                     own = self.outputs.new()
                 if own is not None:
                     self.outputs.write(own, kept, file)
-                    self.outputs.set_aside(own, bad)
-                    kept, bad = [], []
+                    self.outputs.set_aside(own, bad.hand_over())
+                    kept = []
                     if self._is_to_end(position):
                         self._require_unchanged(file)
                         unread = position.rest_of(file, tally.lines)
                         break
-            bad_lines.end(file, tally)
+            bad.end(tally)
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self.outputs.forget(own)
@@ -264,7 +260,7 @@ class _Unit:
             return
         group = own or shared
         self.outputs.write(group, kept, file)
-        self.outputs.set_aside(group, bad)
+        self.outputs.set_aside(group, bad.hand_over())
         if own is not None:
             self.outputs.close(own)
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))

@@ -146,15 +146,19 @@ class SourceRecord:
         return FORMAT_WITH_HOLES if self.has_holes else FORMAT
 
 
-Kind = Literal["open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote"]
-"""What an entry is: only a batch has data files of its own.
+Kind = Literal[
+    "open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote", "replay",
+    "discard",
+]  # fmt: skip
+"""What an entry is: only a batch and a replay have data files of their own.
 
 `open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
 gone, so that their source files are read again. `retry` names source files that failed and are to
 be read again at once. `inherited` repeats what an earlier journal knew of source files. `closed`
 ends a journal that another pipeline has taken over. `moved` says that the files of a source lie at
 another place now, and which objects they are there. `promote` puts data files in the place of
-others, in which a column is filled from `_rescued`.
+others, in which a column is filled from `_rescued`. `replay` has rows of lines that were set aside,
+`discard` gives such lines up.
 """
 
 
@@ -244,6 +248,7 @@ class Entry:
         moved: str | None = None,
         follows: int = 0,
         replaced: tuple[Replacement, ...] = (),
+        resolved: tuple[Resolved, ...] = (),
         table_schema: dict[str, Any] | None = None,
         columns: Schema | None = None,
     ) -> "Entry":
@@ -272,6 +277,7 @@ class Entry:
             moved=moved,
             follows=follows,
             replaced=replaced,
+            resolved=resolved,
         )
 
 

@@ -43,6 +43,6 @@ class Resolved:
 
     old: TablePath
     lines: int
-    """How many of its lines were replayed or discarded."""
+    """How many of its lines wait no longer: the kind of the entry says why."""
     left: QuarantineFile | None = None
     """The file with the lines that go on waiting; None where none does."""
