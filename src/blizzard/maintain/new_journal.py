@@ -171,7 +171,11 @@ def _open(
     lineage: Lineage | None = None,
     past: Past | None = None,
 ) -> Entry:
-    """Return entry 0. With what was known before go the columns that were found in the data."""
+    """Return entry 0.
+
+    With what was known before go the columns that were found in the data, and the bad lines that
+    wait.
+    """
     columns = columns_after(None if past is None else past.written, identity.table_schema)
     return Entry(
         kind="open",
@@ -187,6 +191,7 @@ def _open(
         partition_columns=identity.partition_columns,
         columns=columns.found,
         inherits=lineage,
+        quarantine=() if past is None else past.quarantine,
     )
 
 

@@ -8,6 +8,7 @@ reading began, so that the number can be had from the entry then.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,22 +20,21 @@ from blizzard.worker.position import ReadPosition
 from blizzard.worker.record import Tally
 from lakebed.documents.quarantine_file import BadLines
 
-SCHEMA = pa.schema(
-    [
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("line", pa.int64()),
-        pa.field("nth", pa.int64(), nullable=False),
-        pa.field("offset", pa.int64()),
-        pa.field("raw", pa.binary(), nullable=False),
-        pa.field("size", pa.int64(), nullable=False),
-        pa.field("code", pa.string(), nullable=False),
-        pa.field("message", pa.string(), nullable=False),
-        pa.field("field", pa.string()),
-        pa.field("expected", pa.string()),
-        pa.field("found", pa.string()),
-    ]
-)
+_COLUMNS: Any = [
+    pa.field("source", pa.string(), nullable=False),
+    pa.field("path", pa.string(), nullable=False),
+    pa.field("line", pa.int64()),
+    pa.field("nth", pa.int64(), nullable=False),
+    pa.field("offset", pa.int64()),
+    pa.field("raw", pa.binary(), nullable=False),
+    pa.field("size", pa.int64(), nullable=False),
+    pa.field("code", pa.string(), nullable=False),
+    pa.field("message", pa.string(), nullable=False),
+    pa.field("field", pa.string()),
+    pa.field("expected", pa.string()),
+    pa.field("found", pa.string()),
+]
+SCHEMA = pa.schema(_COLUMNS)
 """The columns of a quarantine file.
 
 `size` counts the bytes of the line, of which `raw` has only the first where it is far too long.
@@ -48,7 +48,7 @@ def aside_of(found: Sequence[BadRecord], file: SourceFile, position: ReadPositio
     """Return bad lines as rows of a quarantine file, with where in the source file they stand."""
     places = [position.place_in(file, one.line, one.offset) for one in found]
     first = found[0]
-    columns = [
+    columns: list[list[Any]] = [
         [file.source] * len(found),
         [file.path] * len(found),
         [place.line for place in places],

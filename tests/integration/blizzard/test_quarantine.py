@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def named(table: Path) -> list[bytes]:
     return sorted(raws(table, [file for one in entries(table) for file in one.quarantine]))
 
 
-def bench_of(folder: Path, **given: object) -> Bench:
+def bench_of(folder: Path, **given: Any) -> Bench:
     given = {"quarantine": QuarantineLimits(), **given}
     return Bench(pipeline_settings(folder / "in", folder / "table", **given))
 

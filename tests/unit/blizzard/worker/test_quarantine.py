@@ -91,7 +91,7 @@ def test_the_footer_says_whose_a_quarantine_file_is(place: Place) -> None:
     put(place.source, "a.ndjson", text([BROKEN]))
     (file,) = read(place).quarantine
 
-    marks = pq.read_metadata(place.table / file.filename).metadata
+    marks = pq.read_metadata(place.table / file.filename).metadata or {}
     assert (marks[b"blizzard.pipeline"], marks[b"blizzard.journal"]) == (b"default", b"j-1")
 
 
