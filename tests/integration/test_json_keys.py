@@ -54,6 +54,12 @@ KEYS = {
     "blizzard dlq retry --all": """
         pipeline entry files refused
     """,
+    "blizzard dlq replay --all": """
+        pipeline table_uri entry lines left
+    """,
+    "blizzard dlq discard --all": """
+        pipeline table_uri entry lines left
+    """,
     "blizzard gc --older-than 0s": """
         pipeline table_uri deleted entry files bytes pieces young_files young_bytes left_alone
     """,
@@ -190,6 +196,8 @@ def asked(tmp_path_factory) -> Table:
         "blizzard --dry-run",
         "blizzard dlq list",
         "blizzard dlq retry --all",
+        "blizzard dlq replay --all",
+        "blizzard dlq discard --all",
         "blizzard gc --older-than 0s",
         "blizzard redo --held ID",
         "penguin status",

@@ -9,8 +9,10 @@ import typer
 
 from blizzard.cli import bad_lines, results
 from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.resolve_lines import dlq_discard, dlq_replay
 from blizzard.handoff.dead_letters import dead_letter_queue
-from blizzard.inspect.bad_lines import groups_of, meant_by, quarantine_of
+from blizzard.inspect.bad_lines import groups_of, quarantine_of
+from blizzard.journal.quarantine import meant_by
 from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
 from blizzard.model.bad_lines import Meant
@@ -172,6 +174,10 @@ def dlq_retry(
         typer.echo(f"error: has not failed: {listed}; blizzard dlq list shows what has", err=True)
         outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
+
+
+app.command(name="replay")(dlq_replay)
+app.command(name="discard")(dlq_discard)
 
 
 def _present(settings: PipelineSettings) -> Present:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from blizzard.journal.quarantine import WaitingFile, waiting_files
+from blizzard.journal.quarantine import WaitingFile, may_have, waiting_files
 from blizzard.model.bad_lines import Fault, Meant
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine_reader import QuarantinedLine, lines_of, read_table
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
-from lakebed.layout import file_name
 from lakebed.storage.store import Reader
 
 
@@ -32,12 +31,6 @@ class Quarantine:
                     yield waiting, line
 
 
-def may_have(waiting: WaitingFile, meant: Meant) -> bool:
-    """Whether a quarantine file may have lines that are meant. Pure."""
-    named = any(one.source in meant.sources for one in waiting.file.sources)
-    return meant.everything or bool(meant.groups) or named
-
-
 def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quarantine:
     """Return the quarantine of a pipeline. It is handed readers only, so it cannot write."""
     try:
@@ -46,28 +39,6 @@ def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quaran
         return Quarantine(store=None)  # The table's folder does not exist yet.
     return Quarantine(
         store=store, files=waiting_files(JournalReader(store, settings.name).entries())
-    )
-
-
-def meant_by(names: list[str] | None, files: tuple[WaitingFile, ...]) -> Meant:
-    """Return the lines that an operator names by groups or by source files; without names, all.
-
-    A source file is named by its path, by `source:path` or by its URI; a quarantine file by its
-    path or its name stands for all of its source files. What is neither is taken for a group.
-    """
-    if names is None:
-        return Meant(everything=True)
-    by_name: dict[str, set[str]] = {}
-    for waiting in files:
-        aside = (waiting.file.filename, file_name(waiting.file.filename))
-        for one in waiting.file.sources:
-            source, _, path = one.source.partition(":")
-            uri = f"{waiting.source_uris.get(source, '').rstrip('/')}/{path}"
-            for name in (*aside, one.source, path, uri):
-                by_name.setdefault(name, set()).add(one.source)
-    return Meant(
-        groups=frozenset(name for name in names if name not in by_name),
-        sources=frozenset(key for name in names for key in by_name.get(name, ())),
     )
 
 

@@ -35,7 +35,7 @@ from lakebed.storage.store import AlreadyThere, Store
 from lakebed.types import Handoff
 
 TRIES = 6
-MAINTENANCE = ("gc", "redo", "retry", "promote")
+MAINTENANCE = ("gc", "redo", "retry", "promote", "replay", "discard")
 """Entries of an operator's commands; a batch comes after them."""
 
 
@@ -124,9 +124,9 @@ class Journal:
         return self._history.unfinished
 
     @property
-    def bad_lines(self) -> int:
-        """Return how many lines wait in quarantine."""
-        return self._history.bad_lines
+    def history(self) -> History:
+        """Return what its entries say so far."""
+        return self._history
 
     def since(self, source: str) -> datetime | None:
         """Return when a source was first read; None where it never was."""

@@ -120,7 +120,7 @@ class History:
         self.moving = entry.moved or self.moving
         self.opening = entry if entry.sequence == 0 else self.opening
         self.heir = entry.heir or self.heir
-        if entry.files or self.last is None:
+        if (entry.files and entry.kind == "batch") or self.last is None:
             self.last = entry
         if entry.data_files or self.shaping is None:
             self.shaping = entry
@@ -139,6 +139,11 @@ class History:
     def columns(self) -> Schema | None:
         """Return the columns that were found in the data; None where the configuration says all."""
         return None if self.shaping is None else self.shaping.columns
+
+    @property
+    def rescues(self) -> bool:
+        """Whether the table has `_rescued` by now, or gets it with what is journaled."""
+        return any(one is not None and one.rescues for one in (self.last, self.shaping))
 
     def _heed_clock(self, at: datetime) -> None:
         """Correct what a clock that was ahead recorded for the sources that are known so far."""

@@ -263,6 +263,8 @@ def _why_settled(
     written: _Written, found: set[int | None], committed: int, lost: bool
 ) -> str | None:
     """Return what has become of a unit's files that leaves nothing to do; or None."""
+    if not written.sources:
+        return "its rows are lines that were replayed, not source files; see penguin release"
     if written.given_up_by is not None:
         # Until that is committed the log still says that the files are held.
         under_way = "this is already under way: penguin has yet to commit it"

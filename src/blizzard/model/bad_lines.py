@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass
 
 from blizzard.model.json_path import any_element
+from lakebed.documents.quarantine_file import QuarantineFile
 
 GROUP_DIGITS = 8
 
@@ -43,3 +44,11 @@ class Meant:
     def takes(self, group: str, source: str) -> bool:
         """Whether a line is meant, by its group and the key of its source file."""
         return self.everything or group in self.groups or source in self.sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """Lines of a quarantine file that are to be read again."""
+
+    file: QuarantineFile
+    meant: Meant

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
+from blizzard.model.bad_lines import Replay
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Address, Done
@@ -20,7 +21,7 @@ from blizzard.model.source.form import Form
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile
 from lakebed.documents.entry import SourceRecord, Unread
-from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.types import KEEPING, Codec, OnMismatch, UnknownFields
@@ -99,6 +100,8 @@ class WorkUnit:
     partition_values: Mapping[str, str | None]
     """What the paths of all of its files say; rows may add to it."""
     files: tuple[SourceFile, ...]
+    replay: Replay | None = None
+    """The lines in quarantine that are read again instead of files; None for any other unit."""
 
     @property
     def to_read(self) -> int:
@@ -206,6 +209,8 @@ class UnitOutcome:
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
     quarantine: tuple[QuarantineFile, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
+    """The quarantine file of which lines became rows, where the unit replays some."""
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
     """Whether it left something for the next batch, and nobody had asked for a stop."""

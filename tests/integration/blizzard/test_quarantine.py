@@ -1,6 +1,7 @@
 """Bad lines that are set aside, as an operator sees them: journal, status, gc and the log."""
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import pytest
 
 from blizzard.events import LinesQuarantined, SourcesListed
+from blizzard.execute.runner import Runner, WorkersDied
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.state import read_history
 from blizzard.maintain.gc import Kind, collect
+from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.settings import Sizing
 from lakebed.clock import Clock
@@ -19,6 +22,7 @@ from lakebed.telemetry.measures import Reading
 from tests.support.builders import Bench, entries, gz, ndjson, pipeline_settings, put
 from tests.support.open_table import ID, OpenTable
 from tests.support.quarantined import BROKEN, aside, bad, good, mixed, raws, text
+from tests.support.runner import InProcessRunner
 from tests.support.stops import CUT, NEVER, Stopped, decode_few_lines
 
 QUARANTINE = {"on_bad_record": "quarantine"}
@@ -179,6 +183,37 @@ def test_a_file_that_tasks_share_over_several_batches_has_each_bad_line_once(
     assert {row["line"] for row in rows} - {None} <= set(range(7, 2_001, 7))
     assert all(lines[row["line"] - 1] == row["raw"] for row in rows if row["line"] is not None)
     assert any(row["line"] is not None for row in rows)
+
+
+class Speculative(InProcessRunner):
+    """Runs every unit twice, as Spark does with slow ones, and takes the outcome of one attempt."""
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        super().run(units, work)
+        return super().run(units, work)
+
+
+class Dying(InProcessRunner):
+    """A job of several files is done, and dies before anybody hears of it."""
+
+    def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
+        done = super().run(units, work)
+        if sum(len(unit.files) for unit in units) > 1:
+            raise WorkersDied("the workers died")
+        return done
+
+
+@pytest.mark.parametrize("runner", [Speculative(), Dying()], ids=["speculation", "bisecting"])
+def test_what_several_attempts_set_aside_is_named_once(tmp_path: Path, runner: Runner) -> None:
+    put(tmp_path / "in", "a.ndjson", text([good(1), bad(1)]))
+    put(tmp_path / "in", "b.ndjson", text([bad(2)]))
+    bench = bench_of(tmp_path)
+    bench.again(runner=runner).pipeline().step()
+
+    written = list((bench.table / "_blizzard/default/quarantine").iterdir())
+    assert len(written) > len(bench.entries()[1].quarantine)
+    assert named(bench.table) == [bad(1), bad(2)]
+    assert whole(bench.entries()) == (3, 1, 2)
 
 
 def test_a_file_that_failed_is_read_again_when_the_quarantine_is_turned_on(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from lakebed.documents.entry import (
     Entry,
-    Lineage,
     Protocol,
     Receipt,
     decode_entry,
@@ -18,6 +17,7 @@ from lakebed.documents.entry import (
     digest_number,
     encode,
 )
+from lakebed.documents.lineage import Lineage
 from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
 from lakebed.errors import DocumentUnreadable
 from lakebed.layout import TablePath
