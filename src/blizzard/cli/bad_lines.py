@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from blizzard.inspect.bad_lines import Group
+from blizzard.inspect.line_fixes import Fix, Rules, fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Fault
 from blizzard.model.settings import PipelineSettings
@@ -27,6 +28,8 @@ class GroupRow:
     found: str | None
     lines: int
     files: int
+    fix: Fix | None
+    """What lets them in; None where no change of the configuration does."""
     sample: "LineRow"
 
 
@@ -78,7 +81,9 @@ def uri_of(line: QuarantinedLine, waiting: WaitingFile) -> str:
     return f"{waiting.source_uris.get(line.source, '').rstrip('/')}/{line.path}"
 
 
-def group_rows(settings: PipelineSettings, found: Iterable[Group]) -> Iterator[GroupRow]:
+def group_rows(
+    settings: PipelineSettings, found: Iterable[Group], rules: Rules
+) -> Iterator[GroupRow]:
     """Yield groups as they are printed."""
     uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
     for group in found:
@@ -92,11 +97,12 @@ def group_rows(settings: PipelineSettings, found: Iterable[Group]) -> Iterator[G
             found=group.fault.found,
             lines=group.lines,
             files=len(group.files),
+            fix=fix_for(group.tried, rules),
             sample=line_row(f"{uris.get(sample.source, sample.source)}/{sample.path}", sample),
         )
 
 
-def show_groups(pipeline: str, found: list[Group]) -> None:
+def show_groups(pipeline: str, found: list[Group], rules: Rules) -> None:
     """Print groups for a person."""
     if not found:
         return
@@ -110,6 +116,7 @@ def show_groups(pipeline: str, found: list[Group]) -> None:
         at = "" if sample.line is None else f", line {sample.line}"
         say(to, f"  {group.fault.group}  {count} of {of}: {_in_words(group.fault, sample)}")
         say(to, f"    for example {sample.key}{at}: {_text(sample.raw, SHOWN_BYTES)}")
+        say(to, f"    {_way_out(group, fix_for(group.tried, rules))}")
     say(to, "blizzard dlq show GROUP prints the lines of a group")
 
 
@@ -126,6 +133,18 @@ def show_lines(found: Iterable[tuple[str, QuarantinedLine]], limit: int) -> None
         say(to, f"  {_text(line.raw, 10 * SHOWN_BYTES)}")
     if more:
         say(to, f"... and {more:,} more; --limit shows more, --output json all of them")
+
+
+def _way_out(group: Group, fix: Fix | None) -> str:
+    """Return what to do about a group."""
+    name = group.fault.group
+    if fix is None:
+        return f"no setting lets them in: fix their source, then blizzard dlq discard {name}"
+    of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
+    if fix.key is None:
+        return f"blizzard dlq replay {name} reads {of} as things are configured now"
+    value = str(fix.value).lower()
+    return f"{fix.key}: {value} lets {of} in; then run blizzard dlq replay {name}"
 
 
 def _in_words(fault: Fault, sample: QuarantinedLine) -> str:

@@ -68,11 +68,12 @@ def dlq_list(
             results.dead_letters(queue, output, every=every)
             for uri in queue.gone:
                 sys.stderr.write(f"warning: {settings.name}: {uri} is not there any more\n")
-            groups = groups_of(quarantine_of(settings, open_reader), Meant(everything=True))
+            quarantine = quarantine_of(settings, open_reader)
+            groups = groups_of(quarantine, Meant(everything=True))
             if output is Output.JSON:
-                print_lines(bad_lines.group_rows(settings, groups))
+                print_lines(bad_lines.group_rows(settings, groups, quarantine.rules))
             else:
-                bad_lines.show_groups(settings.name, groups)
+                bad_lines.show_groups(settings.name, groups, quarantine.rules)
     raise typer.Exit(outcome.code)
 
 

@@ -1,15 +1,19 @@
 """What waits in quarantine, in groups and line by line. Read-only."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from blizzard.inspect.line_fixes import MOST_LINES, Rules
 from blizzard.journal.quarantine import WaitingFile, may_have, waiting_files
 from blizzard.model.bad_lines import Fault, Meant
+from blizzard.model.columns import with_found
+from blizzard.model.event_time import row_partitions_of
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.worker.quarantine_reader import QuarantinedLine, lines_of, read_table
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
+from lakebed.schema import Schema
 from lakebed.storage.store import Reader
 
 
@@ -19,6 +23,8 @@ class Quarantine:
 
     store: Reader | None
     """None where there is no table yet."""
+    rules: Rules
+    """By what a line is read now."""
     files: tuple[WaitingFile, ...] = ()
 
     def lines(self, meant: Meant) -> Iterator[tuple[WaitingFile, QuarantinedLine]]:
@@ -33,12 +39,22 @@ class Quarantine:
 
 def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quarantine:
     """Return the quarantine of a pipeline. It is handed readers only, so it cannot write."""
+    rules = Rules(
+        schema=settings.schema, unknown=settings.unknown_fields, on_mismatch=settings.on_mismatch
+    )
     try:
         store = open_reader(sink_location(settings))
     except ObjectMissing:
-        return Quarantine(store=None)  # The table's folder does not exist yet.
+        return Quarantine(store=None, rules=rules)  # The table's folder does not exist yet.
+    entries = list(JournalReader(store, settings.name).entries())
+    shaping = next((one for one in reversed(entries) if one.data_files), None)
+    known = with_found(settings.schema, None if shaping is None else shaping.columns)
+    by, template = row_partitions_of(settings), settings.sink.template
+    # What the paths of source files give is not in their lines.
+    inside = known.without(frozenset(template.keys if template else ())).fields
+    schema = Schema(inside + (by.read if by else ()))
     return Quarantine(
-        store=store, files=waiting_files(JournalReader(store, settings.name).entries())
+        store=store, rules=replace(rules, schema=schema), files=waiting_files(entries)
     )
 
 
@@ -52,6 +68,8 @@ class Group:
     lines: int = 0
     files: set[str] = field(default_factory=set)
     """The keys of the source files that they are from."""
+    tried: list[bytes] = field(default_factory=list)
+    """The first of them, to find out what would let them in."""
 
 
 def groups_of(quarantine: Quarantine, meant: Meant) -> list[Group]:
@@ -61,4 +79,6 @@ def groups_of(quarantine: Quarantine, meant: Meant) -> list[Group]:
         group = found.setdefault(line.fault, Group(line.fault, line))
         group.lines += 1
         group.files.add(line.key)
+        if line.is_whole and len(group.tried) < MOST_LINES:
+            group.tried.append(line.raw)
     return sorted(found.values(), key=lambda one: (-one.lines, one.fault.group))

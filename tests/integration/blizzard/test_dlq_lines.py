@@ -44,7 +44,7 @@ def test_the_keys_are_kept_in_their_order(desk: OpenTable) -> None:
     row = printed(desk, "dlq", "list")[0]
     (line,) = printed(desk, "dlq", "show", "a.ndjson")[:1]
 
-    assert " ".join(row) == "pipeline group code field expected found lines files sample"
+    assert " ".join(row) == "pipeline group code field expected found lines files fix sample"
     assert list(row["sample"]) == list(line)
     assert (
         " ".join(line)
