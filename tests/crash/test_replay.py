@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from blizzard.model.bad_lines import fault_of
 from lakebed.errors import JournalConflict
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
 from tests.support.builders import entries
-from tests.support.dying import Fate
+from tests.support.dying import Fate, lives
 from tests.support.lives import MOST_CALLS, survives
 from tests.support.mortal import HANDOFFS
 from tests.support.replays import FIRST, SECOND, Replayed
@@ -166,3 +167,35 @@ def test_a_clean_up_in_between_takes_the_files_and_nothing_is_done(desk: Replaye
     desk.live(Fate.none())
 
     assert (desk.ids(), desk.waiting()) == ([1, 2, 3], [BROKEN])
+
+
+def test_a_clean_up_in_between_takes_the_lines_that_were_to_wait_on(desk: Replayed) -> None:
+    """What is left of a quarantine file must not be named once it is gone."""
+    group = fault_of("wrong_type", "id", "an integer (int64)", "a string").group
+    with pytest.raises(JournalConflict, match="blizzard gc"):
+        desk.discard([group], store=between(desk, desk.collect))
+    assert len(desk.waiting()) == 3
+    assert desk.discard([group]).lines == 2
+
+    assert (desk.waiting(), settled(desk)) == ([BROKEN], (0, 2))
+
+
+@pytest.mark.parametrize("handoff", [Handoff.STAGING, Handoff.DIRECT])
+def test_a_batch_that_died_before_its_hand_off_is_handed_off_after_a_replay(
+    tmp_path: Path, handoff: Handoff
+) -> None:
+    """The last entry with files may be a replay's, and it is not the one that waits for it."""
+    desk = Replayed(tmp_path / "desk", handoff=handoff, inlined=False)
+    desk.begin()
+    desk.land(f"{SECOND}/late.ndjson", {"id": 4})
+    unpublished = 0
+    for fate in lives(desk.folder, MOST_CALLS):
+        survives(desk.live, fate)
+        batches = [one for one in entries(desk.table) if one.kind == "batch"]
+        unpublished += fate.died and len(batches) == 2
+        desk.replay()
+        desk.live(Fate.none())
+
+        where = f"died at call {fate.call}"
+        assert (desk.ids(), desk.waiting()) == ([1, 2, 3, 4], [BROKEN]), where
+    assert unpublished > 1, "some died after the entry"
