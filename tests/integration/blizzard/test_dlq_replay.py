@@ -195,6 +195,8 @@ def test_a_replay_is_handed_off_whatever_the_hand_off_of_batches_is(
     desk.blizzard()
     configure(desk, coerce=True)
     does(desk, "replay", "--all", "--yes")
+    desk.penguin()
+    assert ids(desk) == [1, 2, 3]
     desk.land("date=2024-01-03/a.ndjson", {"id": 4})
     desk.ingest()
 
@@ -231,6 +233,7 @@ def test_values_without_a_column_are_rescued_and_the_next_batch_keeps_the_column
     desk.land("d.ndjson", {"id": 10})
     desk.ingest()
 
+    assert [one.rescues for one in entries(desk.table)[-2:]] == [True, True]
     (row,) = (row for row in desk.rows() if row["id"] == 9)
     assert row["_rescued"] == '{"more":1}'
     assert 10 in ids(desk)
