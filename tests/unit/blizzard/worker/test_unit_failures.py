@@ -248,7 +248,7 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
 
     doors = {
         "read": ("blizzard.worker.stores.Reader.stream", fails),
-        "decode": ("blizzard.worker.ndjson.lines._pieces", fails),
+        "decode": ("blizzard.worker.ndjson.lines._Pieces", fails),
         "write": ("blizzard.worker.groups.RollingWriter.take", fails),
         "folder": ("blizzard.worker.unit.tempfile.TemporaryDirectory", fails),
         "last group": ("blizzard.worker.groups.OutputGroups.settle", fails),
