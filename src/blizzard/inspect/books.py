@@ -82,7 +82,7 @@ class Quarantine:
         new = sum(file.record_count for file in entry.quarantine)
         return Quarantine(
             waiting=self.waiting + new - settled,
-            replayed=self.replayed + (settled if entry.kind == "replay" else 0),
+            replayed=self.replayed + _replayed(entry),
             discarded=self.discarded + (settled if entry.kind == "discard" else 0),
         )
 
@@ -155,11 +155,15 @@ class Batch:
             run=entry.run,
             files=len(done),
             failed=len(there) - len(done),
-            rows=sum(record.rows for record in done),
+            rows=sum(record.rows for record in done) + _replayed(entry),
             parquet_files=len(entry.files),
             parquet_bytes=sum(file.size for file in entry.files),
             gone=len(entry.sources) - len(there),
         )
+
+
+def _replayed(entry: Entry) -> int:
+    return sum(one.lines for one in entry.resolved) if entry.kind == "replay" else 0
 
 
 class Books:

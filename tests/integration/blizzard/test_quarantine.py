@@ -54,7 +54,10 @@ def test_good_rows_are_committed_and_bad_lines_wait(desk: OpenTable) -> None:
     status = json.loads(desk.cli("status", "--output", "json").stdout)
     assert status["quarantine"] == {"waiting": 2, "replayed": 0, "discarded": 0}
     assert (status["totals"]["lines"], status["totals"]["quarantined"]) == (3, 2)
-    assert "read, 2 quarantined" in desk.cli("journal", "show", "1").stdout
+    shown = " ".join(desk.cli("journal", "show", "1").stdout.split())
+    assert "read, 2 quarantined" in shown
+    (file,) = entries(desk.table)[1].quarantine
+    assert f"2 bad lines in {file.filename}" in shown
 
 
 def test_a_table_without_bad_lines_says_nothing_of_a_quarantine(desk: OpenTable) -> None:

@@ -132,6 +132,9 @@ def show(kept: Kept) -> None:
         _show_files(to, entry)
     for uri in entry.dlq:
         say(to, f"  dead letters {uri}")
+    for aside in entry.quarantine_files[:FEW]:
+        say(to, f"  {plural(aside.record_count, 'bad line')} in {aside.filename}")
+    _say_more(to, len(entry.quarantine_files))
     for path in entry.deleted[:FEW]:
         say(to, f"  deleted {path}")
     _say_more(to, len(entry.deleted))
@@ -193,6 +196,9 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "moved", f"source {entry.moved} is {where}"
     if entry.deleted:
         yield "deletes", plural(len(entry.deleted), "object")
+    if entry.resolved:
+        lines = plural(sum(one.lines for one in entry.resolved), "bad line")
+        yield "resolves", f"{lines} of {plural(len(entry.resolved), 'quarantine file')}"
     if entry.replaced:
         size = in_words(sum(one.new.size for one in entry.replaced))
         yield "replaces", f"{plural(len(entry.replaced), 'data file')} ({size})"
