@@ -269,7 +269,7 @@ def test_an_error_that_nobody_foresaw_tells_its_place_and_not_its_words(
     def broken(*_given: object) -> Any:
         raise TypeError(f"cannot convert {TEXT!r}")
 
-    monkeypatch.setattr("blizzard.worker.ndjson.exact.ExactPath.read", broken)
+    monkeypatch.setattr("blizzard.worker.ndjson.exact.ExactPath.read_some", broken)
     bench.pipeline().step()
     messages = [record.failure.message for record in bench.entries()[1].sources if record.failure]
     assert any(told.startswith("TypeError at test_secrets.py, line ") for told in messages)

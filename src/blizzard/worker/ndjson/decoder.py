@@ -1,7 +1,8 @@
 """NDJSON bytes in, Arrow batches out: a line is a row, blank, passed over, or stops the file.
 
 One meaning, several paths. The exact path defines what a line means. A fast path reads a block at a
-time and gives an answer only where it is the exact one; any other block is read line by line.
+time and gives an answer only where it is the exact one; the lines that it refuses are read one by
+one.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -52,17 +53,19 @@ class Decoder:
             raise ValueError("a schema without fields has no rows to decode")
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
         from blizzard.worker.ndjson.compiled.fast import FastPath  # noqa: PLC0415
+        from blizzard.worker.ndjson.mixed import MixedPath  # noqa: PLC0415
 
-        self._exact = ExactPath(
+        exact = ExactPath(
             schema,
             max_line_bytes=max_line_bytes,
             unknown=unknown,
             on_mismatch=on_mismatch,
             on_bad_record=on_bad_record,
         )
-        self._fast = FastPath(
+        fast = FastPath(
             schema, max_line_bytes=max_line_bytes, unknown=unknown, on_mismatch=on_mismatch
         )
+        self._path = MixedPath(fast, exact)
         self._skippers: dict[SkipRule, Skipper] = {}
         self._on_bad_record = on_bad_record
         self._max_line_bytes = max_line_bytes
@@ -129,8 +132,7 @@ class Decoder:
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()
         for block in of_file:
-            decoded = _capped(self._fast.read(block) or self._exact.read(block), names)
-            yield _counted(decoded, block)
+            yield _counted(_capped(self._path.read(block), names), block)
 
     def _together(
         self, files: list[tuple[Key, list[Block]]]
@@ -140,23 +142,14 @@ class Decoder:
         if len(every) > 1:
             # Trouble of whatever kind is that of one file, and comes again where it is read alone.
             with suppress(Exception):
-                decoded = self._fast.read_together(every)
+                decoded = self._path.read_together(every)
         if decoded is None:
             for key, found in files:
                 yield key, self._read(found)
             return
         rest = iter(decoded)
         for key, found in files:
-            names: set[str] = set()
-            yield (
-                key,
-                iter(
-                    [
-                        _counted(_capped(each, names), block)
-                        for each, block in zip(islice(rest, len(found)), found, strict=True)
-                    ]
-                ),
-            )
+            yield key, _of_file(list(islice(rest, len(found))), found)
 
 
 @dataclass(slots=True)
@@ -195,6 +188,15 @@ def _first(of_file: Iterator[Block]) -> tuple[list[Block], Iterator[Block] | Non
 
 def _raised(error: Exception) -> Block:
     raise error
+
+
+def _of_file(decoded: list[Decoded | BadLine], blocks: list[Block]) -> Iterator[Decoded]:
+    """Yield the rows of a file that was read together with others, up to its first bad line."""
+    names: set[str] = set()
+    for each, block in zip(decoded, blocks, strict=True):
+        if isinstance(each, BadLine):
+            raise each
+        yield _counted(_capped(each, names), block)
 
 
 def _counted(decoded: Decoded, block: Block) -> Decoded:

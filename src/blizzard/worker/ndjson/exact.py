@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -12,6 +12,7 @@ from blizzard.model.json_path import any_element, element_path, member_path
 from blizzard.model.limits import MAX_DEPTH
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
+from blizzard.worker.ndjson.known import Known
 from blizzard.worker.ndjson.level import Level, Place, level_of
 from blizzard.worker.ndjson.lines import (
     BLANK,
@@ -23,7 +24,6 @@ from blizzard.worker.ndjson.lines import (
     set_aside,
     shown,
 )
-from blizzard.worker.ndjson.taking import taker
 from blizzard.worker.ndjson.values import Cell, JsonValue, Nested, Refused, kind_of
 from lakebed.schema import Field, Schema
 from lakebed.types import KEEPING, FieldType, OnBadRecord, OnMismatch, UnknownFields
@@ -41,6 +41,7 @@ class ExactPath:
         on_mismatch: OnMismatch = OnMismatch.FAIL,
         on_bad_record: OnBadRecord = OnBadRecord.FAIL,
     ) -> None:
+        self._known = Known(schema)
         self._level = level_of(schema.fields)
         self._rescues = unknown in KEEPING or on_mismatch is OnMismatch.RESCUE
         self._schema = (schema.with_rescued() if self._rescues else schema).arrow()
@@ -51,19 +52,25 @@ class ExactPath:
 
     def read(self, block: Block) -> Decoded:
         """Return the block's rows; its first bad line is raised, or all of them are set aside."""
+        return self.read_some(block, _spans(block))
+
+    def read_some(self, block: Block, lines: Iterable["Span"]) -> Decoded:
+        """Return the rows of some lines of a block, as `read` does those of all."""
         rows: list[Sequence[object]] = []
         dropped: Counter[str] = Counter()
         rescued: Counter[str] = Counter()
         aside: list[BadRecord] = []
         blank = 0
-        for number, (start, data) in enumerate(_lines(block.data), block.first_line):
-            line = _Line(number, self._unknown, self._on_mismatch)
+        read = 0
+        for number, start, end in lines:
+            read += 1
+            line = _Line(number, self._unknown, self._on_mismatch, self._known)
             try:
-                cells = self._cells(line, data)
+                cells = self._cells(line, block.data[start:end])
             except BadLine as bad:
                 if self._on_bad_record is OnBadRecord.FAIL:
                     raise
-                raw = block.raw(start, start + len(data))
+                raw = block.raw(start, end)
                 aside.append(set_aside(bad, raw, offset=block.offset + start))
                 continue
             if cells is None:
@@ -81,7 +88,7 @@ class ExactPath:
         return Decoded(
             batch=batch,
             size=batch.nbytes,
-            lines=block.lines,
+            lines=read,
             blank=blank,
             dropped=dict(dropped),
             rescued=dict(rescued),
@@ -100,14 +107,17 @@ class ExactPath:
         return cells
 
 
-def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a block and where in it each starts."""
-    start = 0
+Span = tuple[int, int, int]
+"""The number of a line, and where in its block it starts and ends."""
+
+
+def _spans(block: Block) -> Iterator[Span]:
+    data, number, start = block.data, block.first_line, 0
     while start < len(data):
         end = data.find(b"\n", start)
         end = len(data) if end < 0 else end
-        yield start, data[start:end]
-        start = end + 1
+        yield number, start, end
+        number, start = number + 1, end + 1
 
 
 @dataclass(slots=True)
@@ -117,6 +127,7 @@ class _Line:
     number: int
     unknown: UnknownFields
     on_mismatch: OnMismatch
+    known: Known
     rescued: list[tuple[str, str]] = field(default_factory=list)
     """Paths and source texts of what goes into the column for it, in the order of the line."""
     dropped: list[str] = field(default_factory=list)
@@ -169,7 +180,7 @@ class _Line:
             return self._members(text, "")
         except NotJson as cause:
             rest = text[cause.at :].strip(" \t\r")
-            found = f"{cause.found or _kind_of_rest(rest)} at column {cause.at + 1}"
+            found = f"{cause.found or grammar.kind_of_rest(rest)} at column {cause.at + 1}"
             shown_rest = shown(text[cause.at :]) if rest else None
             raise self.bad("not_json", found, cause.expected, value=shown_rest) from None
         except RecursionError:
@@ -188,7 +199,13 @@ class _Line:
         Fields `elsewhere` take members of the object, too: those whose paths lead through it.
         """
         opened: dict[str, Mapping[str, Member]] = {above: members}
-        cells = [self._field(one, level, opened, above) for one in level.fields]
+        cells = []
+        for one, steps, written, inside in self.known.ways(level):
+            here, among = above, members
+            if len(steps) > 1:
+                here, among = self._parent(steps, opened, above)
+            path = f"{here}.{written}" if here else written
+            cells.append(self._cell(one, among.get(steps[-1]), path, among, inside))
         others = {name: one for name, one in members.items() if not _is_taken(elsewhere, name)}
         self._leftovers(level.places, others, opened, above)
         return cells
@@ -204,19 +221,16 @@ class _Line:
                 bad.code, bad.found, bad.expected, above or None, value=shown(bad.name)
             ) from None
 
-    def _field(
-        self, one: Field, level: Level, opened: dict[str, Mapping[str, Member]], above: str
-    ) -> Cell | None:
-        here, members = above, opened[above]
-        for name in one.path[:-1]:
-            here = member_path(here, name)
+    def _parent(
+        self, steps: Sequence[str], opened: dict[str, Mapping[str, Member]], above: str
+    ) -> tuple[str, Mapping[str, Member]]:
+        """Return the object that a path leads through last, and its own path."""
+        here = above
+        for name in steps[:-1]:
+            members, here = opened[here], member_path(here, name)
             if here not in opened:
                 opened[here] = self._opened(members.get(name), here)
-            members = opened[here]
-        member = members.get(one.path[-1])
-        path = member_path(here, one.path[-1])
-        missing = f"no such field{_other_spelling(one.path[-1], members)}"
-        return self._cell(one, member, path, missing, _inside(level.places, one.path))
+        return here, opened[here]
 
     def _opened(self, member: Member | None, path: str) -> Mapping[str, Member]:
         """Take apart an object that a field's path leads through; nothing where there is none."""
@@ -238,23 +252,41 @@ class _Line:
         one: Field,
         member: Member | None,
         path: str,
-        missing: str,
+        among: Mapping[str, Member] = MappingProxyType({}),
         elsewhere: Mapping[str, Place] = MappingProxyType({}),
     ) -> Cell | None:
-        """Return the cell that a member gives; rescue it where it does not fit and may be null."""
+        """Return the cell that a member gives; rescue it where it does not fit and may be null.
+
+        It should be `among` the members of its object.
+        """
         value, source = member or (None, "")
-        kept = len(self.rescued), len(self.dropped)
-        try:
-            cell = None if value is None else self._taken(one, value, source, path, elsewhere)
-        except BadLine:
-            if self.on_mismatch is OnMismatch.FAIL or not one.nullable:
-                raise
-            # All of it is kept, and with it what is inside and was kept apart so far.
-            del self.rescued[kept[0] :], self.dropped[kept[1] :]
-            self._rescue(path, source)
-            return None
+        may_rescue = one.nullable and self.on_mismatch is OnMismatch.RESCUE
+        take = self.known.taker(one)
+        cell: Cell | None = None
+        if value is None:
+            pass
+        elif take is not None:
+            try:
+                cell = take(value)
+            except Refused as refused:
+                if not may_rescue:
+                    raise self._refused(refused, value, source, path) from None
+                self._rescue(path, source)
+                return None
+        else:
+            kept = len(self.rescued), len(self.dropped)
+            try:
+                cell = self._taken(one, value, source, path, elsewhere)
+            except BadLine:
+                if not may_rescue:
+                    raise
+                # All of it is kept, and with it what is inside and was kept apart so far.
+                del self.rescued[kept[0] :], self.dropped[kept[1] :]
+                self._rescue(path, source)
+                return None
         if cell is None and not one.nullable:
-            found = "null" if value is None and member else missing if value is None else "null"
+            missing = f"no such field{_other_spelling(one.path[-1], among)}"
+            found = "null" if member else missing
             expected = "a value: the field is required"
             raise self.bad("required_field_missing", found, expected, path)
         return cell
@@ -267,13 +299,14 @@ class _Line:
         path: str,
         elsewhere: Mapping[str, Place],
     ) -> Cell | None:
+        """Return what a value means that is more than one, or is kept as it is written."""
         match one.type:
             case FieldType.JSON:
                 return source
             case FieldType.STRUCT:
                 if not _is_object(value, source):
                     raise self._refused(Refused("wrong_type", "an object"), value, source, path)
-                inner = level_of(one.fields)
+                inner = self.known.level(one)
                 cells = self.object(inner, self._members(source, path), path, elsewhere)
                 return dict(zip((each.name for each in one.fields), cells, strict=True))
             case FieldType.LIST:
@@ -281,7 +314,7 @@ class _Line:
                     raise self._refused(Refused("wrong_type", "an array"), value, source, path)
                 items = _items(one)
                 return [
-                    self._cell(items, member, element_path(path, index), "")
+                    self._cell(items, member, element_path(path, index))
                     for index, member in enumerate(grammar.elements(source))
                 ]
             case FieldType.MAP:
@@ -289,13 +322,10 @@ class _Line:
                     raise self._refused(Refused("wrong_type", "an object"), value, source, path)
                 items = _items(one)
                 return [
-                    (name, self._cell(items, member, member_path(path, name), ""))
+                    (name, self._cell(items, member, member_path(path, name)))
                     for name, member in self._members(source, path).items()
                 ]
-        try:
-            return taker(one)(value)
-        except Refused as refused:
-            raise self._refused(refused, value, source, path) from None
+        raise ValueError(f"a {one.type} is a value")
 
     def _refused(self, refused: Refused, value: JsonValue, source: str, path: str) -> BadLine:
         found = refused.found or kind_of(value, source)
@@ -330,13 +360,6 @@ class _Line:
             self.rescued.append((path, source))
 
 
-def _inside(places: Mapping[str, Place], path: Sequence[str]) -> Mapping[str, Place]:
-    """Return what other fields take of the value that a path leads to."""
-    for name in path:
-        places = places[name].inside
-    return places
-
-
 def _is_taken(places: Mapping[str, Place], name: str) -> bool:
     return name in places and bool(places[name].columns)
 
@@ -356,12 +379,3 @@ def _other_spelling(name: str, members: Mapping[str, Member]) -> str:
     wanted = name.casefold()
     other = next((each for each in members if each.casefold() == wanted), None)
     return "" if other is None else f" but {other} (names are matched exactly, case included)"
-
-
-def _kind_of_rest(rest: str) -> str:
-    """Return what stands where a line stops being JSON, which is all that a message may tell."""
-    if not rest:
-        return "the end of the line"
-    if rest[0].isspace():
-        return f"white space that JSON does not allow (U+{ord(rest[0]):04X})"
-    return "other text"

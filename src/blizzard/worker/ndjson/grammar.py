@@ -113,6 +113,15 @@ def depth_exceeds(text: str, limit: int) -> bool:
     return False
 
 
+def kind_of_rest(rest: str) -> str:
+    """Return what stands where a line stops being JSON, which is all that a message may tell."""
+    if not rest:
+        return "the end of the line"
+    if rest[0].isspace():
+        return f"white space that JSON does not allow (U+{ord(rest[0]):04X})"
+    return "other text"
+
+
 _IN_OUR_WORDS: tuple[tuple[str, str | None, str], ...] = (
     ("Unterminated string", "a string without an end", "a closing quote"),
     ("Invalid control character", "a control character in a string", r"an escape such as \t"),

@@ -51,6 +51,8 @@ class Tokens(NamedTuple):
     """By kind, and the size of all; of what is ABSENT, only some."""
     objects: int
     """How many of the rows have an object that the field could be in."""
+    around: Bytes | None = None
+    """The kinds of these objects, ABSENT where there is none; None where every row has one."""
 
 
 def valid(tokens: Tokens, field: Field) -> tuple[pa.Buffer | None, int]:
@@ -80,12 +82,16 @@ class Leaf:
     def column(self, data: Bytes, tokens: Tokens) -> "pa.Array[Any]":
         """Return the column of these tokens, or raise `Doubtful`."""
         validity, nulls = valid(tokens, self._field)
-        values = None if self._numbers is None else self._numbers(data, tokens)
-        if values is None:
-            return required(self._converted(data, tokens, validity, nulls), self._field)
-        buffers = [validity, pa.py_buffer(values)]
-        array = pa.Array.from_buffers(self._type, len(tokens.kinds), buffers, nulls)
-        return required(array, self._field)
+        rows = len(tokens.kinds)
+        if self._numbers is not None:
+            values, read = self._numbers(data, tokens)
+            if read == rows:
+                buffers = [validity, pa.py_buffer(values)]
+                array = pa.Array.from_buffers(self._type, rows, buffers, nulls)
+                return required(array, self._field)
+            # What nobody takes is refused at once, before thousands of others are converted.
+            self._converted(data, tokens_of(tokens, slice(read, read + 1)), None, 0)
+        return required(self._converted(data, tokens, validity, nulls), self._field)
 
     def _converted(
         self, data: Bytes, tokens: Tokens, validity: pa.Buffer | None, nulls: int
@@ -96,45 +102,46 @@ class Leaf:
         return converted(written, self._field)
 
 
-def _flags(_: Bytes, tokens: Tokens) -> Array:
-    return np.packbits(tokens.kinds == syntax.TRUE, bitorder="little")
+Values = tuple[Array, int]
+"""Values, and how many rows come before the first that is not read."""
 
 
-def _integers(bits: int) -> Callable[[Bytes, Tokens], Array | None]:
+def _flags(_: Bytes, tokens: Tokens) -> Values:
+    return np.packbits(tokens.kinds == syntax.TRUE, bitorder="little"), len(tokens.kinds)
+
+
+def _integers(bits: int) -> Callable[[Bytes, Tokens], Values]:
     kind, limit = np.dtype(f"int{bits}"), 1 << (bits - 1)
 
-    def read(data: Bytes, tokens: Tokens) -> Array | None:
+    def read(data: Bytes, tokens: Tokens) -> Values:
         found = np.empty(len(tokens.kinds), np.int64)
         span = tokens.starts, tokens.lengths, tokens.kinds
-        if not numbers.integers(data, *span, -limit, limit - 1, found):
-            return None
-        return found.astype(kind, copy=False)
+        rows = numbers.integers(data, *span, -limit, limit - 1, found)
+        return found.astype(kind, copy=False) if rows == len(found) else found, rows
 
     return read
 
 
-def _doubles(data: Bytes, tokens: Tokens) -> Array | None:
+def _doubles(data: Bytes, tokens: Tokens) -> Values:
     found = np.empty(len(tokens.kinds), np.float64)
-    can = numbers.doubles(data, tokens.starts, tokens.lengths, tokens.kinds, found)
-    return found if can else None
+    return found, numbers.doubles(data, tokens.starts, tokens.lengths, tokens.kinds, found)
 
 
-def _days(data: Bytes, tokens: Tokens) -> Array | None:
+def _days(data: Bytes, tokens: Tokens) -> Values:
     found = np.empty(len(tokens.kinds), np.int32)
-    can = numbers.days(data, tokens.starts, tokens.lengths, tokens.kinds, found)
-    return found if can else None
+    return found, numbers.days(data, tokens.starts, tokens.lengths, tokens.kinds, found)
 
 
-def _moments(*, is_zoned: bool) -> Callable[[Bytes, Tokens], Array | None]:
-    def read(data: Bytes, tokens: Tokens) -> Array | None:
+def _moments(*, is_zoned: bool) -> Callable[[Bytes, Tokens], Values]:
+    def read(data: Bytes, tokens: Tokens) -> Values:
         found = np.empty(len(tokens.kinds), np.int64)
         span = tokens.starts, tokens.lengths, tokens.kinds
-        return found if numbers.moments(data, *span, is_zoned, found) else None
+        return found, numbers.moments(data, *span, is_zoned, found)
 
     return read
 
 
-_NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Array | None]] = {
+_NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Values]] = {
     FieldType.BOOLEAN: _flags,
     FieldType.INT8: _integers(8),
     FieldType.INT16: _integers(16),
@@ -145,7 +152,7 @@ _NUMBERS: Mapping[FieldType, Callable[[Bytes, Tokens], Array | None]] = {
     FieldType.TIMESTAMP_NTZ: _moments(is_zoned=False),
     FieldType.DATE: _days,
 }
-"""What reads values without making texts of them first, or returns nothing if it cannot."""
+"""What reads values without making texts of them first, as far as it can."""
 
 
 def gathered(
@@ -159,7 +166,7 @@ def gathered(
     return offsets, texts
 
 
-def tokens_of(tokens: Tokens, which: npt.NDArray[np.bool_]) -> Tokens:
+def tokens_of(tokens: Tokens, which: npt.NDArray[np.bool_] | slice) -> Tokens:
     """Return the tokens of some rows."""
     kinds, lengths = tokens.kinds[which], tokens.lengths[which]
     counts = [*np.bincount(kinds, minlength=syntax.SIZE).tolist(), int(lengths.sum())]

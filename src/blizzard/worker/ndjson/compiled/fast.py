@@ -4,17 +4,20 @@ It is as strict as the exact path and knows no error messages: wherever there is
 "not here", and the exact path decides.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.worker.ndjson.compiled import leftovers
 from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import Leftovers, Trail
-from blizzard.worker.ndjson.compiled.peel import Level, Page
+from blizzard.worker.ndjson.compiled.page import Page, Refusals
+from blizzard.worker.ndjson.compiled.peel import Level
 from blizzard.worker.ndjson.compiled.vector import WIDTH
 from blizzard.worker.ndjson.level import is_shared, levels
 from blizzard.worker.ndjson.lines import Block, Decoded
@@ -24,6 +27,8 @@ from lakebed.types import KEEPING, OnMismatch, UnknownFields
 
 _PADDING = bytes(WIDTH)
 """What the scan may read past the end, in one step."""
+_NO_TEXT = re.compile("[\udc80-\udcff]")
+"""What Python makes of bytes that are not UTF-8, where it is told to."""
 
 
 class FastPath:
@@ -56,12 +61,17 @@ class FastPath:
         decoded = self.read_together([block])
         return decoded[0] if decoded else None
 
-    def read_together(self, blocks: Sequence[Block]) -> list[Decoded] | None:
+    def read_together(
+        self, blocks: Sequence[Block], refused: Refusals | None = None
+    ) -> list[Decoded] | None:
         """Return the rows of each block, or nothing at all if one of them is not for this path.
 
         What a column costs beside its values is paid once: it is most of the cost of short blocks.
+        In `refused` are the lines that are not for this path, if they are known: where there is
+        an answer, their rows are to be left out; where there is none, there may be one without
+        these lines. It has the line of every row, too.
         """
-        page = None if self._is_shared else page_of(blocks, self._unknown)
+        page = None if self._is_shared else page_of(blocks, self._unknown, refused)
         if page is None:
             return None
         try:
@@ -71,6 +81,8 @@ class FastPath:
             columns = self._level.columns(page, found, Trail(), left)
         except (Doubtful, Refused, pa.ArrowException):
             return None
+        if refused and any(page.counted):
+            return None  # Some of it may have been counted in the lines that are refused.
         if len(columns) < len(self._schema):
             columns.append(leftovers.column(page.data, sum(rows_of), left))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -90,19 +102,37 @@ class FastPath:
         ]
 
 
-def page_of(blocks: Sequence[Block], unknown: UnknownFields) -> Page | None:
+def page_of(
+    blocks: Sequence[Block], unknown: UnknownFields, refused: Refusals | None = None
+) -> Page | None:
     """Return blocks of lines, ready to be scanned; None where one is empty or no text."""
     lines = [_ended(block.data) for block in blocks]
     data = b"".join([*lines, _PADDING])
-    if not all(lines) or not _is_text(data):
+    if not all(lines):
+        return None
+    if not _is_text(data):
+        if refused is not None:
+            refused.add(_lines_of_no_text(data))
         return None
     ends = np.cumsum([len(each) for each in lines], dtype=np.int64)
-    return Page(np.frombuffer(data, np.uint8), ends, unknown, [Counter() for _ in blocks])
+    counted = [Counter[str]() for _ in blocks]
+    return Page(np.frombuffer(data, np.uint8), ends, unknown, counted, refused=refused)
 
 
 def _ended(data: bytes) -> bytes:
     """Add a newline to a last line that has none."""
     return data if not data or data.endswith(b"\n") else data + b"\n"
+
+
+def _lines_of_no_text(data: bytes) -> npt.NDArray[np.int64]:
+    """Return the lines that are not UTF-8."""
+    text = data.decode(errors="surrogateescape")
+    lines, line, start = [], 0, 0
+    for match in _NO_TEXT.finditer(text):
+        line += text.count("\n", start, match.start())
+        start = match.start()
+        lines.append(line)
+    return np.array(lines, np.int64)
 
 
 def _is_text(data: bytes) -> bool:

@@ -1,7 +1,8 @@
 """Numbers, days and moments as most are written, read straight from their tokens. Compiled.
 
-Each function answers for a whole column or not at all: whatever is written in another way, or is
-out of range, is left to Arrow and to the exact path. The grammar of a number is known to be right.
+Each function answers for the rows before the first that it cannot read: whatever is written in
+another way, or is out of range, is left to Arrow and to the exact path. The grammar of a number is
+known to be right.
 """
 
 import numpy as np
@@ -45,7 +46,7 @@ def _digits(data: Pointer, at: int, count: int) -> int:
     return number
 
 
-@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], int64, int64, int64[::1]))
+@compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], int64, int64, int64[::1]))
 def integers(
     block: Array,
     starts: Array,
@@ -54,8 +55,8 @@ def integers(
     lowest: int,
     highest: int,
     numbers: Array,
-) -> bool:
-    """Read a column of integers, and return whether all of them could be read here."""
+) -> int:
+    """Read a column of integers, and return how many rows there are before one that is not read."""
     data = pointer(block)
     for row in range(len(kinds)):
         numbers[row] = 0
@@ -65,16 +66,16 @@ def integers(
         is_negative = data[at] == MINUS
         at += is_negative
         if end - at > _MOST_DIGITS:
-            return False
+            return row
         number = 0
         for place in range(at, end):
             number = number * 10 + (data[place] - ZERO)
         if is_negative:
             number = -number
         if number < lowest or number > highest:
-            return False
+            return row
         numbers[row] = number
-    return True
+    return len(kinds)
 
 
 @part
@@ -88,9 +89,9 @@ def _exponent(data: Pointer, at: int, end: int) -> int:
     return -exponent if is_negative else exponent
 
 
-@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], float64[::1]))
-def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> bool:
-    """Read a column of numbers, and return whether all of them could be read here.
+@compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], float64[::1]))
+def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> int:
+    """Read a column of numbers, and return how many rows there are before one that is not read.
 
     A number of up to 2^53 times or through a power of ten that is a double is rounded once.
     """
@@ -115,15 +116,15 @@ def doubles(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: 
                 at += 1
             power = fraction - at
         if at - first > _MOST_DIGITS or digits > _LARGEST_EXACT:
-            return False
+            return row
         if at < end:
             power += _exponent(data, at + 1, end)
         if not -22 <= power <= 22:
-            return False
+            return row
         number = float(digits)
         number = number * _POWERS[power] if power >= 0 else number / _POWERS[-power]
         numbers[row] = -number if is_negative else number
-    return True
+    return len(kinds)
 
 
 @part
@@ -144,28 +145,28 @@ def _day(data: Pointer, at: int) -> int:
     return year * 365 + year // 4 - year // 100 + year // 400 + in_year - 719468
 
 
-@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], int32[::1]))
-def days(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> bool:
-    """Read a column of days as days since 1970; return whether all of them could be read here."""
+@compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], int32[::1]))
+def days(block: Array, starts: Array, lengths: Array, kinds: Array, numbers: Array) -> int:
+    """Read a column of days as days since 1970; return how many rows come before one not read."""
     data = pointer(block)
     for row in range(len(kinds)):
         numbers[row] = 0
         if kinds[row] == ABSENT:
             continue
         if kinds[row] != TEXT or lengths[row] != len('"YYYY-MM-DD"'):
-            return False
+            return row
         day = _day(data, starts[row] + 1)
         if day <= _BAD:
-            return False
+            return row
         numbers[row] = day
-    return True
+    return len(kinds)
 
 
-@compiled(boolean(BYTES, int32[::1], int32[::1], uint8[::1], boolean, int64[::1]))
+@compiled(int64(BYTES, int32[::1], int32[::1], uint8[::1], boolean, int64[::1]))
 def moments(
     block: Array, starts: Array, lengths: Array, kinds: Array, is_zoned: bool, numbers: Array
-) -> bool:
-    """Read a column of moments as microseconds since 1970; return whether all could be read here.
+) -> int:
+    """Read a column of moments as microseconds since 1970; return the rows before one not read.
 
     That is `YYYY-MM-DDTHH:MM:SS`, with up to six more digits, and with a Z if such are wanted.
     """
@@ -176,7 +177,7 @@ def moments(
             continue
         at, end = starts[row] + 1, starts[row] + lengths[row] - 1
         if kinds[row] != TEXT or end - at < len("YYYY-MM-DDTHH:MM:SS"):
-            return False
+            return row
         day = _day(data, at)
         hour, minute = _digits(data, at + 11, 2), _digits(data, at + 14, 2)
         second = _digits(data, at + 17, 2)
@@ -187,19 +188,19 @@ def moments(
             or data[at + 16] != COLON
             or not (0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59)
         ):
-            return False
+            return row
         at += len("YYYY-MM-DDTHH:MM:SS")
         end -= is_zoned and data[end - 1] == _LARGE_Z
         micros = 0
         if at < end:
             fraction = end - at - 1
             if data[at] != DOT or not 1 <= fraction <= 6:
-                return False
+                return row
             micros = _digits(data, at + 1, fraction)
             if micros < 0:
-                return False
+                return row
             for _ in range(fraction, 6):
                 micros *= 10
         seconds = day * 86_400 + hour * 3_600 + minute * 60 + second
         numbers[row] = seconds * 1_000_000 + micros
-    return True
+    return len(kinds)

@@ -47,7 +47,7 @@ _MOMENTS = (FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ)
 _FLOATS = (FieldType.FLOAT32, FieldType.FLOAT64, FieldType.DECIMAL)
 
 
-def leaf_of(field: Field) -> "Leaf | _Otherwise":
+def leaf_of(field: Field) -> "MakesColumn":
     """Return what makes the columns of a field that holds no fields of its own."""
     usual = replace(field.reading, path=()) == AS_WRITTEN
     return Leaf(field) if usual else _Otherwise(field)
@@ -62,11 +62,14 @@ class _Otherwise:
         return required(_column(data, tokens, self.field), self.field)
 
 
+MakesColumn = Leaf | _Otherwise
+
+
 def _column(data: Bytes, tokens: Tokens, field: Field) -> Column:
     parts: list[tuple[Rows, Column]] = []
-    for which, as_value in _kinds(tokens):
+    for which, as_value in kinds_of(tokens):
         some = tokens_of(tokens, which)
-        texts = _texts(data, some)
+        texts = texts_of(data, some)
         array = _at_once(texts, field, as_value)
         if array is None:
             array = _one_by_one(texts, field, as_value)
@@ -77,7 +80,7 @@ def _column(data: Bytes, tokens: Tokens, field: Field) -> Column:
     return column
 
 
-def _kinds(tokens: Tokens) -> Iterator[tuple[Rows, Callable[[str], JsonValue]]]:
+def kinds_of(tokens: Tokens) -> Iterator[tuple[Rows, Callable[[str], JsonValue]]]:
     """Yield the rows of each kind of value, and what makes such a value of a text."""
     kinds, counts = tokens.kinds, tokens.counts
     if counts[syntax.OBJECT] or counts[syntax.ARRAY]:
@@ -160,7 +163,8 @@ def _all_match(texts: Column, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
 
 
-def _texts(data: Bytes, tokens: Tokens) -> Column:
+def texts_of(data: Bytes, tokens: Tokens) -> Column:
+    """Return what tokens say as text, all of which are there."""
     offsets, texts = gathered(data, tokens, as_written=False)
     buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
     return pa.Array.from_buffers(pa.string(), len(tokens.kinds), buffers, 0)

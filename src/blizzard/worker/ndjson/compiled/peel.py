@@ -6,16 +6,15 @@ the values of its fields stand; those that hold fields of their own are the rows
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from blizzard.model.json_path import any_element, member_path
 from blizzard.worker.ndjson.compiled import scan
-from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, required, valid
+from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, required
 from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.leftovers import (
     Leftovers,
@@ -26,7 +25,9 @@ from blizzard.worker.ndjson.compiled.leftovers import (
 )
 from blizzard.worker.ndjson.compiled.names import Names
 from blizzard.worker.ndjson.compiled.otherwise import leaf_of
-from blizzard.worker.ndjson.compiled.syntax import ABSENT, MAX_DEPTH, OBJECT, SIZE, Array
+from blizzard.worker.ndjson.compiled.page import Found, Page
+from blizzard.worker.ndjson.compiled.refused import fitting, leaf_column, without
+from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
 from blizzard.worker.ndjson.level import Place, level_of
 from lakebed.schema import Field
 from lakebed.types import KEEPING, FieldType, UnknownFields
@@ -36,33 +37,10 @@ MAX_LEARNED = 100
 
 Arrays = tuple[Array, ...]
 
+_NEWLINE = ord("\n")
+
 _SHORTEST_ELEMENT = len("1,")
 _SHORTEST_ENTRY = len('"":1')
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What is read in one go: blocks of lines one after the other, and what becomes of them."""
-
-    data: Bytes
-    """The bytes, and after them those of a step."""
-    ends: npt.NDArray[np.int64]
-    """Where each block has its end."""
-    unknown: UnknownFields
-    counted: Sequence[Counter[str]]
-    """The values, other than null, of undeclared fields of each block."""
-    room: Bytes = field(default_factory=lambda: np.empty(MAX_DEPTH, np.uint8))
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The tokens of a scan."""
-
-    tokens: Sequence[Tokens]
-    """Those of each declared member."""
-    counts: npt.NDArray[np.int64]
-    others: npt.NDArray[np.int32]
-    """Row, slot, start and length of the values of undeclared members."""
 
 
 class Members:
@@ -80,31 +58,49 @@ class Members:
         self, page: Page, lines_of: Sequence[int], max_line_bytes: int
     ) -> tuple[Found, list[int]]:
         """Find the members of lines, and how many rows each block has, or raise `Doubtful`."""
+        room = sum(lines_of)
         lines_found = np.zeros((len(lines_of), 2), np.int64)
+        line_of, line_starts = np.empty(room, np.int32), np.empty(room, np.int32)
+        numbers = lines_found, line_of, line_starts
 
         def scan_lines(arrays: Arrays) -> int:
             lines_found[:] = 0
-            return scan.lines(*(page.data, page.ends, max_line_bytes, *arrays, lines_found))
+            return scan.lines(*(page.data, page.ends, max_line_bytes, *arrays, *numbers))
 
-        room = sum(lines_of)
-        scanned = self._scan(page, room, scan_lines, collect=page.unknown in KEEPING)
+        collect = page.unknown is not UnknownFields.DROP
+        scanned, refused = self._scan(page, room, scan_lines, collect=collect)
         if lines_found[:, 0].tolist() != list(lines_of):
             raise Doubtful
         rows_of = lines_found[:, 1].tolist()
+        if page.refused is not None:
+            page.refused.line_of, page.refused.line_starts = line_of, line_starts
+        if refused is not None:
+            page.refusals.add(np.flatnonzero(refused))
         return self._found(scanned, sum(rows_of), sum(rows_of)), rows_of
 
-    def objects(self, page: Page, tokens: Tokens, objects: int, *, is_keyed: bool) -> Found:
+    def objects(
+        self,
+        page: Page,
+        tokens: Tokens,
+        objects: int,
+        trail: Trail,
+        around: Bytes | None = None,
+    ) -> Found:
         """Find the members of objects that are known to be JSON, or raise `Doubtful`.
 
-        So many objects could have the fields; fewer may be there if a path leads through them.
+        So many objects could have the fields, those `around` them; fewer may be there if a path
+        leads through them.
         """
 
         def scan_objects(arrays: Arrays) -> int:
             return scan.objects(page.data, page.ends, tokens.starts, tokens.kinds, *arrays)
 
         rows = len(tokens.kinds)
-        collect = is_keyed or page.unknown in KEEPING
-        return self._found(self._scan(page, rows, scan_objects, collect=collect), rows, objects)
+        collect = trail.is_keyed or page.unknown is not UnknownFields.DROP
+        scanned, refused = self._scan(page, rows, scan_objects, collect=collect)
+        if refused is not None:
+            page.refusals.add_rows(np.flatnonzero(refused), trail)
+        return self._found(scanned, rows, objects, around)
 
     def place(
         self,
@@ -123,9 +119,12 @@ class Members:
                 taken[number] = tokens
             if inside is None:
                 continue
+            objects = tokens
             if sum(tokens.counts[ABSENT + 1 : SIZE]) != tokens.counts[OBJECT]:
-                raise Doubtful
-            deeper = inside.objects(page, tokens, tokens.objects, is_keyed=trail.is_keyed)
+                others = (tokens.kinds != ABSENT) & (tokens.kinds != OBJECT)
+                page.refusals.add_rows(np.flatnonzero(others), trail)
+                objects = without(tokens, others)
+            deeper = inside.objects(page, objects, tokens.objects, trail, tokens.around)
             # What a column takes whole leaves nothing over.
             rest: list[Leftovers] = []
             inner = page if not place.columns else _uncounted(page)
@@ -135,8 +134,11 @@ class Members:
 
     def _scan(
         self, page: Page, rows: int, scanned: Callable[[Arrays], int], *, collect: bool
-    ) -> Arrays:
-        """Scan, and begin anew after each name not known and where there are more leftovers."""
+    ) -> tuple[Arrays, Array | None]:
+        """Scan, and begin anew after each name not known and where there are more leftovers.
+
+        Return what was found, and what was refused, if anything.
+        """
         names = self.names
         names.forget_some()
         shape = (len(self._places), rows)
@@ -146,26 +148,36 @@ class Members:
             counts = np.zeros((len(page.ends), names.slot_count, SIZE + 1), np.int64)
             seen = np.zeros(names.slot_count, np.int64)
             others = np.empty((4, self._others if collect else 0), np.int32)
-            found = np.zeros(3, np.int64)
+            found, flags = np.zeros(4, np.int64), np.zeros(rows, np.uint8)
             ended = scanned((
                 names.written, names.starts, names.slots, names.buckets, names.order, page.room,
-                starts, lengths, kinds, counts, seen, others, found,
+                starts, lengths, kinds, counts, seen, others, found, flags,
             ))  # fmt: skip
-            left, start, end = found.tolist()
+            left, start, end, refused = found.tolist()
             if ended == scan.DONE:
                 if not collect or left <= others.shape[1]:
-                    return starts, lengths, kinds, counts, others[:, : left if collect else 0]
+                    others = others[:, : left if collect else 0]
+                    return (starts, lengths, kinds, counts, others), flags if refused else None
                 self._others = left + left // 4
-            elif ended != scan.NEW_NAME or not names.learn(page.data[start:end].tobytes()):
+            elif not names.learn(page.data[start:end].tobytes()):
+                # It is no name at all. Without its line, the next time goes on from here.
+                page.refusals.add(np.array([np.count_nonzero(page.data[:start] == _NEWLINE)]))
                 break
         raise Doubtful
 
-    def _found(self, scanned: Arrays, rows: int, objects: int) -> Found:
+    def _found(
+        self, scanned: Arrays, rows: int, objects: int, around: Bytes | None = None
+    ) -> Found:
         starts, lengths, kinds, counts, others = scanned
         sums = (counts[0] if len(counts) == 1 else counts.sum(axis=0)).tolist()
         tokens = [
             Tokens(
-                starts[slot, :rows], lengths[slot, :rows], kinds[slot, :rows], sums[slot], objects
+                starts[slot, :rows],
+                lengths[slot, :rows],
+                kinds[slot, :rows],
+                sums[slot],
+                objects,
+                around,
             )
             for slot in range(len(self._places))
         ]
@@ -180,7 +192,8 @@ class Members:
         if not values.any():
             return
         if page.unknown is UnknownFields.FAIL:
-            raise Doubtful
+            page.refusals.add_rows(found.others[0], trail)
+            return
         names = self.names.undeclared
         kept: Leftovers | None = None
         if found.others.shape[1]:
@@ -201,7 +214,8 @@ class Members:
 
 
 def _uncounted(page: Page) -> Page:
-    return Page(page.data, page.ends, UnknownFields.DROP, [Counter() for _ in page.ends], page.room)
+    counted = [Counter[str]() for _ in page.ends]
+    return replace(page, unknown=UnknownFields.DROP, counted=counted)
 
 
 class Level:
@@ -209,7 +223,7 @@ class Level:
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
         self.members = Members(level_of(fields).places)
-        self._columns = [(one.path, _nested(one), leaf_of(one)) for one in fields]
+        self._columns = [(one, _nested(one), leaf_of(one)) for one in fields]
 
     def columns(
         self, page: Page, found: Found, trail: Trail, left: list[Leftovers]
@@ -219,12 +233,12 @@ class Level:
         own: list[Leftovers] = []
         self.members.place(page, found, trail, taken, own)
         columns = []
-        for number, (path, nested, leaf) in enumerate(self._columns):
+        for number, (one, nested, leaf) in enumerate(self._columns):
             if nested is None:
-                columns.append(leaf.column(page.data, taken[number]))
+                columns.append(leaf_column(page, one, leaf, taken[number], trail))
                 continue
             way = trail
-            for name in path:
+            for name in one.path:
                 way = way.member(name)
             columns.append(nested(page, taken[number], way, left))
         if own:
@@ -254,9 +268,9 @@ class _Structs:
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
     ) -> "pa.Array[Any]":
-        validity, nulls = valid(tokens, self._field)
+        tokens, validity, nulls = fitting(page, self._field, tokens, trail)
         objects = tokens.counts[OBJECT]
-        found = self._level.members.objects(page, tokens, objects, is_keyed=trail.is_keyed)
+        found = self._level.members.objects(page, tokens, objects, trail, tokens.kinds)
         inner = self._level.columns(page, found, trail, left)
         rows = len(tokens.kinds)
         array = pa.Array.from_buffers(self._type, rows, [validity], nulls, 0, inner)
@@ -269,13 +283,13 @@ class _Items:
     def __init__(self, items: Field | None) -> None:
         if items is None:
             raise ValueError("a list and a map say what their elements are")
-        self._nested, self._leaf = _nested(items), leaf_of(items)
+        self._field, self._nested, self._leaf = items, _nested(items), leaf_of(items)
 
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
     ) -> "pa.Array[Any]":
         if self._nested is None:
-            return self._leaf.column(page.data, tokens)
+            return leaf_column(page, self._field, self._leaf, tokens, trail)
         inside: list[Leftovers] = []
         array = self._nested(page, tokens, trail, inside)
         if inside:
@@ -291,7 +305,7 @@ class _Lists:
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
     ) -> "pa.Array[Any]":
-        validity, nulls = valid(tokens, self._field)
+        tokens, validity, nulls = fitting(page, self._field, tokens, trail)
         rows = len(tokens.kinds)
         offsets = np.empty(rows + 1, np.int32)
         elements = Room(tokens.counts[SIZE] // _SHORTEST_ELEMENT)
@@ -314,7 +328,7 @@ class _Maps:
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
     ) -> "pa.Array[Any]":
-        validity, nulls = valid(tokens, self._field)
+        tokens, validity, nulls = fitting(page, self._field, tokens, trail)
         rows = len(tokens.kinds)
         offsets = np.empty(rows + 1, np.int32)
         most = tokens.counts[SIZE] // _SHORTEST_ENTRY
@@ -329,8 +343,9 @@ class _Maps:
             offsets,
         )
         ends, texts = gathered(page.data, names.tokens(count), as_written=False)
-        if scan.repeats(texts, ends, offsets, np.empty(2 << count.bit_length(), np.int32)):
-            raise Doubtful
+        twice, room = np.zeros(rows, np.uint8), np.empty(2 << count.bit_length(), np.int32)
+        if scan.repeats(texts, ends, offsets, room, twice):
+            page.refusals.add_rows(np.flatnonzero(twice), trail)
         buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(texts.data)]
         keys = pa.Array.from_buffers(pa.string(), count, buffers, 0)
         inner = self._items.column(page, values.tokens(count), trail.entries(offsets, keys), left)

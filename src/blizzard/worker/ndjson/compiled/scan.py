@@ -1,11 +1,12 @@
 """Which token stands where in lines, objects and arrays. Compiled to machine code.
 
-What is not understood is refused; nothing here knows why, as the exact path finds that out. Nested
+What is not understood is refused, line by line or row by row; nothing here knows why, as the exact
+path finds that out. Nested
 values are peeled one level at a time: a scan says where the objects of a field stand and that they
 are JSON, and the next one looks into them, for all rows at once.
 """
 
-from numba import boolean, int32, int64, uint8
+from numba import int32, int64, uint8
 
 from blizzard.worker.ndjson.compiled.names import hash_of, is_next, name_at
 from blizzard.worker.ndjson.compiled.syntax import (
@@ -26,9 +27,9 @@ from blizzard.worker.ndjson.compiled.syntax import (
 )
 from blizzard.worker.ndjson.compiled.vector import compiled, part, pointer
 
-DONE, REFUSED, NEW_NAME = range(3)
+DONE, NEW_NAME = range(2)
 """How a scan ended."""
-_REFUSED, _NEW_NAME = -REFUSED, -NEW_NAME
+_REFUSED, _NEW_NAME = -1, -2
 
 _INTS = int32[::1]
 _NAMES = (BYTES, int64[::1], int64[::1], int32[::1], int64[::1])
@@ -109,7 +110,8 @@ def _members(
 @compiled(
     int64(
         BYTES, int64[::1], int64, *_NAMES, uint8[::1], *_TOKENS,
-        int64[:, :, ::1], int64[::1], int32[:, ::1], int64[::1], int64[:, ::1],
+        int64[:, :, ::1], int64[::1], int32[:, ::1], int64[::1], uint8[::1],
+        int64[:, ::1], _INTS, _INTS,
     )
 )  # fmt: skip
 def lines(
@@ -129,7 +131,10 @@ def lines(
     seen: Array,
     others: Array,
     found: Array,
+    refused: Array,
     lines_of: Array,
+    line_of: Array,
+    line_starts: Array,
 ) -> int:
     """Find the tokens of blocks of lines, and return how that ended.
 
@@ -144,14 +149,21 @@ def lines(
     the lines and the rows, in `lines_of`. All counts must have been zero. For the values of
     undeclared fields, in their order, `others` has row, slot, start and length as far as there is
     room; `found` says how many there are, and where a new name starts and ends.
+
+    A line that is not understood is `refused`, and how many are is the last number of `found`. It
+    is a row, too, if it begins as an object does: of those of its members that were understood.
+    `line_of` says in which line each row stands, and `line_starts` where each line does.
     """
     data, closing = pointer(blocks), pointer(room)
-    at = rows = block = 0
+    at = rows = block = line = 0
     while block < len(ends):
         line_start = at
+        if line < len(line_starts):
+            line_starts[line] = at
         lines_of[block, 0] += 1
         at = after_space(data, at)
         if data[at] == OPEN_BRACE and rows < kinds.shape[1]:
+            line_of[rows] = line
             at = _members(
                 data, at, closing, pointer(names), pointer(name_starts), pointer(slots),
                 pointer(buckets), len(buckets) - 1, pointer(order), len(order),
@@ -160,14 +172,21 @@ def lines(
                 block * counts.shape[1], pointer(seen), pointer(others), others.shape[1],
                 pointer(found),
             )  # fmt: skip
-            if at < 0:
-                return -at
+            if at == _NEW_NAME:
+                return NEW_NAME
             rows += 1
             lines_of[block, 1] += 1
-            at = after_space(data, at)
-        if data[at] != NEWLINE or at - line_start > max_line_bytes:
-            return REFUSED
+            if at >= 0:
+                at = after_space(data, at)
+        if at < 0 or data[at] != NEWLINE or at - line_start > max_line_bytes:
+            if line < len(refused):
+                refused[line] = 1
+            found[3] += 1
+            at = line_start
+            while data[at] != NEWLINE:
+                at += 1
         at += 1
+        line += 1
         block += at >= ends[block]
     return DONE
 
@@ -175,7 +194,7 @@ def lines(
 @compiled(
     int64(
         BYTES, int64[::1], _INTS, uint8[::1], *_NAMES, uint8[::1], *_TOKENS,
-        int64[:, :, ::1], int64[::1], int32[:, ::1], int64[::1],
+        int64[:, :, ::1], int64[::1], int32[:, ::1], int64[::1], uint8[::1],
     )
 )  # fmt: skip
 def objects(
@@ -196,10 +215,11 @@ def objects(
     seen: Array,
     others: Array,
     found: Array,
+    refused: Array,
 ) -> int:
     """Find the tokens of objects that are known to be JSON; the rest is as in `lines`.
 
-    There is a row for each object, and for each that is ABSENT, too.
+    There is a row for each object, and for each that is ABSENT, too. What is `refused` is a row.
     """
     data, closing = pointer(blocks), pointer(room)
     block = 0
@@ -217,8 +237,11 @@ def objects(
             block * counts.shape[1], pointer(seen), pointer(others), others.shape[1],
             pointer(found),
         )  # fmt: skip
+        if at == _NEW_NAME:
+            return NEW_NAME
         if at < 0:
-            return -at
+            refused[row] = 1
+            found[3] += 1
     return DONE
 
 
@@ -323,14 +346,16 @@ def entries(
     return to
 
 
-@compiled(boolean(uint8[::1], _INTS, _INTS, _INTS))
-def repeats(texts: Array, offsets: Array, groups: Array, buckets: Array) -> bool:
-    """Whether some group has a text twice. Of `buckets` there is a power of two, more than texts.
+@compiled(int64(uint8[::1], _INTS, _INTS, _INTS, uint8[::1]))
+def repeats(texts: Array, offsets: Array, groups: Array, buckets: Array, twice: Array) -> int:
+    """Find the groups that have a text `twice`, and return how often that is.
 
-    Behind the texts there must be room for a step.
+    Of `buckets` there is a power of two, more than texts. Behind the texts there must be room for a
+    step.
     """
     data, mask = pointer(texts), len(buckets) - 1
     buckets[:] = -1
+    count = 0
     for group in range(len(groups) - 1):
         for number in range(groups[group], groups[group + 1]):
             start, end = offsets[number], offsets[number + 1]
@@ -342,7 +367,8 @@ def repeats(texts: Array, offsets: Array, groups: Array, buckets: Array) -> bool
                     and offsets[other + 1] - offsets[other] == end - start
                     and is_next(data, start, data, offsets[other], offsets[other + 1])
                 ):
-                    return True
+                    twice[group] = 1
+                    count += 1
                 bucket = (bucket + 1) & mask
             buckets[bucket] = number
-    return False
+    return count

@@ -20,7 +20,9 @@ from blizzard.worker.ndjson.compiled import numbers, scan, syntax
 from blizzard.worker.ndjson.compiled.columns import Bytes, Tokens, gathered, tokens_of
 from blizzard.worker.ndjson.compiled.convert import Doubtful
 from blizzard.worker.ndjson.compiled.fast import page_of
-from blizzard.worker.ndjson.compiled.peel import Found, Members, Page, Room
+from blizzard.worker.ndjson.compiled.leftovers import Trail
+from blizzard.worker.ndjson.compiled.page import Found, Page
+from blizzard.worker.ndjson.compiled.peel import Members, Room
 from blizzard.worker.ndjson.level import Place
 from blizzard.worker.ndjson.lines import Block
 from blizzard.worker.ndjson.look.gather import text_kind
@@ -154,7 +156,7 @@ class _Value:
         count = objects.counts[syntax.OBJECT]
 
         def scanned(members: Members) -> Found:
-            return members.objects(page, objects, count, is_keyed=False)
+            return members.objects(page, objects, count, Trail())
 
         if self._object.is_new:
             self._object.learn(_keys(page, objects))
@@ -247,12 +249,12 @@ def _text_kind(data: Bytes, tokens: Tokens) -> Text:
         return Text.OTHER
     rows, span = len(tokens.kinds), (tokens.starts, tokens.lengths, tokens.kinds)
     if longest == _LENGTH_OF_DAY:
-        if numbers.days(data, *span, np.empty(rows, np.int32)):
+        if numbers.days(data, *span, np.empty(rows, np.int32)) == rows:
             return Text.DATE
     else:
         ends = tokens.starts[there] + lengths
         zoned = bool((data[ends - len('Z"')] == _Z).all())
-        if zoned and numbers.moments(data, *span, True, np.empty(rows, np.int64)):
+        if zoned and numbers.moments(data, *span, True, np.empty(rows, np.int64)) == rows:
             return Text.TIMESTAMP
     return _each(data, tokens_of(tokens, there))
 

@@ -2,15 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from blizzard.worker.ndjson import decoder
 from blizzard.worker.ndjson.compiled.fast import FastPath
+from blizzard.worker.ndjson.compiled.page import Refusals
 from blizzard.worker.ndjson.decoder import MAX_NAMES, OTHER_FIELDS, BadLine, Decoded, Decoder
-from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.exact import ExactPath, Span
 from blizzard.worker.ndjson.lines import BLOCK_BYTES, Block, blocks
 from lakebed.errors import LakeError, Whose
 from lakebed.schema import ARROW, Field, Schema
@@ -44,23 +45,24 @@ def decode(schema: Schema, data: bytes, **options: Any) -> list[Decoded]:
 
 
 @pytest.fixture
-def slow_blocks(monkeypatch: pytest.MonkeyPatch) -> list[Block]:
-    """The blocks that were read line by line."""
-    seen: list[Block] = []
-    read = ExactPath.read
+def slow_lines(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lines that were read one by one."""
+    seen: list[int] = []
+    read = ExactPath.read_some
 
-    def spy(path: ExactPath, block: Block) -> Decoded:
-        seen.append(block)
-        return read(path, block)
+    def spy(path: ExactPath, block: Block, lines: Iterable[Span]) -> Decoded:
+        spans = list(lines)
+        seen.extend(number for number, _, _ in spans)
+        return read(path, block, spans)
 
-    monkeypatch.setattr(ExactPath, "read", spy)
+    monkeypatch.setattr(ExactPath, "read_some", spy)
     return seen
 
 
-def test_clean_records_of_every_type_take_the_fast_path(slow_blocks: list[Block]):
+def test_clean_records_of_every_type_take_the_fast_path(slow_lines: list[int]):
     (decoded,) = decode(ALL, ndjson(*[RECORD] * 1000))
     assert decoded.batch.num_rows == 1000
-    assert slow_blocks == []
+    assert slow_lines == []
 
 
 @pytest.mark.parametrize(
@@ -75,57 +77,57 @@ def test_clean_records_of_every_type_take_the_fast_path(slow_blocks: list[Block]
     ],
 )
 def test_undeclared_fields_are_counted_on_the_fast_path(
-    slow_blocks: list[Block], extra: dict[str, object]
+    slow_lines: list[int], extra: dict[str, object]
 ):
     data = ndjson(*[RECORD, RECORD | extra] * 6000)
     batches = decode(ALL, data)
     dropped = sum((Counter(batch.dropped) for batch in batches), Counter())
     assert dropped == {name or "``": 6000 for name, value in extra.items() if value is not None}
     assert len(batches) > 2
-    assert slow_blocks == []
+    assert slow_lines == []
 
 
 @pytest.mark.parametrize("ending", [b"\r\n", b"\n\n", b" \n", b"\n \t\r\n"])
-def test_space_and_blank_lines_do_not_slow_a_file_down(slow_blocks: list[Block], ending: bytes):
+def test_space_and_blank_lines_do_not_slow_a_file_down(slow_lines: list[int], ending: bytes):
     data = ndjson(*[RECORD] * 100).replace(b"\n", ending)
     (decoded,) = decode(ALL, data)
     assert decoded.batch.num_rows == 100
     assert decoded.lines == data.count(b"\n")
-    assert slow_blocks == []
+    assert slow_lines == []
 
 
-def test_naive_timestamps_and_zoned_ones_take_the_fast_path(slow_blocks: list[Block]):
+def test_naive_timestamps_and_zoned_ones_take_the_fast_path(slow_lines: list[int]):
     schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
     for moment in ("2024-01-02T03:04:05", "2024-01-02 03:04", "2024-01-02", "2024-01-02T03:04+01"):
         decode(schema, ndjson(*[{"t": moment}] * 10))
-    assert slow_blocks == []
+    assert slow_lines == []
 
 
-def test_one_doubtful_block_does_not_slow_the_others_down(slow_blocks: list[Block]):
+def test_one_doubtful_line_does_not_slow_the_others_down(slow_lines: list[int]):
     schema = Schema((Field(name="t", type=FieldType.TIMESTAMP),))
     good = ndjson(*[{"t": "2024-01-02T03:04:05Z", "pad": "x" * 100}] * 30_000)
     data = good + b'{"t":"2024-01-02T03:04:05.123456000Z"}\n' + good
     batches = decode(schema, data)
     assert sum(batch.batch.num_rows for batch in batches) == 60_001
-    assert len(slow_blocks) == 1
+    assert slow_lines == [30_001]
     assert len(batches) > 5
 
 
-def test_an_undeclared_field_may_change_its_type_on_the_fast_path(slow_blocks: list[Block]):
+def test_an_undeclared_field_may_change_its_type_on_the_fast_path(slow_lines: list[int]):
     (decoded,) = decode(ID, b'{"id":1,"x":1}\n{"id":2,"x":{"now":["something else"]}}\n')
     assert decoded.dropped == {"x": 2}
-    assert slow_blocks == []
+    assert slow_lines == []
 
 
-def test_a_json_field_keeps_its_text_on_the_fast_path(slow_blocks: list[Block]):
+def test_a_json_field_keeps_its_text_on_the_fast_path(slow_lines: list[int]):
     schema = Schema((Field(name="j", type=FieldType.JSON),))
     (decoded,) = decode(schema, b'{"j":{"b": 1.0,"a":2}}\n')
     assert decoded.batch.to_pylist() == [{"j": '{"b": 1.0,"a":2}'}]
-    assert not slow_blocks
+    assert not slow_lines
 
 
 def test_beside_a_json_field_fields_may_be_left_out_and_unknown_ones_are_counted(
-    slow_blocks: list[Block],
+    slow_lines: list[int],
 ):
     schema = Schema((Field(name="j", type=FieldType.JSON), Field(name="s", type=FieldType.STRING)))
     first = b'{"j":[1, "a\\"b"],"s":"\\" |","x":{"y":"z"}}'
@@ -136,16 +138,16 @@ def test_beside_a_json_field_fields_may_be_left_out_and_unknown_ones_are_counted
         *[{"j": None, "s": None}] * 3,
     ]
     assert decoded.dropped == {"x": 2}
-    assert not slow_blocks
+    assert not slow_lines
 
 
-def test_the_unknown_names_of_earlier_files_do_not_slow_later_ones_down(slow_blocks: list[Block]):
+def test_the_unknown_names_of_earlier_files_do_not_slow_later_ones_down(slow_lines: list[int]):
     decoder = Decoder(ID)
     for file in range(5):
         data = ndjson({"id": 1} | {f"name {file}.{number}": 1 for number in range(60)})
         (decoded,) = decoder.decode([data])
         assert len(decoded.dropped) == 60
-    assert slow_blocks == []
+    assert slow_lines == []
 
 
 def test_half_a_surrogate_pair_is_no_text_on_any_path():
@@ -298,9 +300,11 @@ def together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     read = FastPath.read_together
 
-    def spy(path: FastPath, found: Sequence[Block]) -> list[Decoded] | None:
+    def spy(
+        path: FastPath, found: Sequence[Block], refused: Refusals | None = None
+    ) -> list[Decoded] | None:
         seen.append(len(found))
-        return read(path, found)
+        return read(path, found, refused)
 
     monkeypatch.setattr(FastPath, "read_together", spy)
     return seen
@@ -368,10 +372,12 @@ def test_a_bad_file_fails_alone():
 def test_a_fault_of_our_own_in_one_file_is_not_that_of_the_others(monkeypatch: pytest.MonkeyPatch):
     read = FastPath.read_together
 
-    def faulty(path: FastPath, found: Sequence[Block]) -> list[Decoded] | None:
+    def faulty(
+        path: FastPath, found: Sequence[Block], refused: Refusals | None = None
+    ) -> list[Decoded] | None:
         if any(b"7" in block.data for block in found):
             raise RuntimeError("a bug")
-        return read(path, found)
+        return read(path, found, refused)
 
     monkeypatch.setattr(FastPath, "read_together", faulty)
     seen: dict[int, object] = {}

@@ -1,0 +1,234 @@
+"""Which lines the fast path refuses, where it refuses some: they alone go to the exact path.
+
+A column is made of all of its rows or of none. Where it is of none, this finds out whose fault that
+is. To name a row too many does no harm, as the exact path decides what it means; one too few is
+found the next time, or makes the whole block one for the exact path.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blizzard.worker.ndjson.compiled import numbers
+from blizzard.worker.ndjson.compiled.columns import (
+    TAKES,
+    Bytes,
+    Leaf,
+    Tokens,
+    gathered,
+    tokens_of,
+    valid,
+)
+from blizzard.worker.ndjson.compiled.convert import Doubtful
+from blizzard.worker.ndjson.compiled.leftovers import Trail
+from blizzard.worker.ndjson.compiled.otherwise import MakesColumn, kinds_of, leaf_of, texts_of
+from blizzard.worker.ndjson.compiled.page import Page
+from blizzard.worker.ndjson.compiled.syntax import ABSENT, ESCAPED, INTEGER, OBJECT, SIZE
+from blizzard.worker.ndjson.taking import taker
+from blizzard.worker.ndjson.values import JsonValue, Refused, binary
+from lakebed.schema import Field
+from lakebed.types import FieldType
+
+Flags = npt.NDArray[np.bool_]
+
+_INTEGER_BITS = {
+    FieldType.INT8: 8,
+    FieldType.INT16: 16,
+    FieldType.INT32: 32,
+    FieldType.INT64: 64,
+}
+_PLAIN_VALUES = tuple(range(ABSENT + 1, OBJECT))
+_HALF = r"\\u[dD][89a-fA-F]"
+"""A surrogate, which may be half a pair."""
+_EXPONENT = "[eE]"
+_MANY = 10
+"""One row in so many is too many to be read one by one only because of how it is written."""
+_ALWAYS_EXACT = 7
+"""Digits of an integer that every float holds."""
+_ALWAYS_FINITE = {FieldType.FLOAT32: 37, FieldType.FLOAT64: 300}
+"""Characters of a number without an exponent that is within the range of its type."""
+_TIME = (
+    r'^"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?'
+    r'(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"$'
+)
+
+
+def leaf_column(
+    page: Page, one: Field, leaf: MakesColumn, tokens: Tokens, trail: Trail
+) -> "pa.Array[Any]":
+    """Return the column of a field that holds no others, with nulls in the rows that it refuses."""
+    try:
+        return leaf.column(page.data, tokens)
+    except (Doubtful, Refused, pa.ArrowException):
+        refusals = page.refusals
+        refused, column = _refused(one, page.data, tokens)
+        refusals.add_rows(np.flatnonzero(refused), trail)
+        if column is None:
+            column = leaf_of(replace(one, nullable=True)).column(
+                page.data, without(tokens, refused)
+            )
+        return column
+
+
+def fitting(
+    page: Page, one: Field, tokens: Tokens, trail: Trail
+) -> tuple[Tokens, pa.Buffer | None, int]:
+    """Return the tokens that are of the field's type, which are there, and how many are not."""
+    try:
+        return tokens, *valid(tokens, one)
+    except Doubtful:
+        refused = misfits(tokens, one)
+        page.refusals.add_rows(np.flatnonzero(refused), trail)
+        tokens = without(tokens, refused)
+        return tokens, *valid(tokens, replace(one, nullable=True))
+
+
+def misfits(tokens: Tokens, field: Field, takes: tuple[int, ...] | None = None) -> Flags:
+    """Return which tokens are of a kind that the field does not take, and which it misses."""
+    fits = np.zeros(SIZE, np.bool_)
+    fits[[ABSENT, *(TAKES[field.type] if takes is None else takes)]] = True
+    found: Flags = ~fits[tokens.kinds]
+    return found if field.nullable else found | _missing(tokens, tokens.kinds == ABSENT)
+
+
+def without(tokens: Tokens, which: Flags) -> Tokens:
+    """Return the tokens with some of them ABSENT."""
+    rows = np.flatnonzero(which)
+    rows = rows[tokens.kinds[rows] != ABSENT]
+    gone = [*np.bincount(tokens.kinds[rows], minlength=SIZE).tolist(), tokens.lengths[rows].sum()]
+    kinds = tokens.kinds.copy()
+    kinds[rows] = ABSENT
+    counts = [int(count - less) for count, less in zip(tokens.counts, gone, strict=True)]
+    return tokens._replace(kinds=kinds, counts=counts)
+
+
+def _refused(field: Field, data: Bytes, tokens: Tokens) -> tuple[Flags, "pa.Array[Any] | None"]:
+    """Return which tokens a field makes no column of, and the column of the rest if it is known.
+
+    It is known that there are some; where they cannot be told, that is `Doubtful`.
+    """
+    leaf = leaf_of(replace(field, nullable=True))
+    is_usual = isinstance(leaf, Leaf)
+    found = misfits(tokens, field, None if is_usual else _PLAIN_VALUES)
+    rest = without(tokens, found) if found.any() else tokens
+    column = None
+    try:
+        if is_usual and rest is tokens:
+            raise Doubtful  # It is known to be refused.
+        column = leaf.column(data, rest)
+    except (Doubtful, Refused, pa.ArrowException):
+        found |= _suspects(field, data, rest) if is_usual else _refused_values(field, data, rest)
+    else:
+        if not field.nullable:
+            nulls: Any = column.is_null()
+            found |= _missing(tokens, nulls.to_numpy(zero_copy_only=False))
+    if not found.any():
+        raise Doubtful
+    return found, column
+
+
+def _missing(tokens: Tokens, is_null: Flags) -> Flags:
+    """Return which rows have no value where a required field should be."""
+    return is_null if tokens.around is None else is_null & (tokens.around != ABSENT)
+
+
+def _suspects(field: Field, data: Bytes, tokens: Tokens) -> Flags:  # noqa: PLR0911 - by type
+    """Return which tokens may be those that were refused."""
+    match field.type:
+        case FieldType.STRING:
+            return _halves(data, tokens)
+        case FieldType.INT8 | FieldType.INT16 | FieldType.INT32 | FieldType.INT64:
+            limit = 1 << (_INTEGER_BITS[field.type] - 1)
+            return _unread(numbers.integers, data, tokens, np.int64, -limit, limit - 1)
+        case FieldType.FLOAT64:
+            unread = _unread(numbers.doubles, data, tokens, np.float64)
+            return unread & _extreme(data, without(tokens, ~unread), field.type)
+        case FieldType.FLOAT32:
+            return _extreme(data, tokens, field.type)
+        case FieldType.DECIMAL:
+            whole = field.precision - field.scale
+            digits = f"[0-9]{{1,{whole}}}" if whole else "0"
+            fraction = f"([.][0-9]{{1,{field.scale}}})?" if field.scale else ""
+            there: Flags = tokens.kinds != ABSENT
+            return there & ~_matching(data, tokens, f"^-?{digits}{fraction}$")
+        case FieldType.DATE:
+            return _unread(numbers.days, data, tokens, np.int32)
+        case FieldType.TIMESTAMP | FieldType.TIMESTAMP_NTZ:
+            zoned = field.type is FieldType.TIMESTAMP
+            unread = _unread(numbers.moments, data, tokens, np.int64, zoned)
+            if np.count_nonzero(unread) * _MANY < len(unread):
+                return unread
+            other = unread & ~_matching(data, without(tokens, ~unread), _TIME)
+            return other if other.any() else unread
+        case FieldType.BINARY:
+            return _refused_values(field, data, tokens, binary)
+    raise Doubtful
+
+
+def _unread(
+    read: Callable[..., int],
+    data: Bytes,
+    tokens: Tokens,
+    kind: npt.DTypeLike,
+    *limits: int,
+) -> Flags:
+    """Return which tokens a compiled function does not read."""
+    rows = len(tokens.kinds)
+    found, unread = np.empty(rows, kind), np.zeros(rows, np.bool_)
+    at = 0
+    while at < rows:
+        span = tokens.starts[at:], tokens.lengths[at:], tokens.kinds[at:]
+        at += read(data, *span, *limits, found[at:])
+        if at < rows:
+            unread[at] = True
+            at += 1
+    return unread
+
+
+def _extreme(data: Bytes, tokens: Tokens, kind: FieldType) -> Flags:
+    """Return which numbers are written in a way that may take them beyond a float."""
+    long: Flags = (tokens.kinds == INTEGER) & (tokens.lengths > _ALWAYS_EXACT)
+    long |= (tokens.kinds != ABSENT) & (tokens.lengths > _ALWAYS_FINITE[kind])
+    return long | _matching(data, tokens, _EXPONENT)
+
+
+def _halves(data: Bytes, tokens: Tokens) -> Flags:
+    return _matching(data, without(tokens, tokens.kinds != ESCAPED), _HALF)
+
+
+def _matching(data: Bytes, tokens: Tokens, pattern: str) -> Flags:
+    """Return which tokens, as they are written, have something that is of a pattern."""
+    there = tokens.kinds != ABSENT
+    offsets, texts = gathered(data, tokens_of(tokens, there), as_written=True)
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(texts.data)]
+    written = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers, 0)
+    matches: Any = pc.match_substring_regex(written, pattern)
+    found = np.zeros(len(there), np.bool_)
+    found[there] = matches.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _refused_values(
+    field: Field, data: Bytes, tokens: Tokens, take: Callable[[JsonValue], Any] | None = None
+) -> Flags:
+    """Return which values are refused; each different one is taken once."""
+    found = _halves(data, tokens)
+    take = taker(field) if take is None else take
+    for which, as_value in kinds_of(without(tokens, found)):
+        encoded = texts_of(data, tokens_of(tokens, which)).dictionary_encode()
+        refused = [_is_refused(take, as_value(text)) for text in encoded.dictionary.to_pylist()]
+        found[which] = np.array(refused, np.bool_)[encoded.indices.to_numpy()]
+    return found
+
+
+def _is_refused(take: Callable[[JsonValue], Any], value: JsonValue) -> bool:
+    try:
+        take(value)
+    except Refused:
+        return True
+    return False

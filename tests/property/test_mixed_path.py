@@ -1,0 +1,110 @@
+"""Whatever is wrong with whichever lines, the decoder says of each what the exact path says of it.
+
+Most lines of these blocks are good, so that both paths have a part in the answer.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from blizzard.worker.ndjson import decoder as decoding
+from blizzard.worker.ndjson.decoder import BadLine, BadRecord, Decoded, Decoder
+from blizzard.worker.ndjson.exact import ExactPath
+from blizzard.worker.ndjson.lines import blocks
+from lakebed.schema import Schema
+from lakebed.types import OnBadRecord, OnMismatch, UnknownFields
+from tests.support import damage
+from tests.support.nested import Lines, some_fields
+
+LIMIT = 5_000
+
+seeds = st.integers(0, 2**32)
+modes = st.fixed_dictionaries(
+    {
+        "unknown": st.sampled_from(list(UnknownFields)),
+        "on_mismatch": st.sampled_from(list(OnMismatch)),
+        "on_bad_record": st.sampled_from(list(OnBadRecord)),
+    }
+)
+shares = st.sampled_from([0.0, 0.02, 0.1, 0.5, 1.0])
+
+
+def outcome(batches: Iterable[Decoded]) -> tuple[object, ...]:
+    """Return all that is known of a file's lines, or its first bad one."""
+    rows: list[str] = []
+    counts: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    rescued: Counter[str] = Counter()
+    bad: list[BadRecord] = []
+    try:
+        for each in batches:
+            each.batch.validate(full=True)
+            assert each.lines == each.batch.num_rows + each.blank + each.filtered + len(each.bad)
+            rows += map(repr, each.batch.to_pylist())
+            counts.update({"lines": each.lines, "blank": each.blank})
+            dropped.update(each.dropped)
+            rescued.update(each.rescued)
+            bad += each.bad
+    except BadLine as first:
+        return first.code, first.line, first.field, str(first), first.value
+    return rows, counts, dropped, rescued, bad
+
+
+def exactly(schema: Schema, data: bytes, mode: dict[str, object]) -> tuple[object, ...]:
+    exact = ExactPath(schema, max_line_bytes=LIMIT, **mode)  # type: ignore[arg-type]
+    # None of these lines is too long to be held.
+    return outcome(exact.read(block) for block in blocks([data]))
+
+
+def file_of(random: Random, schema: Schema, count: int, share: float) -> bytes:
+    """Return lines of which a share is damaged: by wrong values, by wrong bytes, by length."""
+    good = Lines(random, unknown=random.choice([0, 0, 0.3]))
+    wrong = Lines(random, wrong=0.2, unknown=0.2)
+    lines: list[bytes] = []
+    for _ in range(count):
+        if random.random() >= share:
+            lines.append(good.line(schema.fields).encode())
+            continue
+        line = wrong.line(schema.fields).encode()
+        if random.random() < 0.5:
+            line = damage.damaged_lines(random, [line]).removesuffix(b"\n")
+        lines.append(line + b" " * random.choice([0, 0, 0, 0, LIMIT]))
+    return b"\n".join(lines) + random.choice([b"", b"\n"])
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seeds, modes, shares, st.booleans())
+def test_the_mixed_path_is_the_exact_path(
+    seed: int, mode: dict[str, object], share: float, clashing: bool
+):
+    random = Random(seed)
+    schema = Schema(some_fields(random, random.randrange(3), clashing=clashing))
+    data = file_of(random, schema, random.randrange(1, 40), share)
+    decoder = Decoder(schema, max_line_bytes=LIMIT, **mode)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "MAX_NAMES", 10**6)  # few labels are not the subject here
+        patch.setattr(decoding, "MAX_NAME_CHARACTERS", 10**6)
+        # A second file finds the decoder as the first one left it.
+        for _ in range(2):
+            assert outcome(decoder.decode([data])) == exactly(schema, data, mode)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seeds, modes, shares)
+def test_files_that_are_read_together_keep_their_own_bad_lines(
+    seed: int, mode: dict[str, object], share: float
+):
+    random = Random(seed)
+    schema = Schema(some_fields(random, random.randrange(3), clashing=False))
+    files = [file_of(random, schema, random.randrange(6), share) for _ in range(6)]
+    decoder = Decoder(schema, max_line_bytes=LIMIT, **mode)  # type: ignore[arg-type]
+    opened = ((place, (piece for piece in [file])) for place, file in enumerate(files))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "MAX_NAMES", 10**6)
+        patch.setattr(decoding, "MAX_NAME_CHARACTERS", 10**6)
+        found = [outcome(batches) for _, batches in decoder.decode_all(opened)]
+    assert found == [exactly(schema, file, mode) for file in files]
