@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -20,6 +21,7 @@ from blizzard.model.files import Limits, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.partitioner import refused_rows
 from blizzard.worker.progress import ProgressChannel
 from blizzard.worker.quarantine import SCHEMA
 from blizzard.worker.quarantine_reader import QuarantinedLine, lines_of, read_table
@@ -191,6 +193,7 @@ def _readable(lines: Sequence[QuarantinedLine], work: Work) -> list[int]:
         unknown=work.unknown_fields,
         on_mismatch=work.on_mismatch,
         on_bad_record=OnBadRecord.QUARANTINE,
+        refuse_rows=None if by is None else partial(refused_rows, by=by),
     )
     bad: set[int] = set()
     before = 0

@@ -19,7 +19,7 @@ from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.groups import Group, OutputGroups, Slice, slices_of
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
-from blizzard.worker.partitioner import require_partitions
+from blizzard.worker.partitioner import refused_rows, require_partitions
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
 from blizzard.worker.quarantine import BadOfFile
@@ -111,6 +111,9 @@ class _Unit:
             unknown=work.unknown_fields,
             on_mismatch=work.on_mismatch,
             on_bad_record=OnBadRecord.FAIL if work.quarantine is None else OnBadRecord.QUARANTINE,
+            refuse_rows=None
+            if by is None or work.quarantine is None
+            else partial(refused_rows, by=by),
         )
         budget = work.sizing.decoded_budget
         self.decoded_budget = DECODED_BUDGET if budget is None else budget
@@ -229,9 +232,8 @@ class _Unit:
                 if position.reached is None:
                     position.reached = self.work.clock.seconds()
                 self.channel.progress.records += decoded.batch.num_rows
-                if self.work.row_partitions is not None:
-                    hidden = decoded.blank or decoded.filtered or decoded.bad
-                    lines_before = None if hidden else tally.lines
+                if self.work.row_partitions is not None and self.work.quarantine is None:
+                    lines_before = None if decoded.blank or decoded.filtered else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
                 self.look_around.at_rescued(decoded)

@@ -240,3 +240,29 @@ def test_values_without_a_column_are_rescued_and_the_next_batch_keeps_the_column
     (row,) = (row for row in desk.rows() if row["id"] == 9)
     assert row["_rescued"] == '{"more":1}'
     assert 10 in ids(desk)
+
+
+def test_rows_that_give_their_partition_find_it_and_impossible_ones_wait_on(tmp_path: Path) -> None:
+    region = {"name": "region", "type": "string"}
+    at = {"name": "at", "type": "timestamp"}
+    desk = OpenTable(
+        tmp_path / "desk",
+        {"fields": [ID, at, region]},
+        error_handling=QUARANTINE,
+        partition_by={"prefix_template": "region=%s", "timestamp_field": "at"},
+    )
+    long = "x" * 300
+    desk.land(
+        "a.ndjson",
+        {"id": 1, "region": "eu"},
+        {"id": "2", "region": "us"},
+        {"id": "3", "region": long},
+        {"id": 4, "region": long},
+    )
+    desk.ingest()
+    configure(desk, coerce=True)
+    does(desk, "replay", "--all", "--yes")
+    desk.penguin()
+
+    assert sorted((row["id"], row["region"]) for row in desk.rows()) == [(1, "eu"), (2, "us")]
+    assert [json.loads(raw)["id"] for raw in waiting(desk)] == ["3", 4]
