@@ -32,6 +32,11 @@ FIELDS = (
         items=Field(name=ELEMENT, type=FieldType.STRUCT, fields=INNER),
     ),
     Field(
+        name="r",
+        type=FieldType.STRUCT,
+        fields=(Field(name="q", type=FieldType.INT64, nullable=False),),
+    ),
+    Field(
         name="k",
         type=FieldType.MAP,
         items=Field(name="value", type=FieldType.INT64, nullable=False),
@@ -69,6 +74,7 @@ BAD = {
     "no way": '{"id":1,"way":[1]}',
     "nested kind": '{"id":1,"o":7}',
     "nested value": '{"id":1,"o":{"n":128}}',
+    "nested and required": '{"id":1,"r":{}}',
     "nested twice": '{"id":1,"o":{"n":1,"n":2}}',
     "element": '{"id":1,"a":[{"n":1},7]}',
     "in an element": '{"id":1,"a":[{"n":1},{"d":"soon"}]}',
