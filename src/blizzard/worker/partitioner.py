@@ -88,7 +88,8 @@ def refused_rows(batch: pa.RecordBatch, by: RowPartitions) -> dict[int, RefusedR
     """Return the rows whose partition is impossible, each with what is wrong with it first."""
     refused: dict[int, RefusedRow] = {}
     for name, code, why, found in _faults(batch, by):
-        for row in pc.indices_nonzero(found).to_pylist():
+        rows: list[Any] = pc.indices_nonzero(found).to_pylist()
+        for row in rows:
             refused.setdefault(row, RefusedRow(code=code, message=why, field=name))
     return refused
 
