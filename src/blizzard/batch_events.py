@@ -15,7 +15,7 @@ from lakebed.field_path import format_path
 from lakebed.telemetry.events import Event
 
 
-def listed(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[Event]:
+def listed(pipeline: str, findings: Mapping[str, Finding], bad_lines: int = 0) -> Iterator[Event]:
     """Yield how much is waiting. What is beyond one batch is counted; its age is not checked."""
     files = [file for finding in findings.values() for file in finding.take]
     yield events.SourcesListed(
@@ -24,6 +24,7 @@ def listed(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[Event]:
         oldest=min((file.modified.timestamp() for file in files), default=None),
         resting=sum(finding.resting for finding in findings.values()),
         amiss={reason.value: _amiss(findings, reason) for reason in AMISS},
+        bad_lines=bad_lines,
     )
 
 
@@ -100,6 +101,7 @@ def journaled(
         )
     for uri in entry.dlq:
         yield events.FailuresRecorded(pipeline=name, entry=entry.sequence, object=uri)
+    yield from _set_aside(name, entry)
     yield from _without_column(name, entry)
     by = row_partitions_of(settings)
     if by is not None and (rows := rows_without_time(entry.files, by)):
@@ -123,6 +125,7 @@ def journaled(
         files_complete=work.source_files,
         blank=work.blank,
         filtered=work.filtered,
+        quarantined=work.quarantined,
         source_bytes=work.source_bytes,
         failed_bytes=sum(record.size for record in failed),
         multipart_uploads=work.multipart_uploads,
@@ -139,12 +142,35 @@ def in_journal(entry: Entry, settings: PipelineSettings) -> Done:
         rows=sum(record.rows for record in done),
         blank=sum(record.blank for record in done),
         filtered=sum(record.filtered for record in done),
+        quarantined=sum(record.quarantined for record in done),
         source_files=sum(record.complete for record in done),
         source_bytes=sum(record.size for record in done if record.complete),
         parquet_files=len(entry.files),
         bytes_written=sum(file.size for file in entry.files),
         multipart_uploads=sum(settings.sink.upload.in_parts(file.size) for file in entry.files),
     )
+
+
+def _set_aside(pipeline: str, entry: Entry) -> Iterator[Event]:
+    """Yield what was set aside of each source file: how many lines, and the first of them."""
+    records = {record.key: record for record in entry.sources}
+    told: set[str] = set()
+    for file in entry.quarantine:
+        for one in file.sources:
+            if one.source in told:
+                continue
+            told.add(one.source)
+            record = records[one.source]
+            yield events.LinesQuarantined(
+                pipeline=pipeline,
+                entry=entry.sequence,
+                path=f"{entry.source_uris[record.source].rstrip('/')}/{record.path}",
+                lines=record.quarantined,
+                line=one.first,
+                field=one.field,
+                code=one.code,
+                reason=one.message,
+            )
 
 
 def _without_column(pipeline: str, entry: Entry) -> Iterator[Event]:

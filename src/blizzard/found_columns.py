@@ -11,7 +11,6 @@ from blizzard.model.json_path import member_path
 from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry
 from lakebed.errors import LakeError, Whose
 from lakebed.partition import table_schema
 from lakebed.schema import Schema, walk
@@ -69,13 +68,13 @@ class BatchColumns:
         """Whether the files are to be looked at first: nothing has been found in any so far."""
         return self.settings.infer and self.known is None
 
-    def entry(self, files: Sequence[FinishedFile], before: Entry) -> EntryColumns:
+    def entry(self, files: Sequence[FinishedFile], *, rescues: bool) -> EntryColumns:
         """Return what the entry of these files says of the columns.
 
         A table that has `_rescued` keeps it, whether or not these files have something in it.
         """
         schema = table_schema(self.schema, self.settings.sink.template)
-        if before.rescues or any(RESCUED in file.statistics for file in files):
+        if rescues or any(RESCUED in file.statistics for file in files):
             schema = schema.with_rescued()
         schema = schema.with_provenance(self.settings.provenance)
         found = None if self.schema == self.settings.schema else self.schema

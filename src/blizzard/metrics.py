@@ -35,6 +35,7 @@ FAILURES: Mapping[Stage, tuple[str, ...]] = {
         "partition_value_too_long",
         "required_field_missing",
         "too_deep",
+        "too_many_bad_lines",
         "unknown_field",
         "worker_died",
         "wrong_type",
@@ -84,7 +85,7 @@ def _seconds(
 
 
 SOURCE_OUTCOMES = each(("ingested", "failed"))
-RECORD_OUTCOMES = each(("ingested", "blank", "filtered"))
+RECORD_OUTCOMES = each(("ingested", "blank", "filtered", "quarantined"))
 
 
 METRICS = (
@@ -169,6 +170,7 @@ METRICS = (
     ),
     _gauge("blizzard_pending_files", "Source files waiting to be read."),
     _gauge("blizzard_oldest_pending_file_age_seconds", "Age of the oldest file of the next batch."),
+    _gauge("blizzard_quarantined_lines", "Bad lines waiting in quarantine."),
     _gauge("blizzard_resting_files", "Source files that failed and are not being retried now."),
     _gauge(
         "blizzard_names_passed_over",

@@ -242,8 +242,10 @@ class Pipeline:
             pause=self._report.pausing(events.Retried.DLQ, self.pause),
         )
         with self._report.timed(events.Step.JOURNAL), self._schedule.journal_lock:
-            written = columns.entry(settled.files, journal.last)
-            entry = journal.append(sources, settled.files, dead_letters, written)
+            written = columns.entry(settled.files, rescues=journal.history.rescues)
+            entry = journal.append(
+                sources, settled.files, dead_letters, written, settled.quarantine
+            )
         self._journaled(journal, entry, batch)
         if settled.handed_in and batch.left:
             self._report.handed_in(entry, batch)
@@ -290,7 +292,7 @@ class Pipeline:
         self._report.finished(events.Step.DISCOVER, began)
         # Not while a look ahead goes on: names that it has asked for would be moved away from it.
         self._write_snapshot(journal)
-        self._report.listed(findings)
+        self._report.listed(findings, journal.history.bad_lines)
 
     def _check_start(self, journal: Journal) -> None:
         """Take no new work while files wait so long that somebody's VACUUM may take them."""

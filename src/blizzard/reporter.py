@@ -56,9 +56,9 @@ class Reporter:
         """Report ingested files that are different objects now."""
         self._tell(batch_events.overwritten(self.settings, findings, self._told))
 
-    def listed(self, findings: Mapping[str, Finding]) -> None:
+    def listed(self, findings: Mapping[str, Finding], bad_lines: int) -> None:
         """Report how much is waiting, and names that cannot be read."""
-        self._tell(batch_events.listed(self.pipeline, findings))
+        self._tell(batch_events.listed(self.pipeline, findings, bad_lines))
         self._tell(batch_events.passed_over(self.pipeline, findings, self._told))
 
     def nothing_new(self, findings: Mapping[str, Finding]) -> None:

@@ -229,6 +229,22 @@ def is_dead_letters(path: str) -> bool:
     return DEAD_LETTERS_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
+def quarantine_folder(pipeline: str) -> str:
+    """Name the folder of a pipeline's quarantine files."""
+    return f"{OURS}/{pipeline}/quarantine"
+
+
+def quarantine_file(pipeline: str, fresh_id: UUID) -> TablePath:
+    """Name a quarantine file: `_blizzard/{pipeline}/quarantine/{uuidv7}.parquet`."""
+    return TablePath(f"{quarantine_folder(pipeline)}/{fresh_id}.parquet")
+
+
+def is_quarantine_file(pipeline: str, path: str) -> bool:
+    """Whether a name is that of a quarantine file of a pipeline."""
+    folder, _, name = path.rpartition("/")
+    return folder == quarantine_folder(pipeline) and FILE_NAME.fullmatch(name) is not None
+
+
 def receipt(pipeline: str) -> TablePath:
     """Name the receipt: the last entry of a pipeline that penguin knows to be committed."""
     return TablePath(f"{OURS}/{pipeline}/receipt.json")

@@ -5,27 +5,17 @@ met. What they wrote the first time is named by nobody, whoever dies when.
 """
 
 import shutil
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from blizzard.handoff.publish import CommitInline, FollowEntry, Publisher
-from blizzard.maintain.gc import Kind, collect, look
-from lakebed.clock import Clock
-from lakebed.storage.store import Store
 from lakebed.types import RESCUED, Handoff
-from penguin import inline
-from penguin.config import load as penguin_config
 from tests.support.builders import entries
-from tests.support.dying import Fate, dying
-from tests.support.lives import MOST_CALLS, WorkerStores, in_the_log, survives
-from tests.support.open_table import ID, OpenTable
-from tests.support.pipelines import pipeline_of
-from tests.support.runner import InProcessRunner
-from tests.support.tables import commit_table
+from tests.support.dying import Fate
+from tests.support.lives import MOST_CALLS, survives
+from tests.support.mortal import HANDOFFS, Mortal
+from tests.support.open_table import ID
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -33,70 +23,7 @@ ADD = {"fields": [ID], "unknown_fields": "add"}
 FIRST, SECOND = "date=2024-01-01", "date=2024-01-02"
 
 
-class Mortal(OpenTable):
-    """A table whose writers die; each partition is a unit of its own."""
-
-    def __init__(
-        self, folder: Path, schema: dict[str, Any] | None, *, handoff: Handoff, inlined: bool
-    ) -> None:
-        by = {"prefix_template": "date=%Y-%m-%d"}
-        super().__init__(folder, schema, partition_by=by, handoff=handoff.value)
-        self.inlined = inlined
-
-    def live(self, fate: Fate) -> None:
-        settings = self.settings
-        pipeline = pipeline_of(
-            settings,
-            InProcessRunner(lambda work: WorkerStores(work, fate)),
-            open_sink=lambda place: dying(Store(place.uri, place.options, make_folder=True), fate),
-            publisher=self._publisher(fate),
-        )
-        while pipeline.step():
-            pass
-        self._commit(fate)
-
-    def _publisher(self, fate: Fate) -> Publisher:
-        handed_off = FollowEntry(partial(in_the_log, self.settings))
-        if not self.inlined:
-            return handed_off
-        return CommitInline(lambda: self._commit(fate), before=handed_off)
-
-    def _commit(self, fate: Fate) -> int:
-        (table,) = penguin_config.load([self.file], [], {}).tables
-        store = dying(Store(table.table_uri, table.storage_options), fate)
-        return commit_table(table, store, lambda _event: None, Clock())
-
-    def named_by_the_log(self) -> frozenset[str]:
-        return inline.named_files(str(self.table), self.sink.storage_options)
-
-    def garbage(self) -> list[str]:
-        """Name the data files that nobody names."""
-        now = Clock().now()
-        found = look(
-            self.store, "default", self.named_by_the_log, now=now, older_than=timedelta(0)
-        )  # fmt: skip
-        return [one.path for one in found.garbage if one.kind in (Kind.DATA, Kind.OUTBOX)]
-
-    def collect(self) -> None:
-        collect(
-            self.store,
-            "default",
-            self.named_by_the_log,
-            clock=Clock(),
-            older_than=timedelta(0),
-        )
-
-
-@pytest.mark.parametrize(
-    ("handoff", "inlined"),
-    [
-        (Handoff.JOURNAL, False),
-        (Handoff.STAGING, False),
-        (Handoff.DIRECT, False),
-        (Handoff.JOURNAL, True),
-    ],
-    ids=["journal", "staging", "direct", "inline"],
-)
+@pytest.mark.parametrize(("handoff", "inlined"), HANDOFFS.values(), ids=list(HANDOFFS))
 @pytest.mark.parametrize("schema", [ADD, None], ids=["add", "infer"])
 def test_death_at_any_call_of_a_batch_that_finds_columns_loses_and_doubles_nothing(
     tmp_path: Path, schema: dict[str, Any] | None, handoff: Handoff, inlined: bool

@@ -25,7 +25,8 @@ KEYS = {
         watermarks[folder name] folders totals(batches files lines blank filtered quarantined
         rows source_bytes rescued dropped) rescued dropped error] totals(batches files lines
         blank filtered quarantined rows source_bytes rescued dropped) parquet_files
-        parquet_bytes found_columns held_files held_rows held[code reasons files rows]
+        parquet_bytes quarantine(waiting replayed discarded) found_columns held_files held_rows
+        held[code reasons files rows]
         discarded_files discarded_rows aside_error lag_secs error
     """,
     "blizzard journal": """
@@ -37,8 +38,8 @@ KEYS = {
         table_schema partition_columns columns sources[source path size etag lines blank filtered
         quarantined rows skipped complete unread dropped rescued unit failure redo reingested
         retry gone form] files[filename size record_count partition_values source_file
-        source_files unit
-        statistics modification_time] dlq deleted redone inherits heir moved follows replaced path
+        source_files runs unit statistics modification_time] dlq deleted redone inherits heir moved follows replaced
+        quarantine resolved path
         digest size committed is_last held_files held_rows discarded_files discarded_rows
     """,
     "blizzard --dry-run": """
@@ -52,6 +53,12 @@ KEYS = {
     """,
     "blizzard dlq retry --all": """
         pipeline entry files refused
+    """,
+    "blizzard dlq replay --all": """
+        pipeline table_uri entry lines left
+    """,
+    "blizzard dlq discard --all": """
+        pipeline table_uri entry lines left
     """,
     "blizzard gc --older-than 0s": """
         pipeline table_uri deleted entry files bytes pieces young_files young_bytes left_alone
@@ -113,7 +120,8 @@ KEYS = {
     """,
     "blizzard audit --deep # damaged": """
         table_uri balanced deep version history_since journals entries waiting_entries source_files
-        lines blank filtered quarantined rows named(in_table(files rows) replaced(files rows)
+        lines blank filtered quarantined bad_lines_waiting replayed discarded rows
+        named(in_table(files rows) replaced(files rows)
         removed_by_others(files rows) unknown(files rows) waiting(files rows) held(files rows)
         given_up(files rows) forgotten(files rows) nowhere(files rows)) active(files rows)
         by_others(files rows) adopted(files rows) unknown(files rows) others[version operation
@@ -198,6 +206,8 @@ def asked(tmp_path_factory) -> Table:
         "blizzard --dry-run",
         "blizzard dlq list",
         "blizzard dlq retry --all",
+        "blizzard dlq replay --all",
+        "blizzard dlq discard --all",
         "blizzard gc --older-than 0s",
         "blizzard redo --held ID",
         "penguin status",

@@ -15,7 +15,14 @@ ID = {"name": "id", "type": "int64"}
 class OpenTable(Desk):
     """A table whose schema section a test chooses."""
 
-    def __init__(self, folder: Path, schema: dict[str, Any] | None, **sink: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        schema: dict[str, Any] | None,
+        *,
+        error_handling: dict[str, Any] | None = None,
+        **sink: Any,
+    ) -> None:
         super().__init__(folder)
         document = {
             "source": {"path": str(self.landing.folder)},
@@ -24,6 +31,8 @@ class OpenTable(Desk):
         }
         if schema is not None:
             document["schema"] = schema
+        if error_handling is not None:
+            document["error_handling"] = error_handling
         self.file.write_text(yaml.safe_dump(document))
         self.landing.folder.mkdir(exist_ok=True)
 

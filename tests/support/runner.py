@@ -8,6 +8,7 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
 from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
 from blizzard.model.settings import SparkSettings
+from blizzard.worker.replay import run_replay
 from blizzard.worker.rewrite import rewrite_file
 from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit
@@ -50,7 +51,12 @@ class InProcessRunner:
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores = self.stores(work)
         overseer = Overseer(work.bounds, work.clock.seconds)
-        return [run_unit(unit, work, stores, Near(overseer, unit.name)) for unit in units]
+        return [
+            (run_unit if unit.replay is None else run_replay)(
+                unit, work, stores, Near(overseer, unit.name)
+            )
+            for unit in units
+        ]
 
     def rewrite(self, files: Sequence[ActiveFile], promotion: Promotion) -> list[RewriteOutcome]:
         store = self.sink(promotion)

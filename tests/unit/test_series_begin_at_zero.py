@@ -36,6 +36,7 @@ OPEN_SETS = {"penguin_pipeline_stopped"}
 NEVER_A_STEPS = {
     "field_not_promotable",  # a command
     "file_not_rewritten",  # a command
+    "lines_not_replayed",  # a command
     "file_rewritten",  # an order
     "known_names_broken",  # mended on the spot
     "no_such_entry",  # a command

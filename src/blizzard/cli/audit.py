@@ -110,6 +110,9 @@ class AuditRow:
     blank: int
     filtered: int
     quarantined: int
+    bad_lines_waiting: int
+    replayed: int
+    discarded: int
     rows: int
     named: AmountsRow
     active: Amount
@@ -137,6 +140,9 @@ def audit_row(uri: str, found: Audit) -> AuditRow:
         blank=totals.blank,
         filtered=totals.filtered,
         quarantined=totals.quarantined,
+        bad_lines_waiting=totals.bad_lines_waiting,
+        replayed=totals.replayed,
+        discarded=totals.discarded,
         rows=totals.rows,
         named=AmountsRow(**{place.value: amount for place, amount in found.places.amounts.items()}),
         active=found.active,
@@ -189,6 +195,12 @@ def _show_books(to: Console, found: Audit) -> None:
         f"{totals.rows:,} rows + {totals.blank:,} blank + {totals.filtered:,} filtered + "
         f"{totals.quarantined:,} quarantined",
     )
+    if totals.quarantined:
+        say(
+            to,
+            f"  bad lines: {totals.bad_lines_waiting:,} waiting, {totals.replayed:,} replayed, "
+            f"{totals.discarded:,} discarded",
+        )
 
 
 def _show_files(to: Console, found: Audit) -> None:

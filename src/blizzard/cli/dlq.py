@@ -1,4 +1,4 @@
-"""`blizzard dlq`: which source files failed, and having them read again."""
+"""`blizzard dlq`: source files that failed and bad lines that are set aside; reading them again."""
 
 import sys
 from collections.abc import Mapping
@@ -7,16 +7,20 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli import results
+from blizzard.cli import bad_lines, results
 from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.resolve_lines import dlq_discard, dlq_replay
 from blizzard.handoff.dead_letters import dead_letter_queue
+from blizzard.inspect.bad_lines import groups_of, quarantine_of
+from blizzard.journal.quarantine import meant_by
 from blizzard.maintain.retry import Failed, Present
 from blizzard.maintain.retry import retry as append_retry
+from blizzard.model.bad_lines import Meant
 from blizzard.model.locations import sink_location, source_location, source_uris_of
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import FAILED, USAGE, Files, Folders, ForwardingGroup, Outcome, Output, Shape
 from lakebed.clock import Clock
-from lakebed.console import console, plural, print_line, say
+from lakebed.console import console, plural, print_line, print_lines, say
 from lakebed.errors import ObjectMissing
 from lakebed.storage.store import Store
 
@@ -24,6 +28,10 @@ FEW = 10
 
 app = typer.Typer(cls=ForwardingGroup)
 
+Named = Annotated[
+    list[str],
+    typer.Argument(metavar="GROUP|FILE...", help="A group of dlq list, or a source file."),
+]
 Over = Annotated[bool, typer.Option("--all", help="Also failures that are over.")]
 
 
@@ -36,7 +44,7 @@ def dlq(
     every: Over = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which source files failed, or have them read again.
+    """Show which source files failed and which bad lines are set aside, or have them read again.
 
     Without a command this is `list`.
     """
@@ -52,7 +60,7 @@ def dlq_list(
     every: Over = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Show which source files failed and why, the newest first."""
+    """Show which source files failed and why, the newest first, and which lines are set aside."""
     outcome = Outcome()
     for settings in chosen(load(files, folders), pipeline):
         with outcome.of(settings.name):
@@ -60,7 +68,50 @@ def dlq_list(
             results.dead_letters(queue, output, every=every)
             for uri in queue.gone:
                 sys.stderr.write(f"warning: {settings.name}: {uri} is not there any more\n")
+            quarantine = quarantine_of(settings, open_reader)
+            groups = groups_of(quarantine, Meant(everything=True))
+            if output is Output.JSON:
+                print_lines(bad_lines.group_rows(settings, groups, quarantine.rules))
+            else:
+                bad_lines.show_groups(settings.name, groups, quarantine.rules)
     raise typer.Exit(outcome.code)
+
+
+@app.command(name="show")
+def dlq_show(
+    names: Named,
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The most lines to show to a person.")
+    ] = 20,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Print bad lines that are set aside, with what is wrong with each."""
+    outcome, unknown = Outcome(), frozenset(names)
+    for settings in chosen(load(files, folders), pipeline):
+        with outcome.of(settings.name):
+            found = quarantine_of(settings, open_reader)
+            meant = meant_by(names, found.files)
+            lines = [(bad_lines.uri_of(one, file), one) for file, one in found.lines(meant)]
+            unknown &= meant.groups - {one.fault.group for _uri, one in lines}
+            if output is Output.JSON:
+                print_lines(bad_lines.line_row(uri, one) for uri, one in lines)
+            else:
+                bad_lines.show_lines(lines, limit)
+    _complain_of(unknown, outcome)
+    raise typer.Exit(outcome.code)
+
+
+def _complain_of(unknown: frozenset[str], outcome: Outcome) -> None:
+    if unknown:
+        listed = ", ".join(sorted(unknown))
+        typer.echo(
+            f"error: no bad lines are waiting of {listed}; blizzard dlq list shows what is",
+            err=True,
+        )
+        outcome.at_least(FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +175,10 @@ def dlq_retry(
         typer.echo(f"error: has not failed: {listed}; blizzard dlq list shows what has", err=True)
         outcome.at_least(FAILED)
     raise typer.Exit(outcome.code)
+
+
+app.command(name="replay")(dlq_replay)
+app.command(name="discard")(dlq_discard)
 
 
 def _present(settings: PipelineSettings) -> Present:

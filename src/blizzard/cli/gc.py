@@ -26,6 +26,7 @@ NAMES = {
     Kind.DATA: "data files of attempts that died",
     Kind.OUTBOX: "files left in the outbox",
     Kind.DEAD_LETTERS: "dead letters that no entry names",
+    Kind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
     Kind.STARTED_NOTE: "notes of batches that are journaled",
     Kind.UNFINISHED: "files that were never finished",
     Kind.REPLACED: "snapshots and lists of names that newer ones replace",

@@ -215,6 +215,8 @@ def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
     lines += _writer(found)
     all_in = found.totals
     filtered = f"{plural(all_in.filtered, 'filtered record')}, " if all_in.filtered else ""
+    if all_in.quarantined:
+        filtered += f"{plural(all_in.quarantined, 'bad line')}, "
     lines.append(
         f"in all {plural(all_in.batches, 'batch', 'batches')}, {plural(all_in.files, 'file')}, "
         f"{plural(all_in.rows, 'row')}, {filtered}{plural(found.parquet_files, 'Parquet file')} "
@@ -300,6 +302,11 @@ def _aside(found: PipelineStatus) -> list[str]:
             f"NOT in the table: {plural(found.discarded_files, 'file')} with "
             f"{plural(found.discarded_rows, 'row')}, which were discarded; blizzard redo --file "
             "SOURCE reads a source file again"
+        )
+    if found.quarantine.waiting:
+        lines.append(
+            f"NOT in the table: {plural(found.quarantine.waiting, 'bad line')} in quarantine; see "
+            "blizzard dlq list"
         )
     if found.aside_error is not None:
         lines.append(f"what penguin holds cannot be told: {found.aside_error}")

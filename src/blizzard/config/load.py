@@ -1,12 +1,13 @@
 """Sources, sinks and pipelines as written in YAML, made into settings."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
 from blizzard.config import forms, overlaps, partitions, provenance, reachability
 from blizzard.config.columns import format_faults, id_faults, schema_of
+from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.settings import (
     BlizzardSettings,
     PipelineSettings,
@@ -23,6 +24,7 @@ from lakebed.config.faults import Fault
 from lakebed.config.loader import load_document
 from lakebed.config.models import (
     Document,
+    ErrorHandling,
     KeyPath,
     Pipeline,
     Sink,
@@ -32,18 +34,13 @@ from lakebed.config.models import (
     storage_options,
 )
 from lakebed.config.schema import DeclaredSchema
-from lakebed.config.section import Section
 from lakebed.layout import PIPELINE_NAME, PROTOCOL
 from lakebed.listing.lookback import Window
 from lakebed.locations import place_of
 from lakebed.partition import Template
 from lakebed.storage.store import local_path
+from lakebed.types import OnBadRecord
 from lakebed.units import mebibytes
-
-NOT_AVAILABLE: Mapping[str, Mapping[object, str]] = {
-    "error_handling.on_bad_record": {"quarantine": "use fail"},
-}
-"""Values that are refused, because passing over them would do what nobody asked for."""
 
 SMALLEST_PART_ON_S3 = mebibytes(5)
 
@@ -85,27 +82,6 @@ def load(
     )
 
 
-def _not_available(document: Document) -> Iterator[Fault]:
-    """Refuse the values that must not be ignored silently."""
-    for path, key, section in _sections_of(document, NOT_AVAILABLE):
-        value = getattr(section, path[-1])
-        if value in NOT_AVAILABLE[key]:
-            shown = str(value).lower()
-            yield Fault(path, f"{shown} is not available yet; {NOT_AVAILABLE[key][value]}")
-
-
-def _sections_of(
-    document: Document, keys: Iterable[str]
-) -> Iterator[tuple[tuple[str, ...], str, Section]]:
-    """Yield the path of each of these keys in each pipeline, and the section that it is in."""
-    for path, _, pipeline in document.named_pipelines():
-        for key in keys:
-            name, last = key.split(".")
-            section = getattr(pipeline, pipeline.attributes()[name])
-            if section is not None:
-                yield (*map(str, path), name, last), key, section
-
-
 def _check(document: Document) -> Iterator[Fault]:
     pipelines = list(document.named_pipelines())
     if not pipelines:
@@ -130,9 +106,9 @@ def _check(document: Document) -> Iterator[Fault]:
         if pipeline.schema_:
             yield from _check_schema(path, pipeline.schema_)
             yield from provenance.faults(path, pipeline.schema_, pipeline.sink)
+        yield from _check_quarantine(path, pipeline.error_handling)
     yield from reachability.faults(document)
     yield from overlaps.faults(document, place)
-    yield from _not_available(document)
 
 
 def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:
@@ -150,6 +126,18 @@ def _check_schema(path: KeyPath, schema: DeclaredSchema) -> Iterator[Fault]:
     yield from id_faults(
         (*here, "fields"), schema_of(schema).with_provenance(dict.fromkeys(schema.provenance))
     )
+
+
+def _check_quarantine(path: KeyPath, handling: ErrorHandling) -> Iterator[Fault]:
+    """Refuse limits of a quarantine that there is not: every bad line fails its file."""
+    if handling.on_bad_record is OnBadRecord.QUARANTINE:
+        return
+    for key in ("max_bad_records", "max_bad_ratio"):
+        if getattr(handling, key) is not None:
+            yield Fault(
+                (*path, "error_handling", key),
+                "belongs to on_bad_record: quarantine; without it one bad line fails its file",
+            )
 
 
 def _check_name(path: KeyPath, name: str) -> Iterator[Fault]:
@@ -256,10 +244,17 @@ def _pipeline(name: str, pipeline: Pipeline) -> PipelineSettings:
         unknown_fields=declared.unknown,
         on_mismatch=declared.mismatch,
         provenance=tuple(declared.provenance),
+        quarantine=_quarantine(pipeline.error_handling),
         max_failures=pipeline.error_handling.max_failures or None,
         dlq_path=pipeline.error_handling.dlq_path,
         show_values=pipeline.error_handling.show_values,
     )
+
+
+def _quarantine(handling: ErrorHandling) -> QuarantineLimits | None:
+    if handling.on_bad_record is OnBadRecord.FAIL:
+        return None
+    return QuarantineLimits(max_records=handling.max_bad_records, max_ratio=handling.max_bad_ratio)
 
 
 def _source(name: str, source: Source, sink: Sink) -> SourceSettings:

@@ -108,6 +108,7 @@ class BatchJournaled(Event):
     """Of the files, those that were read to their end."""
     blank: int = 0
     filtered: int = 0
+    quarantined: int = 0
     source_bytes: int = 0
     failed_bytes: int = 0
     multipart_uploads: int = 0
@@ -137,6 +138,8 @@ class BatchJournaled(Event):
     def sentence(self) -> str:
         """Return what the batch gave."""
         failed = f", {plural(self.failed, 'source file')} failed" if self.failed else ""
+        if self.quarantined:
+            failed += f", {plural(self.quarantined, 'bad line')} set aside"
         return (
             f"{self.pipeline}: batch {self.entry}: {plural(self.rows, 'row')} from "
             f"{plural(self.files, 'source file')} in "

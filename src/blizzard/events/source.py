@@ -23,6 +23,8 @@ class SourcesListed(Event):
     """Files that failed, and are tried again later or not at all."""
     amiss: Mapping[str, int] = field(default_factory=dict)
     """Names that are passed over and need attention, by the reason."""
+    bad_lines: int = 0
+    """Lines that wait in quarantine."""
 
     def sentence(self) -> str:
         """Return how much."""
@@ -37,6 +39,7 @@ class SourcesListed(Event):
         yield Reading("blizzard_pending_files", self.pending, labels)
         yield Age("blizzard_oldest_pending_file_age_seconds", self.oldest, labels)
         yield Reading("blizzard_resting_files", self.resting, labels)
+        yield Reading("blizzard_quarantined_lines", self.bad_lines, labels)
         for reason, names in self.amiss.items():
             yield Reading("blizzard_names_passed_over", names, {**labels, "reason": reason})
 
@@ -101,6 +104,31 @@ class SourceFileFailed(Event):
         """Count it, by where and why."""
         labels = {"pipeline": self.pipeline, "stage": self.stage, "code": self.code}
         yield Count("blizzard_source_file_failures_total", 1, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinesQuarantined(Event):
+    """Lines of a source file cannot be read; they are set aside, and the others are in."""
+
+    level: ClassVar[Level] = Level.WARN
+    pipeline: str
+    entry: int
+    path: str
+    lines: int
+    line: int | None
+    """The first of them; None while lines before it are unread."""
+    field: str | None
+    code: str
+    reason: str
+
+    def sentence(self) -> str:
+        """Return how many, and what is wrong with the first."""
+        line = f", line {self.line}" if self.line is not None else ""
+        field = f", field {self.field}" if self.field is not None else ""
+        return (
+            f"{self.pipeline}: batch {self.entry}: set aside {plural(self.lines, 'bad line')} of "
+            f"{self.path}, first{line}{field}: {self.reason} [{self.code}]"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,7 @@ class _Work:
     rows: int = 0
     blank: int = 0
     filtered: int = 0
+    quarantined: int = 0
     source_files: int = 0
     source_bytes: int = 0
     parquet_files: int = 0
@@ -83,6 +84,8 @@ class WorkDone(Event, _Work):
         yield Count("blizzard_records_total", self.blank, {**labels, "outcome": "blank"})
         filtered = {**labels, "outcome": "filtered"}
         yield Count("blizzard_records_total", self.filtered, filtered)
+        quarantined = {**labels, "outcome": "quarantined"}
+        yield Count("blizzard_records_total", self.quarantined, quarantined)
         yield Count("blizzard_bytes_written_total", self.bytes_written, labels)
         yield Count("blizzard_parquet_files_written_total", self.parquet_files, labels)
         yield Count("blizzard_multipart_uploads_total", self.multipart_uploads, labels)
@@ -114,6 +117,8 @@ class WorkDiscarded(Event, _Work):
         yield Count("blizzard_records_discarded_total", self.blank, {**labels, "outcome": "blank"})
         filtered = {**labels, "outcome": "filtered"}
         yield Count("blizzard_records_discarded_total", self.filtered, filtered)
+        quarantined = {**labels, "outcome": "quarantined"}
+        yield Count("blizzard_records_discarded_total", self.quarantined, quarantined)
         yield Count("blizzard_bytes_discarded_total", self.bytes_written, labels)
         yield Count("blizzard_parquet_files_discarded_total", self.parquet_files, labels)
         yield Count("blizzard_multipart_uploads_discarded_total", self.multipart_uploads, labels)

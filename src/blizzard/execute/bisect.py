@@ -90,7 +90,7 @@ def run_units(
             ran, outcomes = _run_wider(ran, outcomes, wider, runner, emit)
     finally:
         emit(UnitsEnded(pipeline=work.marks["pipeline"]))
-    return settle(ran, outcomes)
+    return settle(ran, outcomes, work.quarantine)
 
 
 def look_at_units(

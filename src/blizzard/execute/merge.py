@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.model.files import Effort, SourceFile, UnitOutcome, WorkUnit
-from blizzard.model.source.unread import left_of, lines_before, parts_of, untouched
+from blizzard.model.quarantine import TOO_MANY, QuarantineLimits, in_words
+from blizzard.model.source.unread import failed, left_of, lines_before, parts_of, untouched
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import SourceRecord
+from lakebed.documents.entry import Failure, SourceRecord, Stage
+from lakebed.documents.quarantine_file import QuarantineFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,33 +23,49 @@ class Settled:
 
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
+    quarantine: tuple[QuarantineFile, ...] = ()
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
     """Whether something was left for the next batch, and nobody had asked for a stop."""
 
 
-def settle(units: Sequence[WorkUnit], outcomes: Sequence[UnitOutcome]) -> Settled:
-    """Bring the outcomes of all units together, parts of one file into one record."""
+def settle(
+    units: Sequence[WorkUnit],
+    outcomes: Sequence[UnitOutcome],
+    limits: QuarantineLimits | None = None,
+) -> Settled:
+    """Bring the outcomes of all units together, parts of one file into one record.
+
+    `limits` says how many bad lines a file may have that several tasks share; any other has been
+    checked by the task that read it.
+    """
     sources: list[SourceRecord] = []
     files: list[FinishedFile] = []
+    quarantine: list[QuarantineFile] = []
     shared: dict[str, list[tuple[SourceFile, UnitOutcome]]] = {}
     for unit, outcome in zip(units, outcomes, strict=True):
         first = unit.files[0]
         if first.part is None:
             sources += outcome.sources
             files += outcome.files
+            quarantine += outcome.quarantine
         else:
             # Units are in the order of the parts.
             shared.setdefault(first.key, []).append((first, outcome))
     for parts in shared.values():
-        record = _whole([file for file, _outcome in parts], [outcome for _file, outcome in parts])
+        of_parts = [file for file, _outcome in parts]
+        came = [outcome for _file, outcome in parts]
+        aside = _numbered(of_parts, came)
+        record = _within(limits, of_parts[0], _whole(of_parts, came), aside)
         if record is not None:
             sources.append(record)
             if record.failure is None and record.unit is not None:
-                files += [replace(file, unit=record.unit) for file in _numbered(parts)]
+                files += [replace(file, unit=record.unit) for file in _traced(parts)]
+                quarantine += [replace(file, unit=record.unit) for file in aside]
     return Settled(
         sources=tuple(sources),
         files=tuple(files),
+        quarantine=tuple(quarantine),
         effort=_together(outcomes, files),
         handed_in=any(outcome.handed_in for outcome in outcomes),
     )
@@ -95,6 +113,7 @@ def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> Sour
         lines=sum(record.lines for record in read),
         blank=sum(record.blank for record in read),
         filtered=sum(record.filtered for record in read),
+        quarantined=sum(record.quarantined for record in read),
         rows=sum(record.rows for record in read),
         complete=not left,
         unread=left,
@@ -104,7 +123,7 @@ def _whole(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> Sour
     )
 
 
-def _numbered(parts: Sequence[tuple[SourceFile, UnitOutcome]]) -> Iterator[FinishedFile]:
+def _traced(parts: Sequence[tuple[SourceFile, UnitOutcome]]) -> Iterator[FinishedFile]:
     """Yield the data files of a file's parts; the records are numbered where that is known."""
     outcomes = [outcome for _file, outcome in parts]
     cuts = parts_of(
@@ -116,6 +135,49 @@ def _numbered(parts: Sequence[tuple[SourceFile, UnitOutcome]]) -> Iterator[Finis
         for file in outcome.files:
             runs = file.runs if before is None else tuple(run.after(before) for run in file.runs)
             yield replace(file, runs=runs)
+
+
+def _numbered(files: Sequence[SourceFile], outcomes: Sequence[UnitOutcome]) -> list[QuarantineFile]:
+    """Return the quarantine files of all parts, with how many lines come before each part."""
+    parts = parts_of(files, [one.sources[0] if one.sources else None for one in outcomes])
+    found: list[QuarantineFile] = []
+    for number, outcome in enumerate(outcomes):
+        if outcome.quarantine:
+            before = lines_before(parts, number)
+            found += [_counted_from(file, before) for file in outcome.quarantine]
+    return found
+
+
+def _counted_from(file: QuarantineFile, before: int | None) -> QuarantineFile:
+    """Count the lines of a quarantine file from the start of the source file, or not at all."""
+    sources = tuple(
+        replace(one, first=None if before is None or one.first is None else one.first + before)
+        for one in file.sources
+    )
+    return replace(file, sources=sources, lines_before=before)
+
+
+def _within(
+    limits: QuarantineLimits | None,
+    file: SourceFile,
+    record: SourceRecord | None,
+    aside: Sequence[QuarantineFile],
+) -> SourceRecord | None:
+    """Return the record of a file; where all parts together have too many bad lines, it failed."""
+    if limits is None or record is None or record.failure is not None or not aside:
+        return record
+    exceeded = limits.exceeded(record.quarantined, record.rows + record.quarantined)
+    if exceeded is None:
+        return record
+    first = aside[0].sources[0]
+    failure = Failure(
+        stage=Stage.PARSE,
+        code=TOO_MANY,
+        message=in_words(exceeded, code=first.code, message=first.message),
+        line=first.first,
+        field=first.field,
+    )
+    return failed(untouched(file), failure)
 
 
 def _failed(record: SourceRecord, *, lines_before: int | None) -> SourceRecord:

@@ -68,6 +68,26 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """What has become of the lines in quarantine; together they are all that ever were in it."""
+
+    waiting: int = 0
+    replayed: int = 0
+    """They are rows by now."""
+    discarded: int = 0
+
+    def plus(self, entry: Entry) -> "Quarantine":
+        """Add what an entry says. Pure."""
+        settled = sum(one.lines for one in entry.resolved)
+        new = sum(file.record_count for file in entry.quarantine)
+        return Quarantine(
+            waiting=self.waiting + new - settled,
+            replayed=self.replayed + _replayed(entry),
+            discarded=self.discarded + (settled if entry.kind == "discard" else 0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValuesAt:
     """How many values stood in one place of the records."""
 
@@ -135,11 +155,15 @@ class Batch:
             run=entry.run,
             files=len(done),
             failed=len(there) - len(done),
-            rows=sum(record.rows for record in done),
+            rows=sum(record.rows for record in done) + _replayed(entry),
             parquet_files=len(entry.files),
             parquet_bytes=sum(file.size for file in entry.files),
             gone=len(entry.sources) - len(there),
         )
+
+
+def _replayed(entry: Entry) -> int:
+    return sum(one.lines for one in entry.resolved) if entry.kind == "replay" else 0
 
 
 class Books:
@@ -149,6 +173,7 @@ class Books:
         self.history = History()
         self.digests: list[str] = []
         self.totals = Totals()
+        self.quarantine = Quarantine()
         self.parquet_files = 0
         self.parquet_bytes = 0
         self.by_source: dict[str, Totals] = {}
@@ -168,6 +193,7 @@ class Books:
             self.history.learn(entry, stored.body)
             self.digests.append(stored.digest)
             self.totals = self.totals.plus(entry)
+            self.quarantine = self.quarantine.plus(entry)
             self.parquet_files += len(entry.files)
             self.parquet_bytes += sum(file.size for file in entry.files)
             for source in {record.source for record in entry.sources}:

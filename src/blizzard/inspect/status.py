@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blizzard.handoff.held_rows import Aside, Fates, Files, by_reason, read_aside
-from blizzard.inspect.books import Batch, Books, Totals
+from blizzard.inspect.books import Batch, Books, Quarantine, Totals
 from blizzard.inspect.source_status import SourceStatus, source_status
 from blizzard.journal.lease_record import Machine, WriterStatus, this_machine, writer_status
 from blizzard.journal.protocol import latest_protocol
@@ -44,6 +44,8 @@ class PipelineStatus:
     totals: Totals
     parquet_files: int
     parquet_bytes: int
+    quarantine: Quarantine = field(default_factory=Quarantine)
+    """Bad lines that were set aside, and what has become of them."""
     found_columns: Mapping[str, str] = field(default_factory=dict)
     """The types of columns, and of fields inside of them, that were found in the data, by path."""
     held_files: int = 0
@@ -109,6 +111,7 @@ def pipeline_status(
         totals=books.totals,
         parquet_files=books.parquet_files,
         parquet_bytes=books.parquet_bytes,
+        quarantine=books.quarantine,
         found_columns=found_columns(settings, history),
         held_files=counts.held_files,
         held_rows=counts.held_rows,

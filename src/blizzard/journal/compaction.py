@@ -60,6 +60,7 @@ class SnapshotWriter:
                     snapshot.Remembered(record=known.record, at=known.at.isoformat())
                     for known in history.unfinished.values()
                 ),
+                bad_lines=history.bad_lines,
                 segments=tuple(
                     SegmentRef(id=each.id, names=each.names, digest=each.digest)
                     for each in history.segments

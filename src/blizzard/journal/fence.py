@@ -79,6 +79,7 @@ def refuse_collected(first: Entry, ours: Entry) -> None:
     taken = set(first.deleted) & {
         *(file.filename for file in ours.data_files),
         *(layout.outbox(ours.pipeline, file.filename) for file in ours.files),
+        *(file.filename for file in ours.quarantine_files),
     }
     letters = {uri.rpartition("/")[2] for uri in ours.dlq}
     taken |= {path for path in first.deleted if path.rpartition("/")[2] in letters}

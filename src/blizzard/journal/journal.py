@@ -26,6 +26,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.entry import Entry, SourceRecord, Started, encode
+from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.errors import JournalConflict, JournalLost, LakeError, StoreUnavailable
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.retry import Backoff, attempts
@@ -35,7 +36,7 @@ from lakebed.types import Handoff
 
 TRIES = 6
 USUAL = SnapshotLimits()
-MAINTENANCE = ("gc", "redo", "retry", "promote")
+MAINTENANCE = ("gc", "redo", "retry", "promote", "replay", "discard")
 """Entries of an operator's commands; a batch comes after them."""
 
 
@@ -125,6 +126,11 @@ class Journal:
     def unfinished(self) -> Mapping[str, UnfinishedFile]:
         """Return the source files that failed, or of which a part is unread, by their keys."""
         return self._history.unfinished
+
+    @property
+    def history(self) -> History:
+        """Return what its entries say so far."""
+        return self._history
 
     def since(self, source: str) -> datetime | None:
         """Return when a source was first read; None where it never was."""
@@ -238,9 +244,10 @@ class Journal:
         files: tuple[FinishedFile, ...],
         dlq: tuple[str, ...] = (),
         columns: EntryColumns | None = None,
+        quarantine: tuple[QuarantineFile, ...] = (),
     ) -> Entry:
         """Commit a batch: once this returns, it happened; if it raises, `settle` finds out."""
-        return self._append("batch", sources, files, dlq, columns=columns)
+        return self._append("batch", sources, files, dlq, columns=columns, quarantine=quarantine)
 
     def catch_up(self) -> int:
         """Learn what an operator's commands have appended meanwhile; return how many entries.
@@ -290,6 +297,7 @@ class Journal:
         moved: str | None = None,
         source_uris: Mapping[str, str] | None = None,
         columns: EntryColumns | None = None,
+        quarantine: tuple[QuarantineFile, ...] = (),
     ) -> Entry:
         identity = self._identity
         columns = columns or columns_after(self._history.last, identity.table_schema)
@@ -310,6 +318,7 @@ class Journal:
             files=files,
             dlq=dlq,
             moved=moved,
+            quarantine=quarantine,
         )
         return self._write(entry, encode(entry))
 

@@ -57,6 +57,7 @@ class Snapshot:
     awaits: int = 0
     heir: str | None = None
     unfinished: tuple[Remembered, ...] = ()
+    bad_lines: int = 0
     segments: tuple[SegmentRef, ...] = ()
     check: str = ""
     """The SHA-256 of this document with nothing in this place."""

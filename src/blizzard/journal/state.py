@@ -80,6 +80,8 @@ class History:
     """The pipeline that has taken this journal over."""
     unfinished: dict[str, UnfinishedFile] = field(default_factory=dict)
     """Files that failed, or of which a part is unread."""
+    bad_lines: int = 0
+    """Lines in quarantine that were neither replayed nor discarded."""
     recent: dict[str, IngestedFile] = field(default_factory=dict)
     """Files that are done since the segments were written."""
     segments: list[Segment] = field(default_factory=list)
@@ -118,10 +120,12 @@ class History:
         self.moving = entry.moved or self.moving
         self.opening = entry if entry.sequence == 0 else self.opening
         self.heir = entry.heir or self.heir
-        if entry.files or self.last is None:
+        if (entry.files and entry.kind == "batch") or self.last is None:
             self.last = entry
         if entry.data_files or self.shaping is None:
             self.shaping = entry
+        self.bad_lines += sum(file.record_count for file in entry.quarantine)
+        self.bad_lines -= sum(one.lines for one in entry.resolved)
         for record in entry.sources:
             if record.gone:
                 self._forget(record.key, at)
@@ -135,6 +139,11 @@ class History:
     def columns(self) -> Schema | None:
         """Return the columns that were found in the data; None where the configuration says all."""
         return None if self.shaping is None else self.shaping.columns
+
+    @property
+    def rescues(self) -> bool:
+        """Whether the table has `_rescued` by now, or gets it with what is journaled."""
+        return any(one is not None and one.rescues for one in (self.last, self.shaping))
 
     def _heed_clock(self, at: datetime) -> None:
         """Correct what a clock that was ahead recorded for the sources that are known so far."""
@@ -314,6 +323,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         awaits=found.awaits,
         heir=found.heir,
         unfinished=_by_key(found),
+        bad_lines=found.bad_lines,
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
         marks_empty=found.format == snapshot.FORMAT_2,
         kept=found.sequence,

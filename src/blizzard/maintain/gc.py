@@ -48,9 +48,14 @@ class Kind(StrEnum):
     DATA = "data"
     OUTBOX = "outbox"
     DEAD_LETTERS = "dead_letters"
+    QUARANTINE = "quarantine"
     STARTED_NOTE = "started_note"
     UNFINISHED = "unfinished"
     REPLACED = "replaced"
+
+
+WITH_MARK = (Kind.DATA, Kind.OUTBOX, Kind.QUARANTINE)
+"""What says in its footer whose it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +113,7 @@ def look(
         piece = Piece(path=facts.path, size=facts.size, kind=kind)
         if facts.path in references.deleted:
             promised.append(piece)
-        elif kind in (Kind.DATA, Kind.OUTBOX) and not _is_ours(store, facts, pipeline, references):
+        elif kind in WITH_MARK and not _is_ours(store, facts, pipeline, references):
             left_alone += kind is Kind.DATA
         elif not _is_done(facts, kind, references.last) and now - born(facts) < older_than:
             young.append(piece)
@@ -218,6 +223,8 @@ def _kind(facts: ObjectFacts, pipeline: str, last: int) -> Kind | None:
         return Kind.OUTBOX
     if path.rpartition("/")[0] == layout.dead_letter_folder(pipeline):
         return Kind.DEAD_LETTERS if layout.is_dead_letters(path) else None
+    if layout.is_quarantine_file(pipeline, path):
+        return Kind.QUARANTINE
     number = layout.started_sequence(pipeline, path)
     # The note of a batch that is still to be journaled is in use, unless a crash left it empty.
     is_over = number is not None and (number <= last or facts.size == 0)
@@ -226,7 +233,7 @@ def _kind(facts: ObjectFacts, pipeline: str, last: int) -> Kind | None:
 
 def _is_named(path: str, kind: Kind, pipeline: str, named: frozenset[str]) -> bool:
     match kind:
-        case Kind.DATA:
+        case Kind.DATA | Kind.QUARANTINE:
             return path in named
         case Kind.OUTBOX:
             return layout.outbox_file(pipeline, path) in named

@@ -25,7 +25,8 @@ from blizzard.maintain.old_journal import (
 )
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.documents.entry import Entry, Lineage, Receipt, SourceRecord, digest, encode
+from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest, encode
+from lakebed.documents.lineage import Lineage
 from lakebed.errors import JournalConflict
 from lakebed.journal import JournalReader
 from lakebed.storage.store import AlreadyThere, Reader, Store
@@ -170,7 +171,11 @@ def _open(
     lineage: Lineage | None = None,
     past: Past | None = None,
 ) -> Entry:
-    """Return entry 0. With what was known before go the columns that were found in the data."""
+    """Return entry 0.
+
+    With what was known before go the columns that were found in the data, and the bad lines that
+    wait.
+    """
     columns = columns_after(None if past is None else past.written, identity.table_schema)
     return Entry(
         kind="open",
@@ -186,6 +191,7 @@ def _open(
         partition_columns=identity.partition_columns,
         columns=columns.found,
         inherits=lineage,
+        quarantine=() if past is None else past.quarantine,
     )
 
 

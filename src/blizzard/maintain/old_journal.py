@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.journal import Identity
+from blizzard.journal.quarantine import WaitingFile, with_entry
 from blizzard.journal.state import learn_sources
 from blizzard.maintain.references import entries_in
 from blizzard.model.source.part_way import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.documents.pending_meta import decode_meta
+from lakebed.documents.quarantine_file import QuarantineFile
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader
@@ -35,6 +37,8 @@ class Past:
     """Under which name each source has been read, by its URI."""
     since: Mapping[str, str]
     """When each source was first read, by its name."""
+    quarantine: tuple[QuarantineFile, ...] = ()
+    """Files with bad lines that wait."""
     heir: str | None = None
     """The pipeline that has taken it over already."""
 
@@ -110,6 +114,7 @@ def _past(store: Reader, pipeline: str, folder: str) -> Past:
     since: dict[str, str] = {}
     last: tuple[Entry, str] | None = None
     written: Entry | None = None
+    waiting: dict[str, WaitingFile] = {}
     heir = None
     for stored in entries_in(store, pipeline, folder):
         entry = stored.entry
@@ -119,6 +124,7 @@ def _past(store: Reader, pipeline: str, folder: str) -> Past:
         last = (entry, stored.digest)
         written = entry if entry.files or written is None else written
         learn_sources(entry, names, uris)
+        with_entry(waiting, entry)
         earlier = entry.inherits.since if entry.inherits is not None else {}
         since = {**dict.fromkeys(entry.source_uris, entry.created), **earlier, **since}
         for record in entry.sources:
@@ -133,6 +139,7 @@ def _past(store: Reader, pipeline: str, folder: str) -> Past:
         source_uris=uris,
         source_names=names,
         since=since,
+        quarantine=tuple(one.file for one in waiting.values()),
         heir=heir,
     )
 

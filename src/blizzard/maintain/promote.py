@@ -35,7 +35,8 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.config.schema import DeclaredSchema
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Replacement
+from lakebed.documents.entry import Entry
+from lakebed.documents.replacement import Replacement
 from lakebed.errors import FilesCollected, JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.schema import Field, Schema
@@ -309,10 +310,12 @@ def _named(store: Reader, target: Target) -> dict[str, _Named]:
 
 def _in_entry(entry: Entry, target: Target) -> dict[str, _Named]:
     hold = {record.key for record in entry.sources if _mentions(record.rescued, target)}
+    # These have no sources to say what is in `_rescued`.
+    is_unsaid = entry.kind in ("promote", "replay")
     return {
         file.filename: _Named(
             file.partition_values,
-            _rescues(file) and (entry.kind == "promote" or not hold.isdisjoint(file.source_files)),
+            _rescues(file) and (is_unsaid or not hold.isdisjoint(file.source_files)),
         )
         for file in entry.data_files
     }

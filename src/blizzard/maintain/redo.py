@@ -7,7 +7,7 @@ them again; penguin marks the files as gone for good in the very commit that set
 that they can never go in beside the rows that are read again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from blizzard.handoff.held_rows import GONE, HELD, Fates, notes
@@ -19,6 +19,7 @@ from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry, Failure, SourceRecord, Stage
 from lakebed.documents.pending_meta import HeldMeta
+from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.journal import JournalReader
 from lakebed.storage.store import Reader, Store
 
@@ -56,6 +57,8 @@ class Unit:
     sources: tuple[SourceRecord, ...]
     why_not: str | None = None
     """Why it cannot be read again; None where it can."""
+    quarantine: tuple[QuarantineFile, ...] = ()
+    """Files with its bad lines, which are read again, too."""
     lost: bool = True
     """Whether a file is gone; otherwise its files are held or discarded for another reason."""
 
@@ -100,6 +103,7 @@ def look(store: Reader, pipeline: str, fates: Fates, wanted: Wanted | None = Non
             files=unit.names,
             rows=unit.rows,
             sources=unit.sources,
+            quarantine=unit.quarantine,
             why_not=_why_not(store, pipeline, history, unit, marks, lost=lost),
             lost=lost,
         )
@@ -144,6 +148,9 @@ class _Written:
     """The entry that has its sources read again already."""
     read_again: dict[str, int] = field(default_factory=dict)
     """The entries that have read its sources since, by their paths."""
+    quarantine: tuple[QuarantineFile, ...] = ()
+    resolved_by: int | None = None
+    """The entry that has replayed or discarded some of its bad lines."""
 
     def is_meant(self, marks: Mapping[str, int | None]) -> bool:
         """Whether it is meant: of a source's units only those that are not in the table."""
@@ -157,14 +164,16 @@ def _written(
     found: list[_Written] = []
     by_name: dict[str, _Written] = {}
     by_source: dict[str, list[_Written]] = {}
+    by_aside: dict[str, _Written] = {}
     last: Entry | None = None
     for entry in JournalReader(store, pipeline).entries():
         if entry.sequence > history.sequence:
             break  # It was appended since the history was read: the next try sees both.
         last = entry
-        for name in entry.redone:
-            if name in by_name:
-                by_name[name].given_up_by = entry.sequence
+        for unit in _known(by_name, entry.redone):
+            unit.given_up_by = entry.sequence
+        for unit in _known(by_aside, (one.old for one in entry.resolved)):
+            unit.resolved_by = entry.sequence
         for record in entry.sources:
             if record.failure is None:
                 for unit in by_source.get(record.key, ()):
@@ -172,9 +181,14 @@ def _written(
         for unit in _units_of(entry, wanted):
             found.append(unit)
             by_name |= dict.fromkeys(unit.names, unit)
+            by_aside |= {file.filename: unit for file in unit.quarantine}
             for record in unit.sources:
                 by_source.setdefault(record.key, []).append(unit)
     return last, found
+
+
+def _known(units: Mapping[str, _Written], names: Iterable[str]) -> list[_Written]:
+    return [units[name] for name in names if name in units]
 
 
 def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
@@ -196,6 +210,7 @@ def _units_of(entry: Entry, wanted: Wanted) -> Iterator[_Written]:
                     for record in entry.sources
                     if record.unit == unit and record.failure is None
                 ),
+                quarantine=tuple(file for file in entry.quarantine if file.unit == unit),
             )
 
 
@@ -230,6 +245,10 @@ def _why_not(
         return settled
     if any(record.skipped or not record.complete for record in written.sources):
         return "a source file was read over several batches, and its other rows are in the table"
+    if written.resolved_by is not None:
+        return (
+            f"entry {written.resolved_by} has replayed or discarded bad lines of its source files"
+        )
     for path, entry in sorted(written.read_again.items()):
         return f"entry {entry} has read {path} again"
     lookup = history.lookup(store, pipeline)
@@ -244,6 +263,8 @@ def _why_settled(
     written: _Written, found: set[int | None], committed: int, lost: bool
 ) -> str | None:
     """Return what has become of a unit's files that leaves nothing to do; or None."""
+    if not written.sources:
+        return "its rows are lines that were replayed, not source files; see penguin release"
     if written.given_up_by is not None:
         # Until that is committed the log still says that the files are held.
         under_way = "this is already under way: penguin has yet to commit it"
@@ -281,6 +302,11 @@ def _redo_entry(
         created=clock.now().isoformat(),
         sources=tuple(sources.values()),
         redone=tuple(sorted(name for unit in units for name in unit.files)),
+        resolved=tuple(
+            Resolved(old=file.filename, lines=file.record_count)
+            for unit in units
+            for file in unit.quarantine
+        ),
     )
 
 

@@ -20,7 +20,7 @@ class References:
     """What all journals of a table say: which files are named, which are given up."""
 
     named: frozenset[str] = frozenset()
-    """Data files by their final names, and dead letters by the last part of theirs.
+    """Data and quarantine files by their names, and dead letters by the last part of theirs.
 
     A table may be reached by several URIs; a name with a UUID in it is the same in all of them.
     """
@@ -55,6 +55,8 @@ def read_references(store: Reader, pipeline: str) -> References:
                 entry = stored.entry
                 named |= {file.filename for file in entry.data_files}
                 named |= {last_part(uri) for uri in entry.dlq}
+                named |= {file.filename for file in entry.quarantine_files}
+                named -= {one.old for one in entry.resolved}
                 if other != pipeline:
                     continue
                 journals.add(entry.journal)

@@ -52,7 +52,8 @@ def _more(settings: PipelineSettings, fields: tuple[Field, ...]) -> list[object]
     # Whether they are kept or left out, undeclared fields fail nothing.
     unknown = settings.unknown_fields is UnknownFields.FAIL
     rescued = settings.on_mismatch is OnMismatch.RESCUE
-    return [more, unknown, rescued] if more or unknown or rescued else []
+    found = [more, unknown, rescued] if more or unknown or rescued else []
+    return found if settings.quarantine is None else [*found, asdict(settings.quarantine)]
 
 
 def _written(field: Field) -> list[object]:

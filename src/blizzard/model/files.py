@@ -9,9 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
+from blizzard.model.bad_lines import Replay
 from blizzard.model.bounds import Bounds
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.progress import Address, Done
+from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.seen import Seen
 from blizzard.model.settings import RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.byte_range import ByteRange
@@ -19,6 +21,7 @@ from blizzard.model.source.form import Form
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics, FinishedFile, Run
 from lakebed.documents.entry import SourceRecord, Unread
+from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.schema import Schema
 from lakebed.storage.options import StorageOptions
 from lakebed.types import KEEPING, Codec, OnMismatch, Provenance, UnknownFields
@@ -48,6 +51,9 @@ class SourceFile:
     or where the first lines are to be skipped."""
     form: Form = field(default_factory=Form)
     """What it is made of; of documents each record counts as a line."""
+    numbers: tuple[int | None, ...] | None = None
+    """The number of each line, where these are only some lines of the file, read again; None of a
+    line means that nobody knows."""
 
     @property
     def from_start(self) -> bool:
@@ -110,6 +116,8 @@ class WorkUnit:
     partition_values: Mapping[str, str | None]
     """What the paths of all of its files say; rows may add to it."""
     files: tuple[SourceFile, ...]
+    replay: Replay | None = None
+    """The lines in quarantine that are read again instead of files; None for any other unit."""
 
     @property
     def to_read(self) -> int:
@@ -158,6 +166,8 @@ class Work:
     """The columns of the data files: the table's without its partition columns."""
     unknown_fields: UnknownFields = UnknownFields.DROP
     on_mismatch: OnMismatch = OnMismatch.FAIL
+    quarantine: QuarantineLimits | None = None
+    """How many bad lines a file may have, which are set aside; None where one fails its file."""
     look: float | None = None
     """How much of each file is looked at to find columns, from 0 to 1, and nothing is written;
     None where the files are read."""
@@ -230,6 +240,9 @@ class UnitOutcome:
     unit: str
     sources: tuple[SourceRecord, ...]
     files: tuple[FinishedFile, ...]
+    quarantine: tuple[QuarantineFile, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
+    """The quarantine file of which lines became rows, where the unit replays some."""
     effort: Effort = field(default_factory=Effort)
     handed_in: bool = False
     """Whether it left something for the next batch, and nobody had asked for a stop."""

@@ -46,6 +46,7 @@ class Done:
     """Rows that were handed to a data file: those of a small source file once all have parsed."""
     blank: int = 0
     filtered: int = 0
+    quarantined: int = 0
     source_files: int = 0
     """Source files that were read to their end; one that several tasks share is not among them."""
     source_bytes: int = 0

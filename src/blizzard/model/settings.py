@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from blizzard.model.limits import DecodeLimits, LookLimits, SnapshotLimits
+from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.source.form import Form
 from blizzard.model.source.glob import Pattern
 from lakebed.listing.lookback import Window
@@ -135,6 +136,8 @@ class PipelineSettings:
     on_mismatch: OnMismatch = OnMismatch.FAIL
     provenance: tuple[Provenance, ...] = ()
     """What columns say of where a row came from."""
+    quarantine: QuarantineLimits | None = None
+    """How many bad lines a file may have, which are set aside; None where one fails its file."""
     max_failures: int | None = None
     """The failed file that stops the pipeline; None where failures never stop it."""
     dlq_path: str | None = None

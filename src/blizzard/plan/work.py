@@ -42,6 +42,7 @@ def work_of(
         unknown_fields=settings.unknown_fields,
         on_mismatch=settings.on_mismatch,
         stamp=_stamp(settings, f"{settings.name}/{journal}/{batch}", clock),
+        quarantine=settings.quarantine,
         row_partitions=row_partitions_of(settings),
         rolling=sink.rolling,
         upload=replace(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -17,18 +17,30 @@ from blizzard.model.progress import Done
 from blizzard.model.source.unread import failed, untouched
 from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded
-from blizzard.worker.origins import Cutter, Stretch, record_numbers, stretches_of
+from blizzard.worker.origins import (
+    Cutter,
+    Stretch,
+    record_numbers,
+    stretches_at,
+    stretches_of,
+)
 from blizzard.worker.parquet import Repeating, RollingWriter
 from blizzard.worker.provenance import Stamps, with_lines
+from blizzard.worker.quarantine import SCHEMA as ASIDE
+from blizzard.worker.quarantine import Aside, AsideWriter
 from blizzard.worker.record import failure_of
 from blizzard.worker.upload import Uploads
+from lakebed import layout
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import SourceRecord, Stage
+from lakebed.documents.quarantine_file import BadLines, QuarantineFile
 from lakebed.partition import PartitionValues
 from lakebed.types import Provenance
 
 LINE_BYTES = 8
 """What the number of a record takes in memory."""
+
+Uploaded = TypeVar("Uploaded", FinishedFile, QuarantineFile)
 
 
 class Slice(NamedTuple):
@@ -62,6 +74,9 @@ class Group:
     uploads: list[Future[FinishedFile]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     """How long each of them took to be written."""
+    aside: AsideWriter | None = None
+    """Where its bad lines go, once there is one."""
+    set_aside: list[Future[QuarantineFile]] = field(default_factory=list)
     broken: Exception | None = None
     """Why nothing more can be written to it, once something could not."""
 
@@ -73,6 +88,7 @@ class Settled:
     read: Sequence[SourceRecord]
     failed: Sequence[SourceRecord]
     files: tuple[FinishedFile, ...]
+    quarantine: tuple[QuarantineFile, ...]
     write_seconds: Mapping[str, float]
 
 
@@ -109,11 +125,14 @@ class OutputGroups:
         """
         before, most = file.records_before, self._work.limits[file.source].batch_size
         first = (before or 0) + lines + 1
+        given = None if file.numbers is None else file.numbers[lines : lines + decoded.lines]
         batch, size = decoded.batch, decoded.size
         if self._stamp is not None and Provenance.LINE in self._stamp.columns:
-            batch = with_lines(batch, None if before is None else record_numbers(decoded, first))
+            counted = None if before is None else record_numbers(decoded, first)
+            batch = with_lines(batch, counted if given is None else given)
             size += batch.num_rows * LINE_BYTES
-        return _slices(batch, size, most, stretches_of(decoded, first))
+        known = stretches_of(decoded, first) if given is None else stretches_at(given)
+        return _slices(batch, size, most, known)
 
     def write(self, group: Group, slices: list[Slice], file: SourceFile) -> None:
         """Write rows of a source file; trouble breaks the group, and only the group."""
@@ -121,13 +140,22 @@ class OutputGroups:
             self._write_all(group, group.writer.write(batch, file.key, size, stretches))
             self._done.rows += batch.num_rows
 
+    def set_aside(self, group: Group, bad: list[Aside]) -> None:
+        """Write bad lines of a source file; trouble breaks the group, and only the group."""
+        for one in bad:
+            if group.aside is None:
+                group.aside = AsideWriter(self._rolling(ASIDE))
+            self._write_aside(group, group.aside.write(one))
+
     def close(self, group: Group) -> None:
         """Write what is left; the group gets no more rows."""
         self._write_all(group, group.writer.close())
+        if group.aside is not None:
+            self._write_aside(group, group.aside.close())
 
     def forget(self, group: Group) -> None:
         """Drop a group whose only source file has failed."""
-        group.writer.abandon()
+        _abandon(group)
         self._groups.remove(group)
 
     def settle(self) -> Settled:
@@ -135,16 +163,25 @@ class OutputGroups:
         read: list[SourceRecord] = []
         lost: list[SourceRecord] = []
         files: list[FinishedFile] = []
+        quarantine: list[QuarantineFile] = []
         seconds: dict[str, float] = {}
         for group in self._groups:
-            uploaded = _uploaded(group)
+            uploaded = _uploaded(group, group.uploads)
+            aside = _uploaded(group, group.set_aside)
             if group.broken is not None:
                 lost += self._failed(group, group.broken)
                 continue
             read += group.records
             files += uploaded
+            quarantine += aside
             seconds.update(zip((file.filename for file in uploaded), group.seconds, strict=True))
-        return Settled(read=read, failed=lost, files=tuple(files), write_seconds=seconds)
+        return Settled(
+            read=read,
+            failed=lost,
+            files=tuple(files),
+            quarantine=tuple(quarantine),
+            write_seconds=seconds,
+        )
 
     def _failed(self, group: Group, error: Exception) -> list[SourceRecord]:
         failure = failure_of(error, stage=Stage.UPLOAD, show_values=self._work.show_values)
@@ -161,16 +198,7 @@ class OutputGroups:
         def for_partition(
             values: PartitionValues, repeating: Repeating | None = None
         ) -> RollingWriter:
-            return RollingWriter(
-                schema=schema,
-                policy=work.rolling,
-                marks=work.marks,
-                folder=self._folder,
-                clock=work.clock,
-                partition_values=values,
-                repeating=repeating,
-                stamps=stamps,
-            )
+            return self._rolling(schema, values, repeating, stamps)
 
         if work.row_partitions is None:
             return for_partition(self._unit.partition_values)
@@ -183,6 +211,24 @@ class OutputGroups:
             clock=work.clock,
             for_partition=for_partition,
             staged_bytes=work.sizing.staged_bytes,
+        )
+
+    def _rolling(
+        self,
+        schema: pa.Schema,
+        values: PartitionValues | None = None,
+        repeating: Repeating | None = None,
+        stamps: Stamps | None = None,
+    ) -> RollingWriter:
+        return RollingWriter(
+            schema=schema,
+            policy=self._work.rolling,
+            marks=self._work.marks,
+            folder=self._folder,
+            clock=self._work.clock,
+            partition_values=values,
+            repeating=repeating,
+            stamps=stamps,
         )
 
     def _write_all(self, group: Group, closed: Iterator[ClosedFile]) -> None:
@@ -203,7 +249,22 @@ class OutputGroups:
                 group.seconds.append(file.seconds)
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
             group.broken = error
-            group.writer.abandon()
+            _abandon(group)
+
+    def _write_aside(
+        self, group: Group, closed: Iterator[tuple[ClosedFile, tuple[BadLines, ...]]]
+    ) -> None:
+        if group.broken is not None:
+            return
+        try:
+            for file, said in closed:
+                name = layout.quarantine_file(self._work.marks["pipeline"], file.name)
+                group.set_aside.append(
+                    self._uploads.set_aside(file, name, unit=group.name, of=said)
+                )
+        except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group
+            group.broken = error
+            _abandon(group)
 
     def _placed(self, closed: ClosedFile) -> tuple[Run, ...]:
         """Return the runs of an output file; records of a part count from its first byte."""
@@ -222,10 +283,16 @@ class OutputGroups:
         return f"{self._work.sources[file.source].uri.rstrip('/')}/{file.path}"
 
 
-def _uploaded(group: Group) -> list[FinishedFile]:
+def _abandon(group: Group) -> None:
+    group.writer.abandon()
+    if group.aside is not None:
+        group.aside.abandon()
+
+
+def _uploaded(group: Group, uploads: Sequence[Future[Uploaded]]) -> list[Uploaded]:
     """Wait for the group's uploads; the first that failed breaks it."""
     files = []
-    for upload in group.uploads:
+    for upload in uploads:
         try:
             files.append(upload.result())
         except Exception as error:  # noqa: BLE001 - reported as the outcome of every file in the group

@@ -57,6 +57,12 @@ def stretches_of(decoded: Decoded, first: int) -> tuple[Stretch, ...]:
     )
 
 
+def stretches_at(numbers: Sequence[int | None]) -> tuple[Stretch, ...]:
+    """Return where rows come from whose records have these numbers; nothing if one has none."""
+    known = [number for number in numbers if number is not None]
+    return tuple(Stretch(number, 1, 1) for number in known) if len(known) == len(numbers) else ()
+
+
 def record_numbers(decoded: Decoded, first: int) -> Numbers | None:
     """Return the number of each row's record; None where unknown."""
     rows = decoded.batch.num_rows

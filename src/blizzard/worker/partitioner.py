@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from blizzard.model.event_time import DAY, RowPartitions
+from blizzard.worker.ndjson.refused_rows import RefusedRow
 from lakebed.errors import LakeError, Whose
 from lakebed.partition import NULL_FOLDER, escape
 from lakebed.schema import Field
@@ -76,22 +77,35 @@ def require_partitions(batch: pa.RecordBatch, by: RowPartitions, lines_before: i
     Such a value would be found when the file is uploaded, or by penguin, where it stops more than
     the file that it is in. `lines_before` is None where blank lines hide which line a row is.
     """
+    for name, code, why, found in _faults(batch, by):
+        row = pc.index(found, True).as_py()
+        if row >= 0:
+            line = None if lines_before is None else lines_before + row + 1
+            raise NoPartition(why, code=code, line=line, field=name)
+
+
+def refused_rows(batch: pa.RecordBatch, by: RowPartitions) -> dict[int, RefusedRow]:
+    """Return the rows whose partition is impossible, each with what is wrong with it first."""
+    refused: dict[int, RefusedRow] = {}
+    for name, code, why, found in _faults(batch, by):
+        rows: list[Any] = pc.indices_nonzero(found).to_pylist()
+        for row in rows:
+            refused.setdefault(row, RefusedRow(code=code, message=why, field=name))
+    return refused
+
+
+def _faults(batch: pa.RecordBatch, by: RowPartitions) -> Iterator[tuple[str, str, str, Column]]:
+    """Yield what may be wrong with partition values, and which rows it is true of."""
     for part in by.parts:
         name = part.column.name
         is_text = part.pattern is None and part.column.type is FieldType.STRING
         column = batch[name] if part.pattern is None else _timestamps(batch, by)
-        faults: list[tuple[str, str, Column]] = []
         if not part.column.nullable:
             why = "found no value, expected one: the partition column is required"
-            faults.append(("required_field_missing", why, _missing(column, is_text=is_text)))
+            yield name, "required_field_missing", why, _missing(column, is_text=is_text)
         if is_text:
             why = f"found a value whose folder name would be longer than {LONGEST_FOLDER} bytes"
-            faults.append(("partition_value_too_long", why, _too_long(column, name)))
-        for code, why, found in faults:
-            row = pc.index(found, True).as_py()
-            if row >= 0:
-                line = None if lines_before is None else lines_before + row + 1
-                raise NoPartition(why, code=code, line=line, field=name)
+            yield name, "partition_value_too_long", why, _too_long(column, name)
 
 
 def _missing(column: Column, *, is_text: bool) -> Column:

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from blizzard.worker.ndjson.forms.framer import Framer
 
 
+@dataclass(frozen=True, slots=True)
+class LinePlace:
+    """Where in a source file a line is, as far as it is known; the first line is 1."""
+
+    line: int | None = None
+    offset: int | None = None
+
+
 @dataclass(slots=True)
 class ReadPosition:
     """Where in a file the reading is."""
@@ -51,6 +59,22 @@ class ReadPosition:
     def place_of(self) -> Callable[[int], Place | None] | None:
         """Return the way to ask where a record of a document begins; None where it is lines."""
         return None if self.framer is None else self.framer.place_of
+
+    def place_in(self, file: SourceFile, line: int, offset: int | None) -> "LinePlace":
+        """Return where in a file a line is that was just read: what is not known is None.
+
+        `line` and `offset` count from where the reading began. Of a compressed file the offset is
+        one of its decompressed text.
+        """
+        if self.framer is not None:
+            place = self.framer.place_of(line + file.skip)
+            return LinePlace() if place is None else LinePlace(place.line, place.offset)
+        if file.part is None:
+            return LinePlace(line + file.skip, None if file.skip else offset)
+        if not file.part.start:
+            return LinePlace(line, offset)
+        # A line of a later part has a number once the lines before it are counted.
+        return LinePlace(None, None if offset is None else self.first + offset)
 
     def took(self, size: int, lines: int) -> None:
         """Note that lines were read: of how many bytes, and how many of the file by now."""

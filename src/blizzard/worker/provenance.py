@@ -21,7 +21,9 @@ Column = Any
 """An array of whatever type the column has; pyarrow's stubs know one type at a time."""
 
 
-def with_lines(batch: pa.RecordBatch, numbers: Numbers | None) -> pa.RecordBatch:
+def with_lines(
+    batch: pa.RecordBatch, numbers: "Numbers | Sequence[int | None] | None"
+) -> pa.RecordBatch:
     """Return rows with the numbers of their records, or with nulls where those are unknown."""
     kind: Any = ARROW[LINE.type]
     column: Column = pa.nulls(batch.num_rows, kind) if numbers is None else pa.array(numbers, kind)

@@ -23,6 +23,7 @@ class Tally:
     lines: int = 0
     blank: int = 0
     filtered: int = 0
+    quarantined: int = 0
     rows: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     rescued: Counter[str] = field(default_factory=Counter)
@@ -32,6 +33,7 @@ class Tally:
         self.lines += decoded.lines
         self.blank += decoded.blank
         self.filtered += decoded.filtered
+        self.quarantined += len(decoded.bad)
         self.rows += decoded.batch.num_rows
         self.dropped.update(decoded.dropped)
         self.rescued.update(decoded.rescued)
@@ -56,6 +58,7 @@ def record_of(
         lines=tally.lines,
         blank=tally.blank,
         filtered=tally.filtered,
+        quarantined=tally.quarantined,
         rows=tally.rows,
         complete=unread == (),
         unread=unread or (),

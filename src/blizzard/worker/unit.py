@@ -19,9 +19,10 @@ from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
 from blizzard.worker.groups import Group, OutputGroups, Slice
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
-from blizzard.worker.partitioner import require_partitions
+from blizzard.worker.partitioner import refused_rows, require_partitions
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
+from blizzard.worker.quarantine import BadOfFile
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
@@ -29,7 +30,7 @@ from blizzard.worker.upload import Uploads
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.schema import Schema
-from lakebed.types import Codec
+from lakebed.types import Codec, OnBadRecord
 
 
 def run_unit(
@@ -107,6 +108,10 @@ class _Unit:
             unknown=work.unknown_fields,
             on_mismatch=work.on_mismatch,
             limits=work.sizing.decoding,
+            on_bad_record=OnBadRecord.FAIL if work.quarantine is None else OnBadRecord.QUARANTINE,
+            refuse_rows=None
+            if by is None or work.quarantine is None
+            else partial(refused_rows, by=by),
         )
         self.decoded_budget = work.sizing.decoded_budget
         self.outputs = OutputGroups(unit, work, folder, uploads, channel.done)
@@ -137,6 +142,7 @@ class _Unit:
             unit=self.unit.name,
             sources=tuple(sorted(records, key=lambda record: order[record.key])),
             files=settled.files,
+            quarantine=settled.quarantine,
             handed_in=self.handed_in,
             seen=self.look_around.seen,
             effort=Effort(
@@ -164,6 +170,7 @@ class _Unit:
                 whole = record.complete and file.part is None
                 self.channel.done.blank += record.blank
                 self.channel.done.filtered += record.filtered
+                self.channel.done.quarantined += record.quarantined
                 self.channel.done.source_files += whole
                 self.channel.done.source_bytes += record.size if whole else 0
                 return
@@ -210,6 +217,7 @@ class _Unit:
         """Read one source file into the shared group or, if it is large, into one of its own."""
         tally = Tally()
         kept: list[Slice] = []
+        bad = BadOfFile(file, self.work.quarantine)
         decoded_bytes = 0
         own: Group | None = None
         unread: tuple[Unread, ...] | None = ()
@@ -218,11 +226,12 @@ class _Unit:
                 if position.reached is None:
                     position.reached = self.work.clock.seconds()
                 self.channel.progress.records += decoded.batch.num_rows
-                if self.work.row_partitions is not None:
+                if self.work.row_partitions is not None and self.work.quarantine is None:
                     lines_before = None if decoded.blank or decoded.filtered else tally.lines
                     require_partitions(decoded.batch, self.work.row_partitions, lines_before)
                 tally.add(decoded)
                 self.look_around.at_rescued(decoded)
+                decoded_bytes += bad.take(decoded.bad, position, tally)
                 position.took(decoded.taken, file.skip + tally.lines)
                 kept += self.outputs.slices(decoded, file, tally.lines - decoded.lines)
                 decoded_bytes += decoded.size
@@ -230,11 +239,13 @@ class _Unit:
                     own = self.outputs.new()
                 if own is not None:
                     self.outputs.write(own, kept, file)
+                    self.outputs.set_aside(own, bad.hand_over())
                     kept = []
                     if self._is_to_end(position):
                         self._require_unchanged(file)
                         unread = position.rest_of(file, tally.lines)
                         break
+            bad.end(tally)
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self.outputs.forget(own)
@@ -245,6 +256,7 @@ class _Unit:
             return
         group = own or shared
         self.outputs.write(group, kept, file)
+        self.outputs.set_aside(group, bad.hand_over())
         if own is not None:
             self.outputs.close(own)
         group.records.append(record_of(file, tally, unit=group.name, unread=unread))

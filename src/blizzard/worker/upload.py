@@ -10,6 +10,7 @@ from blizzard.model.files import ClosedFile
 from blizzard.model.progress import Done, Progress
 from blizzard.model.settings import UploadSettings
 from lakebed.documents.data_file import FinishedFile, Run
+from lakebed.documents.quarantine_file import BadLines, QuarantineFile
 from lakebed.errors import StoreUnavailable, panic_as_error
 from lakebed.layout import TablePath, data_file, outbox
 from lakebed.retry import Backoff, attempts
@@ -65,6 +66,28 @@ class Uploads:
             raise
         answer.add_done_callback(lambda _done: self._room.release())
         return answer
+
+    def set_aside(
+        self, file: ClosedFile, name: TablePath, *, unit: str, of: tuple[BadLines, ...]
+    ) -> Future[QuarantineFile]:
+        """Take a file with bad lines to be uploaded; no reader of the table sees it."""
+        self._room.acquire()
+        try:
+            answer = self._pool.submit(self._upload_aside, file, name, unit, of)
+        except RuntimeError:
+            self._room.release()
+            raise
+        answer.add_done_callback(lambda _done: self._room.release())
+        return answer
+
+    def _upload_aside(
+        self, file: ClosedFile, name: TablePath, unit: str, of: tuple[BadLines, ...]
+    ) -> QuarantineFile:
+        self._put(name, file)
+        file.path.unlink()
+        return QuarantineFile(
+            filename=name, size=file.size, record_count=file.rows, unit=unit, sources=of
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -160,6 +160,7 @@ Count = Annotated[int, BeforeValidator(_no_boolean), Field(gt=0)]
 CountOrZero = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0)]
 Seconds = Annotated[float, BeforeValidator(_no_boolean), Field(gt=0, allow_inf_nan=False)]
 SecondsOrZero = Annotated[float, BeforeValidator(_no_boolean), Field(ge=0, allow_inf_nan=False)]
+Ratio = Annotated[float, BeforeValidator(_no_boolean), Field(gt=0, lt=1, allow_inf_nan=False)]
 Megabytes = Annotated[
     float,
     BeforeValidator(_no_boolean),
@@ -253,6 +254,8 @@ class ErrorHandling(Section):
     max_failures: CountOrZero = 0
     dlq_path: Location | None = None
     on_bad_record: OnBadRecord = OnBadRecord.FAIL
+    max_bad_records: Count | None = None
+    max_bad_ratio: Ratio | None = None
     show_values: Flag = False
 
 

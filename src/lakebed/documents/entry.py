@@ -14,9 +14,11 @@ from typing import Any, Literal, TypeVar
 from pydantic import TypeAdapter
 
 from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.lineage import Lineage
+from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.reading import validated
+from lakebed.documents.replacement import Replacement
 from lakebed.errors import DocumentUnreadable
-from lakebed.layout import TablePath
 from lakebed.schema import Schema
 from lakebed.types import RESCUED, Handoff
 
@@ -28,7 +30,9 @@ FORMAT_WITH_FORMS = 3
 """Of an entry that counts filtered records, or the records of a document that was read in part, or
 that puts data files in the place of others. A program of before would find books that do not
 balance, take the records for lines, or pass the replaced files over."""
-FORMATS = (FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS)
+FORMAT_WITH_QUARANTINE = 4
+"""Of an entry that names quarantine files, which the `gc` of a program of before would delete."""
+FORMATS = (FORMAT, FORMAT_WITH_HOLES, FORMAT_WITH_FORMS, FORMAT_WITH_QUARANTINE)
 
 
 class Stage(StrEnum):
@@ -143,40 +147,20 @@ class SourceRecord:
         return FORMAT_WITH_HOLES if self.has_holes else FORMAT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
-    """A data file of the table, and the one with the same rows in their order in its place."""
-
-    old: TablePath
-    old_size: int
-    new: FinishedFile
-
-
-Kind = Literal["open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote"]
-"""What an entry is: only a batch has data files of its own.
+Kind = Literal[
+    "open", "batch", "gc", "redo", "retry", "inherited", "closed", "moved", "promote", "replay",
+    "discard",
+]  # fmt: skip
+"""What an entry is: only a batch and a replay have data files of their own.
 
 `open` begins a journal. `gc` names what is deleted after it. `redo` gives up data files that are
 gone, so that their source files are read again. `retry` names source files that failed and are to
 be read again at once. `inherited` repeats what an earlier journal knew of source files. `closed`
 ends a journal that another pipeline has taken over. `moved` says that the files of a source lie at
 another place now, and which objects they are there. `promote` puts data files in the place of
-others, in which a column is filled from `_rescued`.
+others, in which a column is filled from `_rescued`. `replay` has rows of lines that were set aside,
+`discard` gives such lines up.
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lineage:
-    """The journal that a new one takes its knowledge of source files from."""
-
-    pipeline: str
-    journal: str
-    sequence: int
-    """Its last entry whose knowledge is taken over."""
-    digest: str
-    entries: int
-    """How many `inherited` entries follow entry 0; without them all the journal is not begun."""
-    since: Mapping[str, str] = field(default_factory=dict)
-    """When each source was first read, by its name: a lookback counts from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,11 +206,21 @@ class Entry:
     """How many `inherited` entries go on with what a `moved` entry says, right after it."""
     replaced: tuple[Replacement, ...] = ()
     """The data files of a `promote` entry: all of them take the place of others, or none does."""
+    quarantine: tuple[QuarantineFile, ...] = ()
+    """The files with the bad lines of the sources; one that no entry names is none."""
+    resolved: tuple[Resolved, ...] = ()
+    """The quarantine files whose lines no longer wait, with those that take their place."""
 
     @property
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, whatever is to become of it."""
         return (*self.files, *(one.new for one in self.replaced))
+
+    @property
+    def quarantine_files(self) -> tuple[QuarantineFile, ...]:
+        """Return every quarantine file that was written for it."""
+        left = (one.left for one in self.resolved)
+        return (*self.quarantine, *(one for one in left if one is not None))
 
     @property
     def rescues(self) -> bool:
@@ -255,6 +249,7 @@ class Entry:
         moved: str | None = None,
         follows: int = 0,
         replaced: tuple[Replacement, ...] = (),
+        resolved: tuple[Resolved, ...] = (),
         table_schema: dict[str, Any] | None = None,
         columns: Schema | None = None,
     ) -> "Entry":
@@ -283,6 +278,7 @@ class Entry:
             moved=moved,
             follows=follows,
             replaced=replaced,
+            resolved=resolved,
         )
 
 
@@ -339,6 +335,8 @@ def encode(document: Entry | Protocol | Receipt | Started) -> bytes:
 
 def _format_of(entry: Entry) -> int:
     """Return the lowest format whose readers understand an entry."""
+    if entry.quarantine or entry.resolved:
+        return FORMAT_WITH_QUARANTINE
     if entry.replaced:
         return FORMAT_WITH_FORMS
     return max((each.needs_format for each in entry.sources), default=FORMAT)

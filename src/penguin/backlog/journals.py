@@ -281,9 +281,10 @@ class _Journal:
                 f"not entry {sequence} of {self.pipeline}",
                 path=where,
             )
-        if entry.files and entry.kind != "batch":
+        if entry.files and entry.kind not in ("batch", "replay"):
             raise JournalBroken(
-                f"entry {sequence} ({entry.kind}) names data files, which only a batch does",
+                f"entry {sequence} ({entry.kind}) names data files, which only a batch or a "
+                "replay does",
                 path=where,
             )
         if entry.replaced and entry.kind != "promote":

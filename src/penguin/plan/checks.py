@@ -42,6 +42,8 @@ def check_books(ready: ReadyEntry) -> None:
                 path=ready.path,
             )
     given = sum(source.rows for source in ready.entry.sources)
+    if ready.entry.kind == "replay":
+        given += sum(one.lines for one in ready.entry.resolved)
     held = sum(file.record_count for file in ready.entry.files)
     if given != held:
         raise EntryInvalid(

@@ -13,7 +13,8 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
 from blizzard.maintain.gc import collect
 from lakebed.clock import Clock
-from lakebed.documents.entry import Lineage, digest, encode
+from lakebed.documents.entry import digest, encode
+from lakebed.documents.lineage import Lineage
 from lakebed.errors import JournalConflict, JournalLost, StoreUnavailable
 from lakebed.layout import dead_letter_folder, dead_letters, journal_entry, journal_folder
 from lakebed.storage.store import AlreadyThere, Created, Store

@@ -132,6 +132,8 @@ def show(kept: Kept) -> None:
         _show_files(to, entry)
     for uri in entry.dlq:
         say(to, f"  dead letters {uri}")
+    aside = [(one.record_count, one.filename) for one in entry.quarantine_files]
+    say_first(to, [f"{plural(count, 'bad line')} in {name}" for count, name in aside], FEW)
     say_first(to, [f"deleted {path}" for path in entry.deleted], FEW)
     for one in entry.replaced[:FEW]:
         say(to, f"  {one.old}")
@@ -191,6 +193,9 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "moved", f"source {entry.moved} is {where}"
     if entry.deleted:
         yield "deletes", plural(len(entry.deleted), "object")
+    if entry.resolved:
+        lines = plural(sum(one.lines for one in entry.resolved), "bad line")
+        yield "resolves", f"{lines} of {plural(len(entry.resolved), 'quarantine file')}"
     if entry.replaced:
         size = in_words(sum(one.new.size for one in entry.replaced))
         yield "replaces", f"{plural(len(entry.replaced), 'data file')} ({size})"

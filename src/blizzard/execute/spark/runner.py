@@ -40,6 +40,7 @@ from blizzard.model.progress import Instruction, Progress, Report
 from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import ProgressClient, ProgressServer
+from blizzard.worker.replay import run_replay
 from blizzard.worker.rewrite import rewrite_file
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
@@ -298,7 +299,8 @@ def task(
                 unit: WorkUnit = pickle.loads(packed[index])  # noqa: S301 - our own driver wrote it
                 name = f"{work.marks['pipeline']}/{unit.name}"
                 with ProgressClient(work.driver, name, job=job, again=again) as channel:
-                    outcome = run_unit(unit, work, stores, channel)
+                    run = run_unit if unit.replay is None else run_replay
+                    outcome = run(unit, work, stores, channel)
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array([index], pa.int64()),

@@ -8,8 +8,9 @@ from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import BEFORE, Active, LogBooks
 from blizzard.inspect.audit.shapes import why_not_held
 from lakebed.documents.data_file import FinishedFile
-from lakebed.documents.entry import Entry, Replacement
+from lakebed.documents.entry import Entry
 from lakebed.documents.log_version import TableShape
+from lakebed.documents.replacement import Replacement
 from lakebed.layout import file_id, file_name, held_transaction, stranger_transaction
 from lakebed.units import plural
 

@@ -57,6 +57,10 @@ class Kind(StrEnum):
     """Rows are gone, and the version that removed them is no longer in the log."""
     SCHEMA_DIFFERS = "schema_differs"
     DEAD_LETTERS_GONE = "dead_letters_gone"
+    BAD_LINES_DIFFER = "bad_lines_differ"
+    """The bad lines of a source file are not those in quarantine, or were dealt with twice."""
+    QUARANTINE_GONE = "quarantine_gone"
+    """A file with bad lines that are waiting is gone, or has another size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +119,13 @@ class Totals:
     blank: int = 0
     filtered: int = 0
     quarantined: int = 0
+    bad_lines_waiting: int = 0
+    """Quarantined lines that neither became rows nor were discarded so far."""
+    replayed: int = 0
+    """Quarantined lines that became rows later."""
+    discarded: int = 0
     rows: int = 0
+    """Rows that lines gave when they were read first."""
 
     def add(self, other: "Totals") -> None:
         """Add those of another journal."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from blizzard.inspect.audit.findings import Difference, Kind, Totals, spans
 from blizzard.inspect.audit.log_books import JournalName, LogBooks
+from blizzard.inspect.audit.quarantine_books import QuarantineBooks
 from lakebed.documents.entry import Entry, Receipt, SourceRecord, digest_number
 from lakebed.layout import digest_transaction
 from lakebed.units import plural
@@ -25,12 +26,17 @@ class JournalBooks:
     journal: str | None = None
     totals: Totals = field(default_factory=lambda: Totals(journals=1))
     last: int = -1
+    quarantine: QuarantineBooks = field(init=False)
     _digest: str | None = None
     _settled: dict[int, tuple[int, int | None]] = field(default_factory=dict)
     """The version and the digest number of each entry that a commit ends with."""
     _part_way: dict[str, int] = field(default_factory=dict)
     """How many lines were read of each source file that is not done."""
     _done: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Begin the books of bad lines, which add up to the same totals."""
+        self.quarantine = QuarantineBooks(self.totals)
 
     @property
     def name(self) -> JournalName:
@@ -74,6 +80,7 @@ class JournalBooks:
         yield from self._check_digest(number, digest)
         self.last, self._digest = number, digest
         yield from self._check_books(number, entry)
+        yield from self.quarantine.take(entry)
         self._count(entry)
 
     def finish(self) -> Iterator[Difference]:
@@ -152,12 +159,15 @@ class JournalBooks:
     def _check_books(self, number: int, entry: Entry) -> Iterator[Difference]:
         for record in entry.sources:
             yield from self._check_lines(number, entry, record)
+        is_replay = entry.kind == "replay"
         given = sum(record.rows for record in entry.sources if entry.kind == "batch")
+        given += sum(one.lines for one in entry.resolved if is_replay)
         held = sum(file.record_count for file in entry.files)
         if given != held:
+            what = "bad lines" if is_replay else "source files"
             yield self._differs(
                 Kind.BOOKS_DIFFER,
-                f"the source files of entry {number} gave {plural(given, 'row')}, but its data "
+                f"the {what} of entry {number} gave {plural(given, 'row')}, but its data "
                 f"files hold {held}",
                 number,
             )

@@ -11,6 +11,7 @@ from blizzard.inspect.audit.findings import Audit, Difference, Kind, Totals, spa
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.inspect.audit.objects import look_at_objects
+from blizzard.inspect.audit.quarantine_books import QuarantineBooks, gone
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
 from lakebed.documents.log_version import LogHistory
@@ -134,6 +135,8 @@ class _Audit:
                 self.differences += self.files.take(entry, books)
             self._check_dead_letters(entry)
         self.differences += books.finish() if with_log else ()
+        if folder == layout.journal_folder(pipeline) and not books.quarantine.is_closed:
+            self._check_quarantine(pipeline, books.quarantine)
         self.totals.add(books.totals)
         self.seen.add(books.name)
 
@@ -153,6 +156,18 @@ class _Audit:
             if not self._is_there(entry.pipeline, uri):
                 told = f"the dead letters of entry {entry.sequence} are gone: {uri}"
                 self._add(Kind.DEAD_LETTERS_GONE, told, entry.pipeline, entry=entry.sequence)
+
+    def _check_quarantine(self, pipeline: str, books: QuarantineBooks) -> None:
+        """Report bad lines that are waiting in objects which are gone."""
+        if not books.waiting:
+            return
+        folder = layout.quarantine_folder(pipeline)
+        there = {one.path: one.size for one in self.store.objects(folder)}
+        for entry, file in books.waiting.values():
+            books.totals.bad_lines_waiting += file.record_count
+            found = gone(entry, pipeline, file, there.get(file.filename))
+            if found is not None:
+                self.differences.append(found)
 
     def _is_there(self, pipeline: str, uri: str) -> bool:
         """Whether an object of a dead letter queue is there, also if its table was moved."""

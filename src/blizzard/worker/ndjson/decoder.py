@@ -15,6 +15,7 @@ from blizzard.model.limits import MAX_LINE_BYTES, DecodeLimits
 from blizzard.model.source.form import SkipRule
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, BadRecord, Block, Decoded, blocks
+from blizzard.worker.ndjson.refused_rows import RefuseRows, blanked
 from blizzard.worker.ndjson.rowless import rowless_lines
 from lakebed.schema import Schema
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
@@ -45,7 +46,9 @@ class Decoder:
         on_bad_record: OnBadRecord = OnBadRecord.FAIL,
         max_line_bytes: int = MAX_LINE_BYTES,
         limits: DecodeLimits = USUAL_LIMITS,
+        refuse_rows: RefuseRows | None = None,
     ) -> None:
+        """`refuse_rows` says which rows cannot be written; their lines are set aside."""
         if not schema.fields and unknown not in KEEPING:
             raise ValueError("a schema without fields has no rows to decode")
         # It brings a compiler along, which costs a second. Only who reads rows pays for it.
@@ -65,6 +68,7 @@ class Decoder:
         self._path = MixedPath(fast, exact)
         self._skippers: dict[SkipRule, Skipper] = {}
         self._on_bad_record = on_bad_record
+        self._refuse_rows = refuse_rows
         self._max_line_bytes = max_line_bytes
         self._limits = limits
         self._max_lines = max(1, limits.max_cells // max(1, len(schema.fields)))
@@ -133,7 +137,15 @@ class Decoder:
     def _read(self, of_file: Iterable[Block]) -> Iterator[Decoded]:
         names: set[str] = set()
         for block in of_file:
-            yield _counted(_capped(self._path.read(block), names, self._limits), block)
+            yield self._whole(self._path.read(block), block, names)
+
+    def _whole(self, decoded: Decoded, block: Block, names: set[str]) -> Decoded:
+        """Return what is said of a block, once no row is in it that cannot be written."""
+        refused = {} if self._refuse_rows is None else self._refuse_rows(decoded.batch)
+        if refused:
+            block = blanked(block, decoded, refused)
+            decoded = self._path.read(block)
+        return _counted(_capped(decoded, names, self._limits), block)
 
     def _together(
         self, files: list[tuple[Key, list[Block]]]
@@ -150,7 +162,15 @@ class Decoder:
             return
         rest = iter(decoded)
         for key, found in files:
-            yield key, _of_file(list(islice(rest, len(found))), found, self._limits)
+            yield key, self._of_file(list(islice(rest, len(found))), found)
+
+    def _of_file(self, decoded: list[Decoded | BadLine], blocks: list[Block]) -> Iterator[Decoded]:
+        """Yield the rows of a file that was read together with others, up to its first bad line."""
+        names: set[str] = set()
+        for each, block in zip(decoded, blocks, strict=True):
+            if isinstance(each, BadLine):
+                raise each
+            yield self._whole(each, block, names)
 
 
 @dataclass(slots=True)
@@ -195,17 +215,6 @@ def _raised(error: Exception) -> Block:
     raise error
 
 
-def _of_file(
-    decoded: list[Decoded | BadLine], blocks: list[Block], limits: DecodeLimits
-) -> Iterator[Decoded]:
-    """Yield the rows of a file that was read together with others, up to its first bad line."""
-    names: set[str] = set()
-    for each, block in zip(decoded, blocks, strict=True):
-        if isinstance(each, BadLine):
-            raise each
-        yield _counted(_capped(each, names, limits), block)
-
-
 def _counted(decoded: Decoded, block: Block) -> Decoded:
     """Count the lines of a block that are made blank in it apart from those that came blank."""
     return replace(
@@ -213,7 +222,7 @@ def _counted(decoded: Decoded, block: Block) -> Decoded:
         taken=block.size,
         blank=decoded.blank - block.filtered - len(block.bad),
         filtered=block.filtered,
-        bad=decoded.bad + block.bad,
+        bad=tuple(sorted(decoded.bad + block.bad, key=lambda one: one.line)),
         rowless=rowless_lines(decoded, block),
     )
 

@@ -52,7 +52,7 @@ class ExactPath:
 
     def read(self, block: Block) -> Decoded:
         """Return the block's rows; its first bad line is raised, or all of them are set aside."""
-        return self.read_some(block, _spans(block))
+        return self.read_some(block, spans_of(block))
 
     def read_some(self, block: Block, lines: Iterable["Span"]) -> Decoded:
         """Return the rows of some lines of a block, as `read` does those of all."""
@@ -111,7 +111,8 @@ Span = tuple[int, int, int]
 """The number of a line, and where in its block it starts and ends."""
 
 
-def _spans(block: Block) -> Iterator[Span]:
+def spans_of(block: Block) -> Iterator[Span]:
+    """Yield the lines of a block."""
     data, number, start = block.data, block.first_line, 0
     while start < len(data):
         end = data.find(b"\n", start)

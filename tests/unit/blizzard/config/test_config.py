@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from blizzard.config.load import NOT_AVAILABLE
+from blizzard.model.quarantine import QuarantineLimits
 from blizzard.model.settings import (
     PipelineSettings,
     RollingPolicy,
@@ -154,6 +154,11 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     ),
     "global.total_concurrency": (8, lambda s: (s.total_concurrency, s.spark.most_tasks), (8, 8)),
     "global.poll_jitter_secs": (2, lambda s: s.poll_jitter, 2.0),
+    "error_handling.on_bad_record": (
+        "quarantine",
+        lambda s: s.pipelines[0].quarantine,
+        QuarantineLimits(),
+    ),
     "error_handling.show_values": (True, lambda s: s.pipelines[0].show_values, True),
     "metrics.enabled": (True, lambda s: s.metrics_address, "127.0.0.1:9090"),
 }
@@ -178,12 +183,13 @@ INSIDE = {
     "schema.fields.null_values",
     "schema.fields.truncate",
     "schema.fields.from",
+    "error_handling.max_bad_records",
+    "error_handling.max_bad_ratio",
     "metrics.address",
     "metrics.blizzard_address",
     "metrics.penguin_address",
 }
 """Keys read by the entry above them."""
-REFUSED: dict[str, Any] = {**NOT_AVAILABLE}
 
 
 def test_the_smallest_document_gives_the_documented_defaults(tmp_path: Path) -> None:
@@ -251,20 +257,30 @@ def test_every_key_that_is_acted_on_is_read(tmp_path: Path, key: str) -> None:
     assert arrived(settings) == expected
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [(key, value) for key, values in REFUSED.items() for value in values]
-)
-def test_a_value_that_would_mislead_is_refused(tmp_path: Path, key: str, value: Any) -> None:
-    (fault,) = faults_of(tmp_path, changed(key, value))
+def test_limits_belong_to_a_quarantine(tmp_path: Path) -> None:
+    limits = {"max_bad_records": 7, "max_bad_ratio": 0.25}
+    quarantine = {"error_handling": {"on_bad_record": "quarantine", **limits}}
+    (pipeline,) = settings_of(tmp_path, minimal() | quarantine).pipelines
+    assert pipeline.quarantine == QuarantineLimits(max_records=7, max_ratio=0.25)
 
-    assert fault.startswith(f"{key}: ")
-    assert "is not available yet; " in fault
+    faults = faults_of(tmp_path, minimal() | {"error_handling": limits})
+    assert [fault.partition(";")[0] for fault in faults] == [
+        f"error_handling.{key}: belongs to on_bad_record: quarantine" for key in limits
+    ]
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.5, 1.5, True, "x"])
+def test_a_share_of_bad_lines_is_between_none_and_all(tmp_path: Path, value: Any) -> None:
+    quarantine = {"on_bad_record": "quarantine", "max_bad_ratio": value}
+    (fault,) = faults_of(tmp_path, minimal() | {"error_handling": quarantine})
+
+    assert fault.startswith("error_handling.max_bad_ratio: ")
 
 
 def test_no_key_is_forgotten() -> None:
     every = {f"{path}.{key}" for path, section in SECTIONS.items() for key in section.attributes()}
 
-    assert set(READ) | INSIDE | set(REFUSED) == every
+    assert set(READ) | INSIDE == every
 
 
 @pytest.mark.parametrize(

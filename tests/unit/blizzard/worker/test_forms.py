@@ -90,7 +90,7 @@ def test_the_books_count_what_is_passed_over(folder: Path):
         for each in event.measures()
         if isinstance(each, Count) and each.name == "blizzard_records_total"
     }
-    assert measured == {"ingested": 2, "blank": 1, "filtered": 2}
+    assert measured == {"ingested": 2, "blank": 1, "filtered": 2, "quarantined": 0}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import (
     Entry,
-    Lineage,
     Protocol,
     Receipt,
     decode_entry,
@@ -19,7 +18,10 @@ from lakebed.documents.entry import (
     digest_number,
     encode,
 )
+from lakebed.documents.lineage import Lineage
+from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
 from lakebed.errors import DocumentUnreadable
+from lakebed.layout import TablePath
 from lakebed.types import Handoff
 from tests.support.builders import ID_AND_NAME, failure, finished_file, record
 
@@ -119,10 +121,27 @@ def test_a_torn_protocol_or_receipt_stops_the_run_and_names_the_object(body):
 
 def test_a_newer_format_is_refused_by_its_number():
     """D05: what a newer program wrote is not guessed at."""
-    with pytest.raises(DocumentUnreadable, match=r"format 4.*up to 3"):
-        decode_entry(encode(ENTRY).replace(b'"format":1', b'"format":4'), PATH)
+    with pytest.raises(DocumentUnreadable, match=r"format 5.*up to 4"):
+        decode_entry(encode(ENTRY).replace(b'"format":1', b'"format":5'), PATH)
     with pytest.raises(DocumentUnreadable, match="format 2"):
         decode_protocol(encode(Protocol(format=2, handoff=Handoff.JOURNAL)), "p")
+
+
+def test_a_program_that_knows_no_quarantine_is_kept_from_entries_that_name_it():
+    """Its clean-up would take the files for garbage."""
+    file = QuarantineFile(
+        filename=TablePath("_blizzard/default/quarantine/x.parquet"),
+        size=9,
+        record_count=1,
+        unit="0.0",
+        sources=(BadLines(source="default:a", lines=1, first=3, code="c", message="m"),),
+    )
+    named = replace(ENTRY, quarantine=(file,))
+    resolved = replace(ENTRY, kind="redo", resolved=(Resolved(old=file.filename, lines=1),))
+    for entry in (named, resolved):
+        body = encode(entry)
+        assert b'"format":4' in body
+        assert decode_entry(body, PATH) == replace(entry, format=4)
 
 
 def test_a_program_that_knows_no_filtered_records_is_kept_from_books_with_them():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakebed.documents.entry import Replacement
+from lakebed.documents.replacement import Replacement
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, Handoff
 from penguin.model.table import TableFacts

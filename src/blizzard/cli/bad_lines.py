@@ -1,0 +1,161 @@
+"""Lines in quarantine, for a person or a machine."""
+
+import base64
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from blizzard.inspect.bad_lines import Group
+from blizzard.inspect.line_fixes import Fix, Rules, fix_for
+from blizzard.journal.quarantine import WaitingFile
+from blizzard.model.bad_lines import Fault
+from blizzard.model.settings import PipelineSettings
+from blizzard.worker.quarantine_reader import QuarantinedLine
+from lakebed.console import console, plural, say
+
+SHOWN_BYTES = 80
+"""How much of a line is shown to a person in a list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """Lines with the same fault, in the keys that docs/errors.md promises."""
+
+    pipeline: str
+    group: str
+    code: str
+    field: str | None
+    expected: str | None
+    found: str | None
+    lines: int
+    files: int
+    fix: Fix | None
+    """What lets them in; None where no change of the configuration does."""
+    sample: "LineRow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineRow:
+    """One line in quarantine."""
+
+    path: str
+    """The URI of the source file."""
+    line: int | None
+    offset: int | None
+    size: int
+    raw: str | None
+    """The line; None where it is not UTF-8."""
+    raw_base64: str | None
+    """The bytes of one that is not."""
+    code: str
+    message: str
+    field: str | None
+    expected: str | None
+    found: str | None
+    group: str
+
+
+def line_row(uri: str, line: QuarantinedLine) -> LineRow:
+    """Return a line in quarantine as it is printed."""
+    try:
+        raw, packed = line.raw.decode(), None
+    except UnicodeDecodeError:
+        raw, packed = None, base64.b64encode(line.raw).decode()
+    return LineRow(
+        path=uri,
+        line=line.line,
+        offset=line.offset,
+        size=line.size,
+        raw=raw,
+        raw_base64=packed,
+        code=line.code,
+        message=line.message,
+        field=line.field,
+        expected=line.expected,
+        found=line.found,
+        group=line.fault.group,
+    )
+
+
+def uri_of(line: QuarantinedLine, waiting: WaitingFile) -> str:
+    """Return the URI of a line's source file, as it was when the line was set aside."""
+    return f"{waiting.source_uris.get(line.source, '').rstrip('/')}/{line.path}"
+
+
+def group_rows(
+    settings: PipelineSettings, found: Iterable[Group], rules: Rules
+) -> Iterator[GroupRow]:
+    """Yield groups as they are printed."""
+    uris = {source.name: source.uri.rstrip("/") for source in settings.sources}
+    for group in found:
+        sample = group.sample
+        yield GroupRow(
+            pipeline=settings.name,
+            group=group.fault.group,
+            code=group.fault.code,
+            field=group.fault.field,
+            expected=group.fault.expected,
+            found=group.fault.found,
+            lines=group.lines,
+            files=len(group.files),
+            fix=fix_for(group.tried, rules),
+            sample=line_row(f"{uris.get(sample.source, sample.source)}/{sample.path}", sample),
+        )
+
+
+def show_groups(pipeline: str, found: list[Group], rules: Rules) -> None:
+    """Print groups for a person."""
+    if not found:
+        return
+    to = console()
+    lines = plural(sum(group.lines for group in found), "bad line is", "bad lines are")
+    which = plural(len(found), "group")
+    say(to, f"pipeline {pipeline}: {lines} in quarantine, in {which}")
+    for group in found:
+        count, sample = plural(group.lines, "line"), group.sample
+        of = plural(len(group.files), "file")
+        at = "" if sample.line is None else f", line {sample.line}"
+        say(to, f"  {group.fault.group}  {count} of {of}: {_in_words(group.fault, sample)}")
+        say(to, f"    for example {sample.key}{at}: {_text(sample.raw, SHOWN_BYTES)}")
+        say(to, f"    {_way_out(group, fix_for(group.tried, rules))}")
+    say(to, "blizzard dlq show GROUP prints the lines of a group")
+
+
+def show_lines(found: Iterable[tuple[str, QuarantinedLine]], limit: int) -> None:
+    """Print lines for a person, with what is wrong with each."""
+    to, more = console(), 0
+    for number, (uri, line) in enumerate(found):
+        if number >= limit:
+            more += 1
+            continue
+        at = "" if line.line is None else f", line {line.line}"
+        field = "" if line.field is None else f"{line.field}: "
+        say(to, f"{uri}{at}: {field}{line.message} [{line.code}, group {line.fault.group}]")
+        say(to, f"  {_text(line.raw, 10 * SHOWN_BYTES)}")
+    if more:
+        say(to, f"... and {more:,} more; --limit shows more, --output json all of them")
+
+
+def _way_out(group: Group, fix: Fix | None) -> str:
+    """Return what to do about a group."""
+    name = group.fault.group
+    if fix is None:
+        return f"no setting lets them in: fix their source, then blizzard dlq discard {name}"
+    of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
+    if fix.key is None:
+        return f"blizzard dlq replay {name} reads {of} as things are configured now"
+    value = str(fix.value).lower()
+    return f"{fix.key}: {value} lets {of} in; then run blizzard dlq replay {name}"
+
+
+def _in_words(fault: Fault, sample: QuarantinedLine) -> str:
+    field = "" if fault.field is None else f"{fault.field}: "
+    return f"{field}{sample.message} [{fault.code}]"
+
+
+def _text(raw: bytes, most: int) -> str:
+    """Return a line so that it can be printed anywhere; what is left out is told."""
+    text = "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode()
+        for one in raw[:most].decode(errors="backslashreplace")
+    )
+    return text if len(raw) <= most else f"{text}... ({len(raw):,} bytes)"

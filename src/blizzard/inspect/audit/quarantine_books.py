@@ -1,0 +1,120 @@
+"""The bad lines of one journal: each is counted once, and waits in a file or was dealt with. Pure.
+
+Of quarantine files only those are remembered whose lines are waiting.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from blizzard.inspect.audit.findings import Difference, Kind, Totals
+from lakebed.documents.entry import Entry
+from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.units import plural
+
+
+@dataclass(slots=True)
+class QuarantineBooks:
+    """What one journal says of bad lines, up to the entry that was taken last."""
+
+    totals: Totals
+    waiting: dict[str, tuple[int, QuarantineFile]] = field(default_factory=dict)
+    """The files whose lines are waiting, with the entries that name them."""
+    is_closed: bool = False
+    """Whether another pipeline has taken the journal over, and the lines with it."""
+
+    def take(self, entry: Entry) -> Iterator[Difference]:
+        """Go on by one entry; yield what is wrong with it."""
+        self.is_closed = entry.kind == "closed"
+        if entry.kind == "batch":
+            yield from self._check_sources(entry)
+        for one in entry.quarantine_files:
+            counted = sum(each.lines for each in one.sources)
+            if counted != one.record_count:
+                yield _differs(
+                    f"entry {entry.sequence}: {one.filename} holds "
+                    f"{plural(one.record_count, 'bad line')}, but {counted} by source files",
+                    entry,
+                    one.filename,
+                )
+        for done in entry.resolved:
+            yield from self._resolve(entry, done.old, done.lines, done.left)
+        for one in entry.quarantine:
+            self.waiting[one.filename] = entry.sequence, one
+        lines = sum(one.lines for one in entry.resolved)
+        self.totals.replayed += lines if entry.kind == "replay" else 0
+        self.totals.discarded += lines if entry.kind == "discard" else 0
+
+    def _check_sources(self, entry: Entry) -> Iterator[Difference]:
+        """Check that the lines in the files are those that the source files have too few."""
+        held: Counter[str] = Counter()
+        for file in entry.quarantine:
+            for each in file.sources:
+                held[each.source] += each.lines
+        for record in entry.sources:
+            found = held.pop(record.key, 0)
+            if found != record.quarantined:
+                yield _differs(
+                    f"entry {entry.sequence}: {record.key} has "
+                    f"{plural(record.quarantined, 'bad line')}, but its quarantine files hold "
+                    f"{found}",
+                    entry,
+                    source=record.key,
+                )
+        for source, found in held.items():
+            yield _differs(
+                f"entry {entry.sequence}: quarantine files hold {plural(found, 'bad line')} of "
+                f"{source}, which the entry has not read",
+                entry,
+                source=source,
+            )
+
+    def _resolve(
+        self, entry: Entry, old: str, lines: int, left: QuarantineFile | None
+    ) -> Iterator[Difference]:
+        _, before = self.waiting.pop(old, (0, None))
+        remaining = 0 if left is None else left.record_count
+        if before is None:
+            yield _differs(
+                f"entry {entry.sequence} ({entry.kind}) deals with {plural(lines, 'bad line')} of "
+                f"{old}, which no longer waits",
+                entry,
+                old,
+            )
+        elif before.record_count != lines + remaining:
+            yield _differs(
+                f"entry {entry.sequence} ({entry.kind}) deals with {plural(lines, 'bad line')} of "
+                f"{old} and leaves {remaining}, but the file holds {before.record_count}",
+                entry,
+                old,
+            )
+        if left is not None:
+            self.waiting[left.filename] = entry.sequence, left
+
+
+def gone(entry: int, pipeline: str, file: QuarantineFile, size: int | None) -> Difference | None:
+    """Return what is wrong with the object of a file whose lines wait; `size` is what it has."""
+    if size == file.size:
+        return None
+    told = "is gone" if size is None else f"has {size} bytes, but the entry says {file.size}"
+    return Difference(
+        kind=Kind.QUARANTINE_GONE,
+        message=f"{file.filename} of entry {entry} with {plural(file.record_count, 'bad line')} "
+        + told,
+        pipeline=pipeline,
+        entry=entry,
+        file=file.filename,
+    )
+
+
+def _differs(
+    message: str, entry: Entry, file: str | None = None, *, source: str | None = None
+) -> Difference:
+    return Difference(
+        kind=Kind.BAD_LINES_DIFFER,
+        message=message,
+        pipeline=entry.pipeline,
+        entry=entry.sequence,
+        file=file,
+        source=source,
+    )

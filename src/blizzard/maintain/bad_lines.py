@@ -1,0 +1,275 @@
+"""Lines in quarantine that an operator has read again, or gives up.
+
+What becomes of them is a fact of the journal: a `replay` entry names the rows that lines became, a
+`discard` entry has none, and both say which quarantine files are done with, and which files hold
+the lines that go on waiting. Until the entry is appended nothing has happened, and what was written
+for it is garbage like that of any attempt that died. A quarantine file is done with once: whoever
+comes second finds that it waits no longer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from blizzard.discover.names import partition_of
+from blizzard.execute.runner import Runner
+from blizzard.found_columns import BatchColumns, TableColumns
+from blizzard.journal.checks import refuse_closed, refuse_half_begun
+from blizzard.journal.fence import append_what_is_found, refuse_collected
+from blizzard.journal.quarantine import WaitingFile, may_have, meant_by, waiting_files
+from blizzard.journal.state import History, read_history
+from blizzard.model.bad_lines import Meant, Replay
+from blizzard.model.bounds import Bounds
+from blizzard.model.event_time import from_path
+from blizzard.model.files import UnitOutcome, WorkUnit
+from blizzard.model.settings import PipelineSettings
+from blizzard.plan.work import work_of
+from blizzard.worker.quarantine_reader import lines_of, read_table
+from blizzard.worker.replay import LeftBehind, leave
+from blizzard.worker.upload import Uploads
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.documents.quarantine_file import Resolved
+from lakebed.errors import FilesCollected, JournalConflict, LakeError, Whose
+from lakebed.journal import JournalReader
+from lakebed.partition import PartitionValues, table_schema
+from lakebed.storage.store import Reader, Store
+from lakebed.types import Handoff
+
+
+class NotReplayed(LakeError):
+    """Lines that can be read could not be written, so nothing was changed."""
+
+    code = "lines_not_replayed"
+    whose = Whose.EXTERNAL
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The quarantine files that may have lines which are meant, and where the journal stands."""
+
+    meant: Meant
+    files: tuple[WaitingFile, ...]
+    history: History
+    last: Entry | None
+    """None where there is no journal yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What was done with lines in quarantine."""
+
+    entry: int | None = None
+    """None where nothing was to be done."""
+    lines: int = 0
+    """Lines that wait no longer."""
+    left: int = 0
+    """Lines that are meant and go on waiting: they still cannot be read."""
+    unknown: frozenset[str] = frozenset()
+    """Names that stand for no line that waits."""
+
+
+def look(store: Reader, pipeline: str, names: list[str] | None) -> Found:
+    """Find the quarantine files that may have lines which are meant; without names all are."""
+    history = read_history(store, pipeline)
+    entries = list(JournalReader(store, pipeline).entries()) if history.sequence >= 0 else []
+    # What was appended since the history was read is left to the next look.
+    entries = entries[: history.sequence + 1]
+    if entries:
+        refuse_closed(store, pipeline, heir=history.heir)
+        refuse_half_begun(store, pipeline, sequence=history.sequence, awaits=history.awaits)
+    waiting = waiting_files(entries)
+    meant = meant_by(names, waiting)
+    return Found(
+        meant=meant,
+        files=tuple(one for one in waiting if may_have(one, meant)),
+        history=history,
+        last=entries[-1] if entries else None,
+    )
+
+
+def meant_lines(store: Reader, found: Found) -> tuple[int, frozenset[str]]:
+    """Count the lines that are meant; return the names that stand for none, too."""
+    count, groups = 0, set()
+    for waiting in found.files:
+        for line in lines_of(read_table(store, waiting.file), waiting.file):
+            if found.meant.takes(line.fault.group, line.key):
+                count += 1
+                groups.add(line.fault.group)
+    return count, found.meant.groups - groups
+
+
+def discard(
+    store: Store, settings: PipelineSettings, names: list[str] | None, *, clock: Clock
+) -> Done:
+    """Give lines up: they wait no longer, and never become rows."""
+    found = look(store, settings.name, names)
+    meant, unknown = meant_lines(store, found)
+    if found.last is None or not meant:
+        return Done(unknown=unknown)
+    rest = LeftBehind(
+        pipeline=settings.name,
+        rolling=settings.sink.rolling,
+        clock=clock,
+        marks={"pipeline": settings.name, "journal": found.last.journal},
+    )
+    resolved = []
+    with Uploads(store, settings.sink.upload, pause=clock.sleep) as uploads:
+        for waiting in found.files:
+            table = read_table(store, waiting.file)
+            lines = list(lines_of(table, waiting.file))
+            keep = [not found.meant.takes(line.fault.group, line.key) for line in lines]
+            if not all(keep):
+                left = leave(table, lines, waiting.file, keep, rest, uploads)
+                gone = keep.count(False)
+                resolved.append(Resolved(old=waiting.file.filename, lines=gone, left=left))
+
+    def entry(now: Found, last: Entry) -> Entry:
+        return last.successor(
+            "discard",
+            previous=now.history.digest,
+            run=str(clock.fresh_id()),
+            created=clock.now().isoformat(),
+            resolved=tuple(resolved),
+        )
+
+    number = _append(store, settings.name, found, entry)
+    return Done(entry=number, lines=meant, unknown=unknown)
+
+
+def replay(
+    store: Store,
+    settings: PipelineSettings,
+    names: list[str] | None,
+    of_table: TableColumns,
+    runner: Runner,
+    *,
+    clock: Clock,
+) -> Done:
+    """Read lines again as things are configured now: what can be read becomes rows."""
+    found = look(store, settings.name, names)
+    meant, unknown = meant_lines(store, found)
+    if found.last is None or not meant:
+        return Done(unknown=unknown)
+    columns = BatchColumns(
+        settings=settings,
+        known=found.history.columns,
+        of_table=of_table,
+        emit=lambda _event: None,
+    )
+    work = work_of(
+        settings,
+        schema=columns.schema,
+        journal=found.last.journal,
+        batch=found.last.sequence + 1,
+        bounds=Bounds(),
+        clock=clock,
+        parallelism=runner.parallelism,
+        total_concurrency=None,
+    )
+    # The entry hands its files off by itself, whatever the hand-off of batches is.
+    work = replace(columns.within(work), outbox=None)
+    outcomes = runner.run(_units(settings, found), work)
+    files = tuple(
+        replace(file, unit=f"{outcome.unit}/{file.unit}")
+        for outcome in outcomes
+        for file in _written(outcome)
+    )
+    resolved = tuple(one for outcome in outcomes for one in outcome.resolved)
+    lines = sum(one.lines for one in resolved)
+    if not resolved:
+        return Done(left=meant, unknown=unknown)
+    written = columns.entry(files, rescues=found.history.rescues)
+
+    def entry(now: Found, last: Entry) -> Entry:
+        following = last.successor(
+            "replay",
+            previous=now.history.digest,
+            run=str(clock.fresh_id()),
+            created=clock.now().isoformat(),
+            resolved=resolved,
+            table_schema=written.table_schema,
+        )
+        return replace(following, files=files, columns=written.found, handoff=Handoff.JOURNAL)
+
+    number = _append(store, settings.name, found, entry)
+    return Done(entry=number, lines=lines, left=meant - lines, unknown=unknown)
+
+
+def _units(settings: PipelineSettings, found: Found) -> list[WorkUnit]:
+    return [
+        WorkUnit(
+            name=str(number),
+            partition_values=_partition(settings, waiting),
+            files=(),
+            replay=Replay(file=waiting.file, meant=found.meant),
+        )
+        for number, waiting in enumerate(found.files)
+    ]
+
+
+def _partition(settings: PipelineSettings, waiting: WaitingFile) -> PartitionValues:
+    """Return what the paths of the source files say: those of one unit say the same."""
+    sink = settings.sink
+    fields = {one.name: one for one in table_schema(settings.schema, sink.template).fields}
+    template = from_path(sink.template, settings.schema, sink.timestamp_field)
+    path = waiting.file.sources[0].source.partition(":")[2]
+    return partition_of(path, template, fields)
+
+
+def _written(outcome: UnitOutcome) -> tuple[FinishedFile, ...]:
+    for record in outcome.sources:
+        if record.failure is not None:
+            raise NotReplayed(
+                f"{record.failure.message} [{record.failure.code}]; nothing was changed, try again",
+                file=record.path,
+            )
+    return outcome.files
+
+
+def _append(
+    store: Store, pipeline: str, before: Found, entry: Callable[[Found, Entry], Entry]
+) -> int | None:
+    """Append the entry, unless what it says holds no longer."""
+
+    def look_again() -> tuple[Found, Entry | None]:
+        now = look(store, pipeline, None)
+        if now.last is None:
+            raise AssertionError("a journal with quarantine files has entries")
+        following = entry(now, now.last)
+        _refuse_overtaken(store, pipeline, before, now, following)
+        return now, following
+
+    _found, appended = append_what_is_found(store, pipeline, look_again)
+    return None if appended is None else appended.sequence
+
+
+def _refuse_overtaken(
+    store: Reader, pipeline: str, before: Found, now: Found, entry: Entry
+) -> None:
+    """Raise where lines wait no longer, or what was written for them is not as it should be."""
+    path = store.describe(layout.journal_folder(pipeline))
+    waiting = {one.file.filename for one in now.files}
+    if any(one.old not in waiting for one in entry.resolved):
+        raise JournalConflict(
+            "somebody else has replayed or discarded some of these lines meanwhile; nothing was "
+            "done, try again",
+            path=path,
+        )
+    same = now.history.journal == before.history.journal
+    if not same or now.history.columns != before.history.columns:
+        raise JournalConflict(
+            "the columns changed while lines were read again; nothing was done, try again",
+            path=path,
+        )
+    for first in JournalReader(store, pipeline).entries(before.history.sequence):
+        try:
+            refuse_collected(first, entry)
+        except FilesCollected as collected:
+            raise JournalConflict(
+                f"blizzard gc (entry {first.sequence}) has deleted what was written for these "
+                "lines; nothing was done, try again, and give gc a longer --older-than",
+                path=path,
+            ) from collected

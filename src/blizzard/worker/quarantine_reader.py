@@ -1,0 +1,82 @@
+"""Quarantine files, read back: a row per line that was set aside."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from blizzard.model.bad_lines import Fault, fault_of
+from lakebed.documents.quarantine_file import QuarantineFile
+from lakebed.errors import DocumentUnreadable, ObjectMissing
+from lakebed.storage.store import Reader
+
+ROWS = 4096
+"""Rows that are held as Python objects at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantinedLine:
+    """One line that was set aside."""
+
+    source: str
+    path: str
+    line: int | None
+    """Its number in the source file; None where nobody knows."""
+    nth: int
+    offset: int | None
+    raw: bytes
+    size: int
+    code: str
+    message: str
+    field: str | None
+    expected: str | None
+    found: str | None
+
+    @property
+    def key(self) -> str:
+        """Name the source file among all sources of the pipeline."""
+        return f"{self.source}:{self.path}"
+
+    @property
+    def fault(self) -> Fault:
+        """Return what is wrong with it."""
+        return fault_of(self.code, self.field, self.expected, self.found)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the line was kept, so that it can be read again."""
+        return len(self.raw) == self.size
+
+
+def read_table(store: Reader, file: QuarantineFile) -> pa.Table:
+    """Return the rows of a quarantine file; raise where it is gone, or not what the entry says."""
+    body = store.get(file.filename)
+    if body is None:
+        raise ObjectMissing(
+            "a file with bad lines is gone; restore it from a backup",
+            path=store.describe(file.filename),
+        )
+    try:
+        table = pq.read_table(pa.BufferReader(body))
+    except pa.ArrowException as broken:
+        raise DocumentUnreadable(
+            "this is not a Parquet file; restore it from a backup",
+            path=store.describe(file.filename),
+        ) from broken
+    if table.num_rows != file.record_count:
+        raise DocumentUnreadable(
+            f"this file has {table.num_rows} lines, but its entry says {file.record_count}; "
+            "restore it from a backup",
+            path=store.describe(file.filename),
+        )
+    return table
+
+
+def lines_of(table: pa.Table, file: QuarantineFile) -> Iterator[QuarantinedLine]:
+    """Yield the lines of a quarantine file, with the numbers that the entry gives them."""
+    for batch in table.to_batches(max_chunksize=ROWS):
+        for row in batch.to_pylist():
+            if row["line"] is None and file.lines_before:
+                row["line"] = row["nth"] + file.lines_before
+            yield QuarantinedLine(**row)

@@ -1,0 +1,255 @@
+"""Lines in quarantine, read again: what can be read now becomes rows, what cannot goes on waiting.
+
+The lines that are meant are read by the decoder as a batch reads them. Those that it takes are made
+one source file, and a unit like any other turns that into data files. All other lines of the
+quarantine file are written into another one, as they were, which takes its place.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+
+from blizzard.model.bad_lines import Meant
+from blizzard.model.bounds import Bounds
+from blizzard.model.files import Limits, Location, SourceFile, UnitOutcome, Work, WorkUnit
+from blizzard.model.settings import RollingPolicy
+from blizzard.worker.ndjson.decoder import Decoder
+from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.partitioner import refused_rows
+from blizzard.worker.progress import ProgressChannel
+from blizzard.worker.quarantine import SCHEMA
+from blizzard.worker.quarantine_reader import QuarantinedLine, lines_of, read_table
+from blizzard.worker.record import failure_of
+from blizzard.worker.stores import Stores
+from blizzard.worker.unit import run_unit
+from blizzard.worker.upload import Uploads
+from lakebed import layout
+from lakebed.clock import Clock
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import SourceRecord
+from lakebed.documents.quarantine_file import BadLines, QuarantineFile, Resolved
+from lakebed.schema import Schema
+from lakebed.storage.store import Reader, Store
+from lakebed.types import Codec, OnBadRecord
+
+_FEW = Limits(max_concurrent_files=1, batch_size=8192)
+QUARANTINE = "quarantine"
+"""What stands for the source where lines cannot be read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftBehind:
+    """How the lines of a quarantine file that go on waiting are written."""
+
+    pipeline: str
+    rolling: RollingPolicy
+    clock: Clock
+    marks: dict[str, str]
+
+
+def run_replay(
+    unit: WorkUnit, work: Work, stores: Stores, channel: ProgressChannel | None = None
+) -> UnitOutcome:
+    """Read the lines of a quarantine file again that are meant; trouble is part of the answer."""
+    if unit.replay is None:
+        raise AssertionError("only a unit that replays lines has some to replay")
+    try:
+        return _replayed(unit, unit.replay.file, unit.replay.meant, work, stores, channel)
+    except Exception as error:  # noqa: BLE001 - an exception would reach the driver without its type
+        failure = failure_of(error)
+        record = SourceRecord(
+            source=QUARANTINE,
+            path=unit.replay.file.filename,
+            size=unit.replay.file.size,
+            etag=None,
+            failure=failure,
+        )
+        return UnitOutcome(unit=unit.name, sources=(record,), files=())
+
+
+def _replayed(
+    unit: WorkUnit,
+    file: QuarantineFile,
+    meant: Meant,
+    work: Work,
+    stores: Stores,
+    channel: ProgressChannel | None,
+) -> UnitOutcome:
+    sink = stores.sink()
+    table = read_table(sink, file)
+    lines = list(lines_of(table, file))
+    chosen = [
+        place
+        for place, line in enumerate(lines)
+        if line.is_whole and meant.takes(line.fault.group, line.key)
+    ]
+    taken = _readable([lines[place] for place in chosen], work)
+    places = {chosen[number] for number in taken}
+    if not places:
+        return UnitOutcome(unit=unit.name, sources=(), files=())
+    by_source: dict[str, list[QuarantinedLine]] = {}
+    for place in sorted(places):
+        by_source.setdefault(lines[place].key, []).append(lines[place])
+    sources = tuple(_source(some, unit.partition_values) for some in by_source.values())
+    outcome = run_unit(
+        replace(unit, files=sources, replay=None),
+        replace(
+            work,
+            # Lines may be left of a source that is not configured any more.
+            sources={
+                one.source: Location(uri=f"{one.source}:", options=work.sink.options)
+                for one in sources
+            }
+            | dict(work.sources),
+            limits={one.source: _FEW for one in sources},
+            quarantine=None,
+            bounds=Bounds(),
+        ),
+        _Lines({key: _joined(some) for key, some in by_source.items()}, sink),
+        channel,
+    )
+    if any(record.failure is not None for record in outcome.sources):
+        return outcome
+    if sum(record.rows for record in outcome.sources) != len(places):
+        raise AssertionError("lines that can be read are not read one by one")
+    keep = [place not in places for place in range(len(lines))]
+    rest = LeftBehind(
+        pipeline=work.marks["pipeline"],
+        rolling=work.rolling,
+        clock=work.clock,
+        marks=dict(work.marks),
+    )
+    with Uploads(sink, work.upload, pause=work.clock.sleep) as uploads:
+        left = leave(table, lines, file, keep, rest, uploads)
+    return UnitOutcome(
+        unit=unit.name,
+        sources=(),
+        files=tuple(_told_exactly(one) for one in outcome.files),
+        resolved=(Resolved(old=file.filename, lines=len(places), left=left),),
+    )
+
+
+def _source(
+    lines: Sequence[QuarantinedLine], partition_values: Mapping[str, str | None]
+) -> SourceFile:
+    """Return lines of one source file as a file of their own."""
+    return SourceFile(
+        source=lines[0].source,
+        path=lines[0].path,
+        size=len(_joined(lines)),
+        etag=None,
+        codec=Codec.NONE,
+        partition_values=partition_values,
+        modified=datetime.fromtimestamp(0, UTC),
+        numbers=tuple(line.line for line in lines),
+    )
+
+
+def _told_exactly(file: FinishedFile) -> FinishedFile:
+    """Say where rows came from only where that is exact: between these lines, others are rows."""
+    exact = all(run.is_exact for run in file.runs)
+    return file if exact else replace(file, runs=())
+
+
+def leave(
+    table: pa.Table,
+    lines: Sequence[QuarantinedLine],
+    file: QuarantineFile,
+    keep: Sequence[bool],
+    rest: LeftBehind,
+    uploads: Uploads,
+) -> QuarantineFile | None:
+    """Write the lines that go on waiting into a file of their own; None where none does."""
+    if not any(keep):
+        return None
+    kept = table.filter(pa.array(keep, pa.bool_())).cast(SCHEMA)
+    with tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder:
+        writer = RollingWriter(
+            schema=SCHEMA,
+            # It is no larger than the one whose place it takes.
+            policy=replace(rest.rolling, file_size=1 << 62, rollover=float("inf")),
+            marks=rest.marks,
+            folder=Path(folder),
+            clock=rest.clock,
+        )
+        for batch in kept.to_batches():
+            for _none in writer.write(batch, file.filename):
+                raise AssertionError("a file that is never full was closed")
+        (closed,) = writer.close()
+        name = layout.quarantine_file(rest.pipeline, closed.name)
+        said = _said(line for line, stays in zip(lines, keep, strict=True) if stays)
+        written = uploads.set_aside(closed, name, unit=file.unit, of=said).result()
+    return replace(written, lines_before=file.lines_before)
+
+
+def _said(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
+    found: dict[str, BadLines] = {}
+    for line in lines:
+        before = found.get(line.key)
+        if before is not None:
+            found[line.key] = replace(before, lines=before.lines + 1)
+            continue
+        found[line.key] = BadLines(
+            source=line.key,
+            lines=1,
+            first=line.line,
+            code=line.code,
+            message=line.message,
+            field=line.field,
+        )
+    return tuple(found.values())
+
+
+def _readable(lines: Sequence[QuarantinedLine], work: Work) -> list[int]:
+    """Return which of the lines can be read now, by their places."""
+    by = work.row_partitions
+    decoder = Decoder(
+        Schema(work.file_schema.fields + (by.read if by else ())),
+        unknown=work.unknown_fields,
+        on_mismatch=work.on_mismatch,
+        on_bad_record=OnBadRecord.QUARANTINE,
+        refuse_rows=None if by is None else partial(refused_rows, by=by),
+    )
+    bad: set[int] = set()
+    before = 0
+    for decoded in decoder.decode([_joined(lines)], from_start=False):
+        if decoded.lines != decoded.batch.num_rows + len(decoded.bad):
+            raise AssertionError("a line that was set aside is neither a row nor bad")
+        bad |= {one.line - 1 for one in decoded.bad}
+        before += decoded.lines
+    if before != len(lines):
+        raise AssertionError("lines that were set aside are not read one by one")
+    return [number for number in range(len(lines)) if number not in bad]
+
+
+def _joined(lines: Sequence[QuarantinedLine]) -> bytes:
+    return b"".join(line.raw + b"\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The stores of a unit whose source files are in memory."""
+
+    bodies: Mapping[str, bytes]
+    """By the keys of the files."""
+    table: Store
+    name: str = ""
+
+    def source(self, name: str) -> Reader:
+        # Of a source a unit asks these two things only.
+        return cast("Reader", replace(self, name=name))
+
+    def sink(self) -> Store:
+        return self.table
+
+    def stream(self, path: str, *, start: int = 0, **_object: object) -> Iterator[bytes]:
+        yield self.bodies[f"{self.name}:{path}"][start:]
+
+    def require_unchanged(self, _path: str, _etag: str | None) -> None:
+        """Do nothing: what is in memory stays as it is."""

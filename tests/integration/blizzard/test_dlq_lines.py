@@ -1,0 +1,126 @@
+"""`blizzard dlq list` and `show`: the lines that are set aside, in groups and one by one."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.open_table import ID, OpenTable
+
+QUARANTINE = {"on_bad_record": "quarantine"}
+TAGS = {"name": "tags", "type": "list", "items": "int64"}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> OpenTable:
+    desk = OpenTable(tmp_path / "desk", {"fields": [ID, TAGS]}, error_handling=QUARANTINE)
+    desk.land("a.ndjson", {"id": 1}, {"id": "x"}, {"id": 2, "tags": [1, "y"]})
+    desk.land("b.ndjson", {"id": "z"}, {"id": 3, "tags": ["y"]}, '{"id": "w"}')
+    desk.ingest()
+    return desk
+
+
+def printed(desk: OpenTable, *command: str) -> list[dict[str, Any]]:
+    found = desk.cli(*command, "--output", "json")
+    assert found.exit_code == 0, found.output
+    return [json.loads(line) for line in found.stdout.splitlines()]
+
+
+def test_lines_with_the_same_fault_are_a_group_the_largest_first(desk: OpenTable) -> None:
+    wrong, tags = printed(desk, "dlq", "list")
+
+    assert (wrong["code"], wrong["field"]) == ("wrong_type", "id")
+    assert (wrong["expected"], wrong["found"]) == ("an integer (int64)", "a string")
+    assert (wrong["lines"], wrong["files"]) == (3, 2)
+    assert wrong["sample"]["path"] == f"{desk.landing.folder}/a.ndjson"
+    assert (wrong["sample"]["line"], wrong["sample"]["raw"]) == (2, '{"id": "x"}')
+    assert (tags["field"], tags["lines"], tags["files"]) == ("tags[]", 2, 2)
+
+
+def test_the_keys_are_kept_in_their_order(desk: OpenTable) -> None:
+    row = printed(desk, "dlq", "list")[0]
+    (line,) = printed(desk, "dlq", "show", "a.ndjson")[:1]
+
+    assert " ".join(row) == "pipeline group code field expected found lines files fix sample"
+    assert list(row["sample"]) == list(line)
+    assert (
+        " ".join(line)
+        == "path line offset size raw raw_base64 code message field expected found group"
+    )
+
+
+def test_a_group_has_the_same_name_in_every_run(desk: OpenTable) -> None:
+    before = [row["group"] for row in printed(desk, "dlq", "list")]
+    desk.land("c.ndjson", {"id": "more"})
+    desk.ingest()
+
+    assert [row["group"] for row in printed(desk, "dlq")] == before
+
+
+def test_a_person_is_shown_the_groups_and_where_to_look(desk: OpenTable) -> None:
+    told = desk.cli("dlq", "list").stdout
+
+    assert "pipeline default: no failures" in told
+    assert "pipeline default: 5 bad lines are in quarantine, in 2 groups" in told
+    assert "3 lines of 2 files: id: found a string, expected an integer (int64)" in told
+    assert 'for example default:a.ndjson, line 2: {"id": "x"}' in told
+    assert "blizzard dlq show GROUP" in told
+
+
+def test_show_prints_the_lines_of_a_group_or_of_a_file(desk: OpenTable) -> None:
+    (wrong, _tags) = printed(desk, "dlq", "list")
+    lines = printed(desk, "dlq", "show", wrong["group"])
+    assert [line["raw"] for line in lines] == ['{"id": "x"}', '{"id": "z"}', '{"id": "w"}']
+    assert {line["group"] for line in lines} == {wrong["group"]}
+
+    uri = f"{desk.landing.folder}/b.ndjson"
+    for name in ("b.ndjson", "default:b.ndjson", uri):
+        lines = printed(desk, "dlq", "show", name)
+        assert [(line["path"], line["line"]) for line in lines] == [(uri, 1), (uri, 2), (uri, 3)]
+    told = desk.cli("dlq", "show", "b.ndjson", "--limit", "1").stdout
+    assert f"{uri}, line 1: id: found a string" in told
+    assert '  {"id": "z"}\n' in told
+    assert "... and 2 more; --limit shows more" in told
+
+
+def test_what_is_not_waiting_is_told(desk: OpenTable) -> None:
+    found = desk.cli("dlq", "show", "c.ndjson", "b.ndjson")
+
+    assert found.exit_code == 1
+    assert "error: no bad lines are waiting of c.ndjson" in found.stderr
+
+
+def test_bytes_that_are_no_text_are_printed_all_the_same(desk: OpenTable) -> None:
+    raw = b'{"id": "\xff\x1b[31m"}'
+    desk.landing.write("c.ndjson", raw + b"\n")
+    desk.ingest()
+    (line,) = printed(desk, "dlq", "show", "c.ndjson")
+
+    assert (line["code"], line["raw"]) == ("not_utf8", None)
+    assert base64.b64decode(line["raw_base64"]) == raw
+    assert '  {"id": "\\xff\\x1b[31m"}' in desk.cli("dlq", "show", "c.ndjson").stdout
+
+
+def test_a_quarantine_file_that_is_gone_is_an_error(desk: OpenTable) -> None:
+    for path in (desk.table / "_blizzard/default/quarantine").iterdir():
+        path.unlink()
+    found = desk.cli("dlq", "list")
+
+    assert found.exit_code == 1
+    assert "a file with bad lines is gone" in found.stderr
+
+
+def test_a_new_journal_goes_on_with_the_lines_that_wait(desk: OpenTable) -> None:
+    before = printed(desk, "dlq", "list")
+    document = yaml.safe_load(desk.file.read_text())
+    tables = document.pop("tables")
+    desk.file.write_text(yaml.safe_dump({"pipelines": {"heir": document}, "tables": tables}))
+    renewed = desk.cli("journal", "new", "--from", "default", "--yes")
+    assert renewed.exit_code == 0, renewed.output
+
+    assert printed(desk, "dlq", "list") == [row | {"pipeline": "heir"} for row in before]
+    (status,) = printed(desk, "status")
+    assert status["quarantine"]["waiting"] == 5
