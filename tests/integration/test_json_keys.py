@@ -38,7 +38,8 @@ KEYS = {
         table_schema partition_columns columns sources[source path size etag lines blank filtered
         quarantined rows skipped complete unread dropped rescued unit failure redo reingested
         retry gone form] files[filename size record_count partition_values source_file
-        source_files runs unit statistics modification_time] dlq deleted redone inherits heir moved follows replaced
+        source_files runs unit statistics modification_time]
+        dlq deleted redone inherits heir moved follows replaced
         quarantine resolved path
         digest size committed is_last held_files held_rows discarded_files discarded_rows
     """,
