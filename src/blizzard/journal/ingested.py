@@ -254,17 +254,31 @@ def _in_blocks(names: Iterable[IngestedFile], block: int) -> Iterator[list[Inges
 
 
 def needs_mark(name: IngestedFile) -> bool:
-    """Whether a line must say if a file gave a row: a file without bytes gave none."""
-    return name.empty != (name.size == 0)
+    """Whether a line must say if a file gave a row: a file without bytes gave none.
+
+    The entry of a file stands after that, so a line with an entry always does.
+    """
+    return name.entry is not None or name.empty != (name.size == 0)
 
 
 def _line(name: IngestedFile) -> bytes:
     mark = [name.empty] if needs_mark(name) else []
-    facts = [name.key, name.size, name.etag, *mark]
-    return json.dumps(facts, ensure_ascii=False).encode() + b"\n"
+    entry = [] if name.entry is None else [name.entry]
+    facts = [name.key, name.size, name.etag, *mark, *entry]
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _decoded(body: bytes) -> Iterator[IngestedFile]:
     for line in body.splitlines():
-        key, size, etag, *mark = json.loads(line)
-        yield IngestedFile(key=key, size=size, etag=etag, empty=mark[0] if mark else size == 0)
+        yield _name_of(line)
+
+
+def _name_of(line: bytes) -> IngestedFile:
+    key, size, etag, *more = json.loads(line)
+    return IngestedFile(
+        key=key,
+        size=size,
+        etag=etag,
+        empty=more[0] if more else size == 0,
+        entry=more[1] if len(more) > 1 else None,
+    )
