@@ -13,6 +13,7 @@ from lakebed.types import Evolution
 from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
+    from penguin.delta.log_search import LogSearch
     from penguin.delta.snapshot import FileFacts
     from penguin.pipeline import TableRun
 
@@ -177,6 +178,14 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
             table=uri,
         )
     return frozenset(known.paths)
+
+
+def log_search(uri: str, options: StorageOptions) -> "LogSearch":
+    """Return what answers questions about single entries and files from a table's log."""
+    from lakebed.storage.store import Reader  # noqa: PLC0415
+    from penguin.delta.log_search import LogSearch  # noqa: PLC0415
+
+    return LogSearch(Reader(uri, options))
 
 
 def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":

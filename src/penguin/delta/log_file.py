@@ -64,35 +64,40 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
     transactions: dict[str, int] = {}
     sidecars: list[str] = []
     named = naming(store)
-    for batch in _batches(store, facts):
+    for batch in read_columns(store, facts):
         paths.update(map(named, _paths(batch)))
         transactions |= _transactions(batch)
-        sidecars += _column(batch, "sidecar")
+        sidecars += paths_of(batch, "sidecar")
     for name in sidecars:
-        where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
-        found = store.head(where)
-        if found is None:
-            raise TableUnreadable(
-                "a checkpoint of the Delta log names a file that is gone",
-                path=store.describe(facts.path),
-                sidecar=where,
-            )
-        for batch in _batches(store, found):
+        for batch in read_columns(store, sidecar_of(store, facts, name)):
             paths.update(map(named, _paths(batch)))
     return Actions(paths=frozenset(paths), transactions=transactions)
+
+
+def sidecar_of(store: Reader, facts: ObjectFacts, name: str) -> ObjectFacts:
+    """Return the sidecar that a checkpoint names; raise where it is gone."""
+    where = f"{SIDECARS}/{unquote(name).rpartition('/')[2]}"
+    found = store.head(where)
+    if found is None:
+        raise TableUnreadable(
+            "a checkpoint of the Delta log names a file that is gone",
+            path=store.describe(facts.path),
+            sidecar=where,
+        )
+    return found
 
 
 def is_whole(store: Reader, facts: ObjectFacts) -> bool:
     """Whether a checkpoint can be read and holds all that it stands for, in itself."""
     try:
         return not any(
-            _column(batch, "sidecar") for batch in _batches(store, facts, ("sidecar.path",))
+            paths_of(batch, "sidecar") for batch in read_columns(store, facts, ("sidecar.path",))
         )
     except TableUnreadable:
         return False
 
 
-def _batches(
+def read_columns(
     store: Reader, facts: ObjectFacts, columns: tuple[str, ...] = COLUMNS
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a checkpoint, those of them that it has."""
@@ -110,10 +115,10 @@ def _batches(
 
 def _paths(batch: pa.RecordBatch) -> Iterator[str]:
     for kind in ("add", "remove"):
-        yield from map(unquote, _column(batch, kind))
+        yield from map(unquote, paths_of(batch, kind))
 
 
-def _column(batch: pa.RecordBatch, kind: str) -> list[str]:
+def paths_of(batch: pa.RecordBatch, kind: str) -> list[str]:
     """Return the path of every action of a kind."""
     if kind not in batch.schema.names:
         return []
