@@ -27,6 +27,7 @@ from blizzard.cli.schema.promote import promote
 from blizzard.cli.source import source_app
 from blizzard.cli.status import status
 from blizzard.cli.surroundings import Surroundings
+from blizzard.cli.why import why
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.execute.spark.warm import NotMade, warm
 from blizzard.handoff.held_rows import Aside, read_aside
@@ -130,6 +131,7 @@ def demo_command(
 
 app.command()(init)
 app.command()(status)
+app.command()(why)
 app.command()(gc)
 app.command()(redo)
 app.add_typer(journal_app, name="journal")

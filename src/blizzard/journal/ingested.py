@@ -155,6 +155,17 @@ def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[Inges
             yield from _decoded(body)
 
 
+def names_with(store: Reader, pipeline: str, segment: Segment, text: str) -> Iterator[IngestedFile]:
+    """Yield the names of one segment in which a text stands; only those lines are decoded."""
+    wanted = json.dumps(text, ensure_ascii=False)[1:-1].encode()
+    for first in range(0, len(segment.blocks), AHEAD):
+        some = segment.blocks[first : first + AHEAD]
+        for body in _read_blocks(store, pipeline, segment, some):
+            if wanted in body:
+                found = (_name_of(line) for line in body.splitlines() if wanted in line)
+                yield from (name for name in found if text in name.key)
+
+
 @dataclass(slots=True)
 class Blocks:
     """The decoded blocks that are kept between two looks, the last used ones.

@@ -6,20 +6,12 @@ What cannot be read is an error: a file that an unread document names is never t
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader, StoredEntry
 from lakebed.storage.store import ObjectFacts, Reader
-
-TAIL = 64 * 1024
-MAGIC = b"PAR1"
-FRAME = 8
-"""The length of the footer and the magic word, which end a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,29 +110,6 @@ def named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> frozenset[st
             if body is not None:
                 names.add(decode_meta(body, store.describe(facts.path)).filename)
     return frozenset(names)
-
-
-def mark_of(store: Reader, facts: ObjectFacts) -> tuple[str, str] | None:
-    """Read which pipeline and journal a data file's footer names; None where it names none."""
-    tail = _tail(store, facts, TAIL)
-    if tail[-len(MAGIC) :] != MAGIC or len(tail) < FRAME:
-        return None
-    length = int.from_bytes(tail[-FRAME : -len(MAGIC)], "little") + FRAME
-    if length > facts.size:
-        return None
-    footer = tail[-length:] if length <= len(tail) else _tail(store, facts, length)
-    try:
-        marks = pq.read_metadata(pa.BufferReader(footer)).metadata or {}
-    except (pa.ArrowException, OSError):
-        return None
-    pipeline, journal = marks.get(b"blizzard.pipeline"), marks.get(b"blizzard.journal")
-    return None if pipeline is None or journal is None else (pipeline.decode(), journal.decode())
-
-
-def _tail(store: Reader, facts: ObjectFacts, count: int) -> bytes:
-    start = max(0, facts.size - count)
-    pieces = store.stream(facts.path, size=facts.size, etag=facts.etag, start=start)
-    return b"".join(pieces)
 
 
 def last_part(path: str) -> str:
