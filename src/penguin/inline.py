@@ -14,7 +14,7 @@ from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
     from penguin.delta.log_search import LogSearch
-    from penguin.delta.snapshot import FileFacts
+    from penguin.delta.snapshot import FileFacts, Snapshot
     from penguin.pipeline import TableRun
 
 
@@ -185,7 +185,14 @@ def log_search(uri: str, options: StorageOptions) -> "LogSearch":
     from lakebed.storage.store import Reader  # noqa: PLC0415
     from penguin.delta.log_search import LogSearch  # noqa: PLC0415
 
-    return LogSearch(Reader(uri, options))
+    store = Reader(uri, options)
+
+    def open_table() -> "Snapshot | None":
+        from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+
+        return LogReader(store).look()
+
+    return LogSearch(store, open_table)
 
 
 def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":

@@ -11,7 +11,7 @@ import typer
 from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.cli.surroundings import Surroundings
 from blizzard.inspect.why.answer import Answer, DataFile, Read
-from blizzard.inspect.why.asked import Asked
+from blizzard.inspect.why.asked import Asked, KnownFiles
 from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
 from blizzard.inspect.why.why import why as answers_to
 from blizzard.journal.state import History, read_history
@@ -46,6 +46,10 @@ def why(
     files: Files = None,
     folders: Folders = None,
     pipeline: One = None,
+    count_all: Annotated[
+        bool,
+        typer.Option("--count-all", help="Count all waiting files, also in a very large source."),
+    ] = False,
     output: Shape = Output.TEXT,
 ) -> None:
     """Show why a file is not in the table, or how it came there.
@@ -55,7 +59,9 @@ def why(
     pipelines = chosen(load(files, folders), pipeline)
     outcome = Outcome()
     with outcome.of("why"):
-        found = answers_to(file, pipelines, _asking(Surroundings.of(context).clock))
+        found = answers_to(
+            file, pipelines, _asking(Surroundings.of(context).clock, count_all=count_all)
+        )
         if output is Output.JSON:
             print_lines(found)
         else:
@@ -64,18 +70,18 @@ def why(
     raise typer.Exit(outcome.code)
 
 
-def _asking(clock: Clock) -> Callable[[PipelineSettings], Asked]:
+def _asking(clock: Clock, *, count_all: bool) -> Callable[[PipelineSettings], Asked]:
     opened: dict[str, Asked] = {}
 
     def ask(settings: PipelineSettings) -> Asked:
         if settings.name not in opened:
-            opened[settings.name] = asked_of(settings, clock)
+            opened[settings.name] = asked_of(settings, clock, count_all=count_all)
         return opened[settings.name]
 
     return ask
 
 
-def asked_of(settings: PipelineSettings, clock: Clock) -> Asked:
+def asked_of(settings: PipelineSettings, clock: Clock, *, count_all: bool = False) -> Asked:
     """Open what questions about the files of a pipeline are answered from."""
     store = None
     try:
@@ -86,11 +92,12 @@ def asked_of(settings: PipelineSettings, clock: Clock) -> Asked:
     return Asked(
         settings=settings,
         store=store,
-        history=history,
+        known=KnownFiles(store, settings.name, history),
         log=table_log(settings),
         open_reader=open_reader,
         clock=clock,
         parallelism=os.cpu_count() or 1,
+        count_all=count_all,
     )
 
 

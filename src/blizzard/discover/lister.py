@@ -62,7 +62,7 @@ class SourceLister:
     _cursor: ListingCursor = field(default_factory=ListingCursor)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _amiss: tuple[SkipSummary, ...] = ()
-    _lister: IncrementalLister = field(default_factory=IncrementalLister)
+    lister: IncrementalLister = field(default_factory=IncrementalLister)
     _began: datetime | None = None
     """When this one first looked: before a batch is journaled, nothing else says since when."""
 
@@ -81,7 +81,7 @@ class SourceLister:
 
         `ahead` is by how much our clock is known to be ahead of a store's.
         """
-        return self._lister.attempt(
+        return self.lister.attempt(
             lambda: self._look(
                 store, lookup, unfinished=unfinished, since=since, tried=tried, now=now, ahead=ahead
             )
@@ -111,7 +111,7 @@ class SourceLister:
         # Only where they are used: of ten thousand folders they take a minute to work out.
         ranges = [] if sweep else self._cursor.ranges()
         sweep = sweep or len(ranges) > self.limits.ranges
-        look = self._scan(
+        look = self.scan(
             store,
             lookup,
             unfinished=unfinished,
@@ -123,8 +123,8 @@ class SourceLister:
         )
         if sweep:
             look.sought |= self._sought(unfinished, now)
-        plan = self._sweep(now) if sweep else ListingPlan(ranges=lambda _root: ranges)
-        look.over(self._lister.files(store, plan, look.guide(), left_out=look.beyond_horizon))
+        plan = self.sweep_plan(now) if sweep else ListingPlan(ranges=lambda _root: ranges)
+        look.over(self.lister.files(store, plan, look.guide(), left_out=look.beyond_horizon))
         if not sweep:
             look.one_by_one(due)
         finding = look.finding(self._amiss)
@@ -134,33 +134,7 @@ class SourceLister:
         self._began = began
         return finding
 
-    def look_at(
-        self,
-        store: Reader,
-        path: str,
-        lookup: JournalLookup,
-        *,
-        unfinished: Mapping[str, UnfinishedFile],
-        since: datetime | None,
-        now: datetime,
-    ) -> Finding:
-        """Return what a sweep makes of one name. No other is listed, except what sorts with it."""
-
-        def look() -> Finding:
-            began = now if since is None else min(since, now)
-            look = self._scan(
-                store, lookup, unfinished=unfinished, began=began, now=now, sweep=True
-            )
-            whole = self._sweep(now)
-            one = Range(prefix="", after=path[:-1], until=path)
-            plan = replace(whole, ranges=lambda _root: [one])
-            listed = self._lister.files(store, plan, look.guide(), left_out=look.beyond_horizon)
-            look.over(facts for facts in listed if facts.path == path)
-            return look.finding(())
-
-        return self._lister.attempt(look)
-
-    def _scan(
+    def scan(
         self,
         store: Reader,
         lookup: JournalLookup,
@@ -171,9 +145,10 @@ class SourceLister:
         now: datetime,
         ahead: timedelta = timedelta(0),
         sweep: bool,
-    ) -> "_Scan":
+    ) -> "Scan":
+        """Return a look that has listed nothing yet; `began` is when the source was first read."""
         lookback = self.source.lookback
-        return _Scan(
+        return Scan(
             lister=self,
             store=store,
             lookup=lookup,
@@ -229,7 +204,7 @@ class SourceLister:
             and (horizon is None or horizon.holds(path, now))
         }
 
-    def _sweep(self, now: datetime) -> ListingPlan:
+    def sweep_plan(self, now: datetime) -> ListingPlan:
         """Return the listing of everything that the pattern can mean and the horizon holds."""
         pattern, horizon = self.source.pattern, self.source.horizon
         whole = Range(
@@ -245,7 +220,7 @@ class SourceLister:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Scan:
+class Scan:
     """One look under way."""
 
     lister: SourceLister

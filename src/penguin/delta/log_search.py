@@ -6,12 +6,14 @@ before it, each chosen by what the others say.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
-from urllib.parse import unquote
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +21,6 @@ import pyarrow.compute as pc
 from lakebed.layout import (
     DELTA_LOG,
     LAST_CHECKPOINT,
-    file_name,
     journal_transaction,
     log_version,
     log_version_number,
@@ -29,8 +30,10 @@ from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import naming
 from penguin.delta.log_file import paths_of, read_columns, sidecar_of
-from penguin.delta.snapshot import LogReader
 from penguin.delta.versions import Commit, named_files, read_commit
+
+if TYPE_CHECKING:
+    from penguin.delta.snapshot import Snapshot
 
 COLUMNS = (
     *("add.path", "remove.path", "remove.deletionTimestamp", "remove.dataChange"),
@@ -95,6 +98,8 @@ class LogSearch:
     """Answers of one table's log; what was read for one is not read again for the next."""
 
     store: Reader
+    open_table: Callable[[], "Snapshot | None"]
+    """Opens the table by the library, which is loaded only where the log's own files do not do."""
     _bodies: dict[int, bytes | None] = field(default_factory=dict)
     _tail_read: _Tail | None = None
 
@@ -108,7 +113,7 @@ class LogSearch:
         told = self._transactions(app, newest)
         known = {n: last for n, last in zip(newest, told, strict=True) if last not in (None, GONE)}
         if not known:
-            table = LogReader(self.store).look()
+            table = self.open_table()
             last = None if table is None else table.transaction(app)
             known = {} if last is None else {tail.version: last}
         if not known or max(known.values()) < sequence:
@@ -137,7 +142,7 @@ class LogSearch:
             for part in tail.checkpoint.parts:
                 found |= self._in_checkpoint(part, wanted)
         elif not tail.is_whole:
-            table = LogReader(self.store).look()
+            table = self.open_table()
             present = wanted & (frozenset() if table is None else table.files())
             found |= dict.fromkeys(present, FileInLog(standing=Standing.IN_TABLE))
         for number in range(tail.first, tail.version + 1):
@@ -165,7 +170,7 @@ class LogSearch:
         self, part: ObjectFacts, wanted: frozenset[str]
     ) -> Iterator[tuple[str, FileInLog]]:
         named = naming(self.store)
-        ends = pa.array(sorted({path.rpartition("/")[2] for path in wanted}))
+        ends = _strings(_spelled(wanted))
         for batch in read_columns(self.store, part, COLUMNS):
             for name in paths_of(batch, "sidecar"):
                 yield from self._in_checkpoint(sidecar_of(self.store, part, name), wanted)
@@ -180,10 +185,10 @@ class LogSearch:
     def _in_version(self, number: int, wanted: frozenset[str]) -> Iterator[tuple[str, FileInLog]]:
         """Yield the wanted files that a version adds or removes; a removal comes before its add."""
         body = self._body(number)
-        if body is None or not any(file_name(path).encode() in body for path in wanted):
+        names = [name.encode() for name in _spelled(wanted)]
+        if body is None or not any(name in body for name in names):
             return
         named, commit = naming(self.store), read_commit(number, body)
-        names = [file_name(path).encode() for path in wanted]
         for line in body.splitlines():
             if not any(name in line for name in names):
                 continue
@@ -277,6 +282,20 @@ def _checkpoint_named(body: bytes | None) -> int | None:
     except ValueError:
         pass  # Torn: the listing then begins with the first version.
     return None
+
+
+def _spelled(paths: Iterable[str]) -> list[str]:
+    """Return the last parts of paths, as they are and as a log writes them, with escapes."""
+    names = {path.rpartition("/")[2] for path in paths}
+    return sorted(names | {quote(name, safe="=") for name in names})
+
+
+def _strings(values: Sequence[str]) -> pa.Array:
+    """Return an array of strings; `pa.array` would import pandas, which takes half a second."""
+    bodies = [value.encode() for value in values]
+    offsets = accumulate(map(len, bodies), initial=0)
+    buffers = [None, pa.py_buffer(array("i", offsets)), pa.py_buffer(b"".join(bodies))]
+    return pa.Array.from_buffers(pa.string(), len(bodies), buffers)
 
 
 def _rows(batch: pa.RecordBatch, kind: str, ends: pa.Array) -> Iterator[Mapping[str, Any]]:

@@ -98,17 +98,20 @@ class FailedAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What a file waits for."""
+    """What a file waits for. What is not known without listing a very large source is None."""
 
-    position: int | None
-    """Its place among the files that wait in its source, from 1; None where it is not counted."""
-    files: int
-    """How many files wait in its source."""
-    in_next_batch: bool
-    trigger: str | None
-    """What starts the batch at the latest; None where it may start now."""
-    starts_in_secs: float | None
-    running: bool | None
+    position: int | None = None
+    """Its place among the files that wait, from 1."""
+    files: int | None = None
+    """How many files wait."""
+    counted: str | None = None
+    """Where they were counted: in its `source`, or in its `folder` alone."""
+    in_next_batch: bool | None = None
+    trigger: str | None = None
+    """What starts the batch, or what it waits for first: `rollover`, `inactivity`, `min_age`."""
+    starts_in_secs: float | None = None
+    """In how many seconds that is, at the latest."""
+    running: bool | None = None
     """Whether a blizzard runs; None where it runs on another machine, if it does."""
 
 

@@ -185,13 +185,9 @@ def _told(one: DataFile, entry: Entry) -> tuple[str, tuple[str, ...]]:
             )
             return f"It is in the table with {rows}, {version}; {named} names it.", ()
         case State.UNCOMMITTED:
-            return (
-                (
-                    f"It is not in the table yet: {named} names it with {rows}, and penguin has yet to "
-                    "commit that."
-                ),
-                ("run penguin --once; penguin status shows what stops it",),
-            )
+            way = "run penguin --once; penguin status shows what stops it"
+            waits = f"It is not in the table yet: {named} names it with {rows}"
+            return f"{waits}, and penguin has yet to commit that.", (way,)
         case State.HELD:
             why = "; ".join(one.reasons) or "penguin held shows why"
             way = f"penguin release {name}, penguin discard {name}, or blizzard redo --held {name}"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from blizzard.discover.filter import is_same, same_object
 from blizzard.discover.finding import Finding
-from blizzard.discover.lister import SourceLister, source_listers
+from blizzard.discover.lister import source_listers
 from blizzard.discover.retry import next_try
 from blizzard.discover.skip_reason import Reason, SkippedFile
 from blizzard.inspect.why.answer import (
@@ -26,9 +26,9 @@ from blizzard.inspect.why.waiting import backlog_of
 from blizzard.inspect.why.words import worded
 from blizzard.journal.state import Before
 from blizzard.model.files import IngestedFile, UnfinishedFile
-from blizzard.model.locations import source_location
 from blizzard.model.settings import SourceSettings
 from lakebed.documents.entry import Entry, SourceRecord, Stage
+from lakebed.errors import StoreDenied
 from lakebed.listing.sort import readable
 from lakebed.storage.store import ObjectFacts, Reader
 
@@ -36,13 +36,12 @@ from lakebed.storage.store import ObjectFacts, Reader
 def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
     """Return why a file of a source is where it is."""
     key = f"{source.name}:{path}"
-    place = asked.open_reader(source_location(source))
-    facts, before = place.head(path), asked.before(key)
-    found = _finding(asked, source, place, path, before)
+    spot, before = asked.spot_check(source), asked.known(key)
+    facts, found = _head(spot.store, path), spot.of(path)
     bare = Answer(
         kind="source",
         state=State.MISSING,
-        uri=place.describe(path),
+        uri=spot.store.describe(path),
         pipeline=asked.settings.name,
         table_uri=asked.settings.sink.table_uri,
         source=source.name,
@@ -54,28 +53,15 @@ def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
     )
     answer = _decided(asked, bare, facts, before, found)
     if answer.state is State.WAITING:
-        answer = replace(answer, backlog=backlog_of(asked, source, path, answer.reason))
+        answer = replace(answer, backlog=backlog_of(asked, spot, answer))
     return worded(answer, asked.settings, source, asked.clock.now())
 
 
-def _finding(
-    asked: Asked, source: SourceSettings, place: Reader, path: str, before: Before
-) -> Finding:
-    """Let the lister decide on this one name, as a sweep does."""
-    lister: SourceLister = next(
-        each for each in source_listers(asked.settings) if each.source is source
-    )
-    now, since = asked.clock.now(), None
-    if source.lookback is not None and asked.store is not None:
-        since = asked.history.first_read(asked.store, asked.settings.name, source.name, now=now)
-    return lister.look_at(
-        place,
-        path,
-        lambda _key: before,
-        unfinished=asked.history.unfinished,
-        since=since,
-        now=now,
-    )
+def _head(place: Reader, path: str) -> ObjectFacts | None:
+    try:
+        return place.head(path)
+    except StoreDenied:
+        return None  # The look says that it may not be read.
 
 
 def _decided(

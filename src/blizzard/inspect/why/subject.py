@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from blizzard.inspect.why.asked import Asked
-from blizzard.journal.ingested import names_with
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed import layout
@@ -103,7 +102,7 @@ def _by_path(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> Iter
             path = name.removeprefix(f"{source.name}:")
             is_key = path != name
             asked = ask(settings)
-            before = asked.before(f"{source.name}:{path}")
+            before = asked.known(f"{source.name}:{path}")
             is_known = before.finished is not None or before.unfinished is not None
             if is_key or is_known or _is_there(asked, source, path):
                 yield Subject(asked, source, path)
@@ -138,13 +137,8 @@ def _by_part(text: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> Subj
 
 def _known(asked: Asked, text: str) -> Iterator[tuple[SourceSettings, str]]:
     """Yield the files with a text in their names that the journal knows."""
-    history, sources = asked.history, {each.name: each for each in asked.settings.sources}
-    keys = [key for known in (history.unfinished, history.recent) for key in known if text in key]
-    for segment in history.segments if asked.store is not None else ():
-        if asked.store is not None:
-            names = names_with(asked.store, asked.settings.name, segment, text)
-            keys += [name.key for name in islice(names, FEW + 1)]
-    for key in dict.fromkeys(keys):
+    sources = {each.name: each for each in asked.settings.sources}
+    for key in asked.known.with_text(text, FEW + 1):
         name, _, path = key.partition(":")
         if name in sources and text in path:
             yield sources[name], path

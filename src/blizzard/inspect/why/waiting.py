@@ -1,64 +1,84 @@
 """What a source file waits for, and how many files wait with it."""
 
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import inf
 
 from blizzard.discover.finding import Finding
 from blizzard.discover.skip_reason import Reason
-from blizzard.inspect.explain import look_at
-from blizzard.inspect.why.answer import Backlog
+from blizzard.discover.spot_check import SpotCheck
+from blizzard.inspect.why.answer import Answer, Backlog
 from blizzard.inspect.why.asked import Asked
 from blizzard.journal.lease_record import Life, this_machine, writer_status
-from blizzard.model.locations import source_location
-from blizzard.model.settings import SourceSettings
 from blizzard.plan.trigger import Arrivals, should_start, starts_by
 
+MOST = 5000
+"""Names of a source that are listed to count the files that wait; of more, those of one folder."""
+MIN_AGE = "min_age"
 
-def backlog_of(asked: Asked, source: SourceSettings, path: str, reason: str | None) -> Backlog:
-    """Return where a file stands among those that wait; its source is listed for that."""
-    found = look_at(
-        asked.settings, source, asked.open_reader, asked.history, asked.store, clock=asked.clock
-    )
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What waits in a source, or in the folder of the file."""
+
+    found: Finding
+    whole: bool
+
+
+def backlog_of(asked: Asked, spot: SpotCheck, answer: Answer) -> Backlog:
+    """Return where a file stands among those that wait."""
+    path = answer.path or ""
+    counted = _counted(asked, spot, path)
+    running = _runs(asked)
+    if counted is None:
+        return Backlog(running=running)
+    found = counted.found
     paths = [file.path for file in found.take]
     beyond = [one.path for one in found.passed if one.reason is Reason.BEYOND_BATCH]
-    position = next(
-        (place for place, name in enumerate(paths + beyond, start=1) if name == path), None
-    )
-    trigger, seconds = _starts(asked, found)
-    if reason == Reason.TOO_YOUNG.value:
-        trigger, seconds = "min_age", _until_old(asked, source, path)
+    places = {name: place for place, name in enumerate(paths + beyond, start=1)}
+    trigger, seconds = _starts(asked, counted)
+    if answer.reason == Reason.TOO_YOUNG.value and answer.stored is not None:
+        trigger, seconds = MIN_AGE, _until_old(spot, answer.stored.modified)
     return Backlog(
-        position=position,
+        position=places.get(path),
         files=len(found.take) + found.left_over,
-        in_next_batch=path in paths,
+        counted="source" if counted.whole else "folder",
+        in_next_batch=path in paths if counted.whole else None,
         trigger=trigger,
         starts_in_secs=seconds,
-        running=_runs(asked),
+        running=running,
     )
 
 
-def _starts(asked: Asked, found: Finding) -> tuple[str | None, float | None]:
-    """Return what starts the batch at the latest, and in how many seconds; None where it is due."""
-    now, policy = asked.clock.now(), asked.settings.sink.rolling
+def _counted(asked: Asked, spot: SpotCheck, path: str) -> _Counted | None:
+    """List the source or, if it has too many names for that, the folder of the file."""
+    most = None if asked.count_all else MOST
+    found = spot.below("", most)
+    if found is not None:
+        return _Counted(found, whole=True)
+    folder = path.rpartition("/")[0]
+    found = spot.below(folder, most) if folder else None
+    return None if found is None else _Counted(found, whole=False)
+
+
+def _starts(asked: Asked, counted: _Counted) -> tuple[str | None, float | None]:
+    """Return what starts the batch at the latest, and in how many seconds; 0 where it is due."""
+    found, policy = counted.found, asked.settings.sink.rolling
+    now = asked.clock.now()
     if not found.take:
         return None, None
     waiting = Arrivals().waiting(found.take, more=bool(found.left_over), now=now)
-    if len(asked.settings.sources) > 1:
-        # Files of other sources may come; how long the first one waits is sure all the same.
-        policy = replace(policy, inactivity=float("inf"))
-    if should_start(waiting, policy, parallelism=asked.parallelism, now=now):
-        return None, None
+    if len(asked.settings.sources) > 1 or not counted.whole:
+        # Files that are not counted here may still come; how long the first one waits is sure.
+        policy = replace(policy, inactivity=inf)
     by = starts_by(waiting, policy, now=now)
-    return by.trigger.value, by.seconds
+    due = should_start(waiting, policy, parallelism=asked.parallelism, now=now)
+    return by.trigger.value, 0.0 if due else by.seconds
 
 
-def _until_old(asked: Asked, source: SourceSettings, path: str) -> float | None:
-    place = asked.open_reader(source_location(source))
-    facts = place.head(path)
-    if facts is None:
-        return None
-    age = (asked.clock.now() - facts.modified) / timedelta(seconds=1)
-    return max(0.0, source.min_age - age)
+def _until_old(spot: SpotCheck, modified: datetime) -> float:
+    age = (spot.now - modified).total_seconds()
+    return max(0.0, spot.lister.source.min_age - age)
 
 
 def _runs(asked: Asked) -> bool | None:

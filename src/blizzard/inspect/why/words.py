@@ -115,24 +115,29 @@ def _waits(answer: Answer, source: SourceSettings) -> str:
         )
         if answer.read:
             again += " The rows of the one before stay in the table, too."
-    if backlog is None:
-        return f"It is waiting for the next batch.{again}"
-    place = (
-        f"number {backlog.position:,} of {plural(backlog.files, 'waiting file')}"
-        if backlog.position is not None
-        else f"behind the first of {plural(backlog.files, 'waiting file')}"
+    if backlog is None or backlog.files is None:
+        return (
+            "It is waiting for a batch. Its place in the backlog is not counted, because its "
+            f"folder has too many names; --count-all counts it.{again}"
+        )
+    place = f"number {backlog.position:,} of " if backlog.position is not None else "one of "
+    where = "in its source" if backlog.counted == "source" else "in its folder"
+    which = (
+        "a later batch, since the next one is full"
+        if backlog.in_next_batch is False
+        else ("the next batch")
     )
-    which = "the next batch" if backlog.in_next_batch else "a later batch: the next one is full"
-    return f"It is waiting for {which} ({place}). {_when(backlog)}{again}"
+    files = plural(backlog.files, "waiting file")
+    return f"It is waiting for {which} ({place}{files} {where}). {_when(backlog)}{again}"
 
 
 def _when(backlog: Backlog) -> str:
-    if backlog.trigger is None or backlog.starts_in_secs is None:
-        return "That batch is due: enough is waiting, or has waited for long enough."
+    if not backlog.starts_in_secs:
+        return "The next batch is due: enough is waiting, or has waited for long enough."
     why = {
         "rollover": "the first file has waited for rollover_timeout_secs",
         "inactivity": "no new file has come for inactivity_timeout_secs",
-    }[backlog.trigger]
+    }[backlog.trigger or "rollover"]
     return (
         f"It starts in {_span(backlog.starts_in_secs)} at the latest, once {why}, or as soon as "
         "more files are waiting; with --once it starts right away."

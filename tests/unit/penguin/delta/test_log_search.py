@@ -10,6 +10,7 @@ from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from penguin.delta.log_search import FileInLog, LogSearch, Standing
+from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
@@ -27,7 +28,7 @@ class Counting(Reader):
 def search(root: Path) -> LogSearch:
     store = Counting(str(root), StorageOptions())
     store.asked = Counter()
-    return LogSearch(store)
+    return LogSearch(store, LogReader(store).look)
 
 
 @pytest.fixture
