@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated
@@ -75,13 +76,14 @@ def _asking(clock: Clock, *, count_all: bool) -> Callable[[PipelineSettings], As
 
     def ask(settings: PipelineSettings) -> Asked:
         if settings.name not in opened:
-            opened[settings.name] = asked_of(settings, clock, count_all=count_all)
+            asked = asked_of(settings, clock)
+            opened[settings.name] = replace(asked, most_names=None) if count_all else asked
         return opened[settings.name]
 
     return ask
 
 
-def asked_of(settings: PipelineSettings, clock: Clock, *, count_all: bool = False) -> Asked:
+def asked_of(settings: PipelineSettings, clock: Clock) -> Asked:
     """Open what questions about the files of a pipeline are answered from."""
     store = None
     try:
@@ -97,7 +99,6 @@ def asked_of(settings: PipelineSettings, clock: Clock, *, count_all: bool = Fals
         open_reader=open_reader,
         clock=clock,
         parallelism=os.cpu_count() or 1,
-        count_all=count_all,
     )
 
 

@@ -290,19 +290,22 @@ def _spelled(paths: Iterable[str]) -> list[str]:
     return sorted(names | {quote(name, safe="=") for name in names})
 
 
-def _strings(values: Sequence[str]) -> pa.Array:
+def _strings(values: Sequence[str]) -> pa.StringArray:
     """Return an array of strings; `pa.array` would import pandas, which takes half a second."""
     bodies = [value.encode() for value in values]
     offsets = accumulate(map(len, bodies), initial=0)
-    buffers = [None, pa.py_buffer(array("i", offsets)), pa.py_buffer(b"".join(bodies))]
-    return pa.Array.from_buffers(pa.string(), len(bodies), buffers)
+    buffers = (pa.py_buffer(array("i", offsets)), pa.py_buffer(b"".join(bodies)))
+    found: pa.StringArray = pa.StringArray.from_buffers(len(bodies), *buffers)
+    return found
 
 
-def _rows(batch: pa.RecordBatch, kind: str, ends: pa.Array) -> Iterator[Mapping[str, Any]]:
+def _rows(batch: pa.RecordBatch, kind: str, ends: pa.StringArray) -> Iterator[Mapping[str, Any]]:
     """Yield the actions of a kind whose files have one of some names."""
     if kind not in batch.schema.names:
         return
     actions = batch.column(kind)
     paths = pc.struct_field(actions, "path")
     last = pc.replace_substring_regex(paths, "^.*/", "")
-    yield from actions.filter(pc.is_in(last, value_set=ends)).to_pylist()
+    for row in actions.filter(pc.is_in(last, value_set=ends)).to_pylist():
+        if row is not None:
+            yield row

@@ -72,8 +72,8 @@ class Asked:
     open_reader: OpenReader
     clock: Clock
     parallelism: int
-    count_all: bool = False
-    """Whether all files that wait are counted, however many names their source has."""
+    most_names: int | None = 5000
+    """Names of a source that are listed to count the files that wait; None for all."""
 
     @property
     def history(self) -> History:

@@ -112,10 +112,10 @@ def _unfinished(
     is_other = facts is not None and not same_object(record, facts)
     if found.take and (record.gone or is_other):
         return replace(answer, state=State.WAITING, reason=Reason.CHANGED.value)
-    if record.redo and (record.failure is None or record.failure.attempts == 0):
-        return replace(answer, state=State.TO_REDO, failure=None)
     if record.gone:
         return replace(answer, state=State.GONE)
+    if record.redo and (record.failure is None or record.failure.attempts == 0):
+        return replace(answer, state=State.TO_REDO, failure=None)
     if record.failure is not None:
         return replace(answer, state=State.FAILED, reason=record.failure.code)
     return replace(answer, state=State.PARTIAL)

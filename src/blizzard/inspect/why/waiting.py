@@ -12,8 +12,6 @@ from blizzard.inspect.why.asked import Asked
 from blizzard.journal.lease_record import Life, this_machine, writer_status
 from blizzard.plan.trigger import Arrivals, should_start, starts_by
 
-MOST = 5000
-"""Names of a source that are listed to count the files that wait; of more, those of one folder."""
 MIN_AGE = "min_age"
 
 
@@ -52,7 +50,7 @@ def backlog_of(asked: Asked, spot: SpotCheck, answer: Answer) -> Backlog:
 
 def _counted(asked: Asked, spot: SpotCheck, path: str) -> _Counted | None:
     """List the source or, if it has too many names for that, the folder of the file."""
-    most = None if asked.count_all else MOST
+    most = asked.most_names
     found = spot.below("", most)
     if found is not None:
         return _Counted(found, whole=True)

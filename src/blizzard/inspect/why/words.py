@@ -25,6 +25,10 @@ WAYS = {
 }
 
 
+NOT_DONE = (State.FAILED, State.PARTIAL, State.TO_REDO)
+"""States of a file that is to be read from its source again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """An answer that is to be put into words, and what it depends on."""
@@ -50,14 +54,16 @@ def worded(
     case = Case(answer=answer, settings=settings, source=source, now=now)
     told = SAYS[answer.state](case)
     sentence = told.sentence
-    if answer.stored is None and answer.read:
+    if answer.stored is None and answer.state in NOT_DONE:
+        sentence += " It is not in its source at the moment."
+    elif answer.stored is None and answer.read:
         sentence += " It has gone from its source since; its rows do not depend on that."
     return replace(answer, answer=sentence, next=told.ways)
 
 
 def _missing(_case: Case) -> Told:
     return Told(
-        "It is not there: the store has no such object, and no batch has read one of this name.",
+        "It is not there: the store has no such object, and no row of one is in the table.",
         ("check the name; blizzard --dry-run shows which files of the source are seen",),
     )
 
@@ -88,7 +94,7 @@ def _to_redo(_case: Case) -> Told:
 
 def _skipped(case: Case) -> Told:
     answer = case.answer
-    reason = Reason(answer.reason)
+    reason = Reason(answer.reason or Reason.UNUSABLE_NAME)
     detail = f" ({answer.detail})" if answer.detail else ""
     way = WAYS.get(reason)
     return Told(f"It is not read: {IN_WORDS[reason]}{detail}.", () if way is None else (way,))

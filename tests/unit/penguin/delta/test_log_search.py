@@ -12,7 +12,7 @@ from lakebed.storage.store import Reader, Store
 from penguin.delta.log_search import FileInLog, LogSearch, Standing
 from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
-from tests.support.tables import Penguin, TableDirectory, rows_of
+from tests.support.tables import Penguin, TableDirectory, opened, rows_of
 
 
 class Counting(Reader):
@@ -78,7 +78,7 @@ def test_an_entry_that_waits_and_a_table_that_is_not_there_have_no_version(table
 
 def test_versions_that_were_cleaned_up_leave_the_entry_committed(table):
     entries = grown(table, 6)
-    Log(Store(str(table.root), StorageOptions())).open().checkpoint()
+    opened(Log(Store(str(table.root), StorageOptions()))).checkpoint()
     first, fourth = (version_with(table, entries[n].files[0].filename) for n in (0, 3))
     for version in range(first + 1):
         (table.root / log_version(version)).unlink()
@@ -99,13 +99,14 @@ def test_a_file_is_in_the_table_or_removed_by_a_version(table, checkpointed):
         grown_on = Penguin(table)
         table.journal("more").batch(rows_of(77))
         grown_on.drain()
-        Log(Store(str(table.root), StorageOptions())).open().checkpoint()
+        opened(Log(Store(str(table.root), StorageOptions()))).checkpoint()
     found = search(table.root).files([kept, dropped, "never.parquet"])
     assert found["never.parquet"] == FileInLog()
     assert found[kept].standing is Standing.IN_TABLE
     assert found[dropped].standing is Standing.REMOVED
-    assert found[dropped].removed is not None
-    assert (found[dropped].removed.version, found[dropped].removed.operation) == (gone, "DELETE")
+    removed = found[dropped].removed
+    assert removed is not None
+    assert (removed.version, removed.operation) == (gone, "DELETE")
     assert not found[dropped].rows_moved
 
 
@@ -119,7 +120,8 @@ def test_a_file_that_was_compacted_has_its_rows_elsewhere(table):
 
 def test_a_long_log_is_not_read_for_one_entry(table):
     entries = grown(table, 40)
-    Log(Store(str(table.root), StorageOptions())).open().checkpoint()
+    opened(Log(Store(str(table.root), StorageOptions()))).checkpoint()
     looked = search(table.root)
+    assert isinstance(looked.store, Counting)
     assert looked.entry("events", entries[5].journal, entries[5].sequence).commit is not None
     assert looked.store.asked["get"] < 25
