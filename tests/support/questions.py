@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import yaml
+
 from tests.support.desk import Desk
 from tests.support.landing import config
 
@@ -18,6 +20,14 @@ class Questions(Desk):
         """Read only the names that a pattern below the landing folder means."""
         text = self.file.read_text()
         self.file.write_text(text.replace('/landing"', f'/landing/{pattern}"'))
+
+    def rewrite(self, name: str, **changes: Any) -> None:
+        """Write the configuration in its long form, the pipeline under a name, with changes."""
+        document = yaml.safe_load(self.file.read_text())
+        parts = ("source", "sink", "schema", "error_handling")
+        pipeline = {part: document.pop(part) for part in parts} | changes
+        pipeline = {part: given for part, given in pipeline.items() if given is not None}
+        self.file.write_text(yaml.safe_dump({"pipelines": {name: pipeline}, **document}))
 
     def both(self) -> None:
         """Let both programs do whatever there is to do."""
@@ -38,5 +48,5 @@ class Questions(Desk):
 
     def data_file(self) -> str:
         """Return the only data file of the table."""
-        (found,) = self.table.glob("*.parquet")
-        return found.name
+        (name,) = (str(found.name) for found in self.table.glob("*.parquet"))
+        return name

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+import yaml
 from deltalake import DeltaTable
 
 from blizzard.journal import ingested, snapshot
@@ -16,6 +17,7 @@ from penguin.delta.table import Log
 from tests.support.builders import entries, ndjson, put
 from tests.support.promotions import ID, PRICE, Rescued
 from tests.support.questions import Questions
+from tests.support.tables import opened
 
 ORPHAN = "018cc4e5-2200-7000-8000-000000000001.parquet"
 
@@ -144,7 +146,7 @@ def test_rows_that_were_compacted_are_still_in(desk, checkpointed):
     files = [one.name for one in desk.table.glob("*.parquet")]
     DeltaTable(str(desk.table)).optimize.compact()
     if checkpointed:
-        Log(desk.store).open().checkpoint()
+        opened(Log(desk.store)).checkpoint()
     answer = desk.why("a.ndjson")
     assert answer["state"] == "committed"
     assert [one["state"] for one in answer["data_files"]] == ["rewritten"]
@@ -177,9 +179,12 @@ def test_a_file_of_an_earlier_journal_is_inherited(desk):
     desk.ends_well()
     (old,) = {entry.journal for entry in entries(desk.table)}
     path = desk.data_file()
-    assert desk.cli("journal", "new", "--from", "default", "--yes").exit_code == 0
+    desk.rewrite("later")
+    done = desk.cli("journal", "new", "--from", "default", "--yes")
+    assert done.exit_code == 0, done.output
     answer = desk.why("a.ndjson")
-    assert (answer["state"], answer["inherited"]["journal"]) == ("inherited", old)
+    assert (answer["state"], answer["pipeline"]) == ("inherited", "later")
+    assert answer["inherited"] == {"pipeline": "default", "journal": old, "last_entry": 1}
     data = desk.why(str(desk.table / path))
     assert (data["state"], data["data_files"][0]["entry"]) == ("committed", 1)
 
@@ -205,6 +210,7 @@ def pipeline_snapshot(desk):
 def without_entries(desk):
     """Write the segment again as an earlier version did, without the number of the entry."""
     found = snapshot.read_latest(desk.store, "default")
+    assert found is not None
     (ref,) = found.segments
     segment = ingested.open_segment(desk.store, "default", ref)
     names = list(ingested.read_names(desk.store, "default", segment))
@@ -268,26 +274,23 @@ def test_a_data_file_whose_object_is_gone_says_so(desk):
     assert answer["sources"] == ["default:b.ndjson"]
 
 
-def test_two_sources_of_one_folder_answer_for_their_own_files(desk):
-    text = desk.file.read_text()
+def test_two_pipelines_that_share_a_folder_answer_for_their_own_files(desk):
+    """Whichever takes the file answers for it; where none does, each says why not."""
     landing = desk.landing.folder
-    sources = (
-        "sources:\n"
-        f'  one: {{path: "{landing}/a-*.ndjson"}}\n'
-        f'  two: {{path: "{landing}/b-*.ndjson"}}\n'
-    )
-    desk.file.write_text(sources + text[text.index("sink:") :])
+    desk.rewrite("one", source={"path": f"{landing}/a-*.ndjson"})
+    document = yaml.safe_load(desk.file.read_text())
+    document["pipelines"]["two"] = document["pipelines"]["one"] | {
+        "source": {"path": f"{landing}/b-*.ndjson"},
+        "sink": {"path": f"{desk.folder}/other"},
+    }
+    desk.file.write_text(yaml.safe_dump(document))
     put(landing, "b-1.ndjson", ndjson([{"id": 1}]))
     answer = desk.why(str(landing / "b-1.ndjson"))
-    assert (answer["state"], answer["source"]) == ("waiting", "two")
+    assert (answer["state"], answer["pipeline"]) == ("waiting", "two")
     put(landing, "c-1.ndjson", ndjson([{"id": 1}]))
-    rows = [
-        json.loads(line)
-        for line in desk.cli(
-            "why", str(landing / "c-1.ndjson"), "--output", "json"
-        ).stdout.splitlines()
-    ]
-    assert [(row["source"], row["reason"]) for row in rows] == [
-        ("one", "not_matched"),
-        ("two", "not_matched"),
-    ]
+    done = desk.cli("why", str(landing / "c-1.ndjson"), "--output", "json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    told = [(row["pipeline"], row["reason"]) for row in rows]
+    assert told == [("one", "not_matched"), ("two", "not_matched")]
+    alone = desk.why(str(landing / "b-1.ndjson"), "-p", "one")
+    assert (alone["pipeline"], alone["reason"]) == ("one", "not_matched")

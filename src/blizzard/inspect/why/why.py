@@ -14,7 +14,7 @@ NOT_TAKEN = (State.SKIPPED, State.MISSING)
 def why(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> list[Answer]:
     """Return the answers about the files that a name means, nearly always one.
 
-    Several sources may have the same folder, each with a pattern of its own: one that takes the
+    Several pipelines may read the same folder, each with a pattern of its own: one that takes the
     file answers for it, and only where none does, each says why not.
     """
     found = subjects(name, pipelines, ask)
