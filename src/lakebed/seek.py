@@ -48,7 +48,7 @@ def seek(
             break
         if reads >= most:
             return Sought(number=found, sure=False)
-        probes = _probes(target, left, values, at_once)
+        probes = _probes(target, left, values, at_once, sparing=not reads)
         reads += len(probes)
         for number, value in zip(probes, read(probes), strict=True):
             if value is None:
@@ -62,8 +62,13 @@ def seek(
     return Sought(number=found)
 
 
-def _probes(target: int, left: list[int], values: Mapping[int, int], count: int) -> list[int]:
-    """Choose the numbers to read next: around where the target should be, and spread evenly."""
+def _probes(
+    target: int, left: list[int], values: Mapping[int, int], count: int, *, sparing: bool
+) -> list[int]:
+    """Choose the numbers to read next: around where the target should be, and spread evenly.
+
+    `sparing` leaves those out: the first guess is right where values grow evenly.
+    """
     if len(left) <= count:
         return left
     below = max((n for n, value in values.items() if value < target), default=None)
@@ -74,6 +79,8 @@ def _probes(target: int, left: list[int], values: Mapping[int, int], count: int)
         guess = below + round(share * (above - below))
         near = bisect_left(left, guess)
         likely = set(left[max(0, near - 1) : near + 2])
+        if sparing:
+            return sorted(likely)
     even = max(1, count - len(likely))
     step = len(left) / (even + 1)
     spread = {left[int(step * place)] for place in range(1, even + 1)}

@@ -35,8 +35,10 @@ OPEN_SETS = {"penguin_pipeline_stopped"}
 """Gauges one of whose labels is a name that only the table directory knows."""
 NEVER_A_STEPS = {
     "field_not_promotable",  # a command
+    "file_ambiguous",  # a command
     "file_not_rewritten",  # a command
     "file_rewritten",  # an order
+    "file_unknown",  # a command
     "known_names_broken",  # mended on the spot
     "no_such_entry",  # a command
     "not_held",  # an order

@@ -39,8 +39,8 @@ def why(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE",
-            help="A URI, a path below a source or the table, a UUID, or a part of a name.",
+            metavar="URI",
+            help="A URI, a path below a source or the table, a UUID, or part of a name.",
             show_default=False,
         ),
     ],
@@ -55,7 +55,7 @@ def why(
 ) -> None:
     """Show why a file is not in the table, or how it came there.
 
-    FILE is a source file or a data file of the table. Nothing is written.
+    URI means a source file or a data file of the table. Nothing is written.
     """
     pipelines = chosen(load(files, folders), pipeline)
     outcome = Outcome()

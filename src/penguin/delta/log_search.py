@@ -109,9 +109,7 @@ class LogSearch:
         if tail is None:
             return EntryInLog(committed=False)
         app = journal_transaction(pipeline, journal)
-        newest = range(max(0, tail.version - AT_ONCE + 1), tail.version + 1)
-        told = self._transactions(app, newest)
-        known = {n: last for n, last in zip(newest, told, strict=True) if last not in (None, GONE)}
+        known = self._newest(app, tail.version, 1) or self._newest(app, tail.version, AT_ONCE)
         if not known:
             table = self.open_table()
             last = None if table is None else table.transaction(app)
@@ -130,6 +128,12 @@ class LogSearch:
             return EntryInLog(committed=True)
         body = self._bodies[commit.version] or b""
         return EntryInLog(committed=True, commit=commit, held=named_files(body, "held"))
+
+    def _newest(self, app: str, last: int, count: int) -> dict[int, int]:
+        """Return the transactions that some of the newest versions carry, by version."""
+        newest = range(max(0, last - count + 1), last + 1)
+        told = zip(newest, self._transactions(app, newest), strict=True)
+        return {number: entry for number, entry in told if entry is not None and entry != GONE}
 
     def files(self, paths: Iterable[str]) -> dict[str, FileInLog]:
         """Return what the log says of some data files, by their paths below the table."""
