@@ -5,6 +5,8 @@ from typing import Any
 
 import yaml
 
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.state import read_history
 from tests.support.desk import Desk
 from tests.support.landing import config
 
@@ -33,6 +35,11 @@ class Questions(Desk):
         """Let both programs do whatever there is to do."""
         self.blizzard()
         self.penguin()
+
+    def writes_a_snapshot(self) -> None:
+        """Write the names that the journal knows to a segment, as a long journal does."""
+        writer = SnapshotWriter(store=self.store, pipeline="default", clock=self.clock)
+        writer.write(read_history(self.store, "default"))
 
     def why(self, name: str, *options: str) -> dict[str, Any]:
         """Ask about one file."""

@@ -8,11 +8,11 @@ import pytest
 
 from blizzard.cli.why import asked_of
 from blizzard.inspect.why.why import why
-from tests.support.builders import ndjson, put
+from tests.support.builders import ndjson, put, tree
 from tests.support.commands import Desk as PlainDesk
 from tests.support.commands import told
 from tests.support.questions import Questions
-from tests.support.stops import CUT, all_at
+from tests.support.stops import CUT, NEVER, all_at
 
 BAD = b'{"id": 1}\n{nope\n'
 
@@ -246,3 +246,42 @@ def test_a_person_reads_the_answer_then_the_facts_then_what_to_do(desk):
     assert answer.startswith("It has failed since ")
     assert facts[0] == "  state      failed (not_json)"
     assert facts[-1].startswith("  -> ")
+
+
+def test_a_file_that_was_read_by_several_batches_has_a_row_for_each(tmp_path):
+    (tmp_path / "in").mkdir()
+    desk = PlainDesk(tmp_path)
+    put(desk.landing, "large.ndjson", ndjson([{"id": n} for n in range(600)]))
+    bench = desk.bench(sizing=CUT)
+    bench.runner = all_at(30)
+    assert bench.pipeline().step()
+    later = bench.again(run_id="run-2", runner=all_at(NEVER)).pipeline()
+    while later.step():
+        pass
+    (answer,) = told(desk.run("why", "large.ndjson", "--output", "json"))
+    assert answer["state"] == "uncommitted"
+    assert [read["entry"] for read in answer["read"]] == [1, 2]
+    assert sum(read["rows"] for read in answer["read"]) == 600
+    assert {file["entry"] for file in answer["data_files"]} == {1, 2}
+    assert "600 rows from 600 lines" in answer["answer"]
+
+
+def test_nothing_is_written_whatever_is_asked(desk):
+    put(desk.landing.folder, "bad.ndjson", BAD)
+    desk.landing.land("a.ndjson", 2)
+    desk.both()
+    desk.landing.land("new.ndjson", 2)
+    before = tree(desk.folder)
+    for name in ("a.ndjson", "bad.ndjson", "new.ndjson", desk.data_file(), "nothing"):
+        desk.cli("why", name)
+    assert tree(desk.folder) == before
+
+
+def test_damaged_names_are_not_believed(desk):
+    desk.landing.land("events-1.ndjson", 2)
+    desk.both()
+    desk.writes_a_snapshot()
+    (names,) = (desk.table / "_blizzard/default/known").glob("*.names")
+    names.write_bytes(names.read_bytes().replace(b"events-1", b"events-2"))
+    assert desk.state("events-1.ndjson") == "committed"
+    assert desk.why("ents-1")["path"] == "events-1.ndjson"

@@ -10,8 +10,6 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.journal import ingested, snapshot
-from blizzard.journal.compaction import SnapshotWriter
-from blizzard.journal.state import read_history
 from lakebed.layout import known_names
 from penguin.delta.table import Log
 from tests.support.builders import entries, ndjson, put
@@ -195,16 +193,22 @@ def test_names_of_an_earlier_version_lead_to_the_entry_all_the_same(desk):
     desk.landing.land("b.ndjson", 5)
     desk.both()
     before = desk.why("a.ndjson")
-    pipeline_snapshot(desk)
+    desk.writes_a_snapshot()
     assert desk.why("a.ndjson") == before
     without_entries(desk)
     assert desk.why("a.ndjson") == before
 
 
-def pipeline_snapshot(desk):
-    """Write the names of the journal to a segment, as a long journal does."""
-    writer = SnapshotWriter(store=desk.store, pipeline="default", clock=desk.clock)
-    writer.write(read_history(desk.store, "default"))
+def test_a_file_of_a_source_that_was_moved_leads_to_its_batch(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    desk.ends_well()
+    desk.landing.folder.rename(desk.folder / "moved")
+    desk.file.write_text(desk.file.read_text().replace("/landing", "/moved"))
+    done = desk.cli("source", "set", "default", "--same-files", "--yes")
+    assert done.exit_code == 0, done.output
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["read"][0]["entry"]) == ("committed", 1)
 
 
 def without_entries(desk):
