@@ -238,6 +238,16 @@ def test_a_part_of_a_name_means_a_file_that_is_known_or_there(desk):
     assert "blizzard --dry-run" in nothing.output
 
 
+def test_names_mean_the_same_in_the_folder_of_the_source(desk, monkeypatch):
+    desk.landing.land("2024/events-1.ndjson", 2)
+    desk.blizzard()
+    monkeypatch.chdir(desk.landing.folder / "2024")
+    assert desk.why("events-1.ndjson")["path"] == "2024/events-1.ndjson"
+    assert desk.why("ents-1")["path"] == "2024/events-1.ndjson"
+    monkeypatch.chdir(desk.folder)
+    assert desk.why("landing/2024/events-1.ndjson")["path"] == "2024/events-1.ndjson"
+
+
 def test_a_person_reads_the_answer_then_the_facts_then_what_to_do(desk):
     put(desk.landing.folder, "bad.ndjson", BAD)
     desk.blizzard()

@@ -278,6 +278,19 @@ def test_a_data_file_whose_object_is_gone_says_so(desk):
     assert answer["sources"] == ["default:b.ndjson"]
 
 
+def test_a_data_file_that_is_still_in_the_outbox_says_so(desk):
+    desk.configure(sink="handoff: direct")
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    path = desk.data_file()
+    outbox = desk.table / "_blizzard/default/outbox"
+    outbox.mkdir(exist_ok=True)
+    (desk.table / path).rename(outbox / path)
+    answer = desk.why(path)
+    assert (answer["state"], answer["next"]) == ("uncommitted", ["run blizzard"])
+    assert "still in the outbox" in answer["answer"]
+
+
 def test_two_pipelines_that_share_a_folder_answer_for_their_own_files(desk):
     """Whichever takes the file answers for it; where none does, each says why not."""
     landing = desk.landing.folder

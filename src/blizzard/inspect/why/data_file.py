@@ -152,8 +152,13 @@ def _of_entry(asked: Asked, store: Reader, table: Table, entry: Entry, name: str
     sources = file.source_files
     sentence, ways = _told(one, entry)
     if bare.stored is None and one.state in (State.COMMITTED, State.UNCOMMITTED, State.HELD):
-        sentence += " The file itself is not in the store any more."
-        ways = (*ways, f"blizzard redo --held {name} reads its sources again, if penguin holds it")
+        if store.head(layout.outbox(table.pipeline, file.filename)) is not None:
+            sentence += " It is still in the outbox; blizzard moves it from there when it starts."
+            ways = ("run blizzard",)
+        else:
+            sentence += " The file itself is not in the store any more."
+            again = f"blizzard redo --held {name} reads its sources again, if penguin holds it"
+            ways = (*ways, again)
     return replace(
         bare,
         state=one.state,

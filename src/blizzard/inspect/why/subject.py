@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from blizzard.inspect.why.asked import Asked
+from blizzard.journal.state import UNKNOWN
 from blizzard.model.locations import source_location
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed import layout
@@ -46,10 +47,16 @@ def subjects(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> list
 
     Raise where no file has this name, or several have it in theirs.
     """
-    found = list(_by_place(name, pipelines, ask)) or list(_data_files(name, pipelines, ask))
-    if found or "://" in name or name.startswith(("/", "~")):
+    found = list(_by_place(name, pipelines, ask))
+    if "://" in name or name.startswith(("/", "~")):
         return found
-    return list(_by_path(name, pipelines, ask)) or [_by_part(name, pipelines, ask)]
+    # In the folder of a source, any text is a path below it: it counts where there is such a file.
+    return (
+        list(filter(_is_known, found))
+        or list(_data_files(name, pipelines, ask))
+        or list(_by_path(name, pipelines, ask))
+        or [_by_part(name, pipelines, ask)]
+    )
 
 
 def _by_place(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> Iterator[Subject]:
@@ -101,14 +108,18 @@ def _by_path(name: str, pipelines: Sequence[PipelineSettings], ask: Ask) -> Iter
         for source in settings.sources:
             path = name.removeprefix(f"{source.name}:")
             is_key = path != name
-            asked = ask(settings)
-            before = asked.known(f"{source.name}:{path}")
-            is_known = before.finished is not None or before.unfinished is not None
-            if is_key or is_known or _is_there(asked, source, path):
-                yield Subject(asked, source, path)
+            subject = Subject(ask(settings), source, path)
+            if is_key or _is_known(subject):
+                yield subject
 
 
-def _is_there(asked: Asked, source: SourceSettings, path: str) -> bool:
+def _is_known(subject: Subject) -> bool:
+    """Whether the journal knows a file, or it is there."""
+    asked, source, path = subject.asked, subject.source, subject.path
+    if source is None:
+        return asked.store is not None and asked.store.head(path) is not None
+    if asked.known(f"{source.name}:{path}") != UNKNOWN:
+        return True
     try:
         return asked.open_reader(source_location(source)).head(path) is not None
     except ObjectMissing:
