@@ -317,7 +317,7 @@ def _what(answer: Answer) -> str:
 
 
 def _entries(answer: Answer) -> str:
-    numbers = " and ".join(f"{read.entry:,}" for read in answer.read)
+    numbers = " and ".join(str(read.entry) for read in answer.read)
     return f"{'entry' if len(answer.read) == 1 else 'entries'} {numbers}"
 
 
