@@ -71,8 +71,13 @@ class Source:
         )
         if done:
             listed = (
-                IngestedFile(key=f"default:{name}", size=10, etag=f"e-{name}")
-                for name in self.bucket.names
+                IngestedFile(
+                    key=f"default:{name}",
+                    size=10,
+                    etag=f"e-{name}",
+                    entry=number // FILES_PER_ENTRY,
+                )
+                for number, name in enumerate(self.bucket.names)
             )
             segment = ingested.write_segment(self.table, "default", listed, Clock().fresh_id())
             self.history = History(segments=[segment])

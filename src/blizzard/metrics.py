@@ -52,6 +52,7 @@ STEP_FAILURES = tuple(
             "commits_behind",
             "executors_unfit",
             "max_failures_reached",
+            "provenance_taken",
             "run_failed",
         }
     )

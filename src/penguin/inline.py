@@ -14,7 +14,8 @@ from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
     from lakebed.documents.log_version import LogHistory
-    from penguin.delta.snapshot import FileFacts
+    from penguin.delta.log_search import LogSearch
+    from penguin.delta.snapshot import FileFacts, Snapshot
     from penguin.pipeline import TableRun
 
 
@@ -175,6 +176,21 @@ def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
     folder = local_path(uri)
     there = folder is None or folder.exists()
     return read_whole_log(Reader(uri, options)) if there else None
+
+
+def log_search(uri: str, options: StorageOptions) -> "LogSearch":
+    """Return what answers questions about single entries and files from a table's log."""
+    from lakebed.storage.store import Reader  # noqa: PLC0415
+    from penguin.delta.log_search import LogSearch  # noqa: PLC0415
+
+    store = Reader(uri, options)
+
+    def open_table() -> "Snapshot | None":
+        from penguin.delta.snapshot import LogReader  # noqa: PLC0415
+
+        return LogReader(store).look()
+
+    return LogSearch(store, open_table)
 
 
 def table_files(uri: str, options: StorageOptions) -> "TableFiles | None":

@@ -29,6 +29,33 @@ KEYS = {
         held[code reasons files rows]
         discarded_files discarded_rows aside_error lag_secs error
     """,
+    "blizzard why a.ndjson": """
+        kind state uri pipeline table_uri source path answer reason detail
+        stored(size etag modified) read[entry at lines blank filtered quarantined rescued dropped
+        rows version committed
+        committed_at] failure backlog data_files[path rows bytes entry sources state version
+        removed_version removed_at removed_by code reasons replaced_by] sources inherited
+        deleted_from next
+    """,
+    "blizzard why bad.ndjson": """
+        kind state uri pipeline table_uri source path answer reason detail
+        stored(size etag modified) read failure(stage code message line field attempts since last
+        entry next_try) backlog
+        data_files sources inherited deleted_from next
+    """,
+    "blizzard why c.ndjson": """
+        kind state uri pipeline table_uri source path answer reason detail
+        stored(size etag modified) read failure backlog(position files counted in_next_batch
+        trigger starts_in_secs running)
+        data_files sources inherited deleted_from next
+    """,
+    "blizzard why ID": """
+        kind state uri pipeline table_uri source path answer reason detail
+        stored(size etag modified) read failure backlog data_files[path rows bytes entry sources
+        state version
+        removed_version removed_at removed_by code reasons replaced_by] sources inherited
+        deleted_from next
+    """,
     "blizzard journal": """
         pipeline entry kind at run files failed rows parquet_files parquet_bytes gone sources
         dlq committed follows held_files held_rows discarded_files discarded_rows
@@ -202,6 +229,10 @@ def asked(tmp_path_factory) -> Table:
     put(table.table, "_blizzard/default/outbox/018cc4e5-2200-7000-8000-000000000001.parquet", b"x")
     table.ask(
         "blizzard status",
+        "blizzard why a.ndjson",
+        "blizzard why bad.ndjson",
+        "blizzard why c.ndjson",
+        "blizzard why ID",
         "blizzard journal",
         "blizzard journal 2",
         "blizzard --dry-run",

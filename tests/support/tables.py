@@ -242,7 +242,7 @@ def log_of(table: type[Table]) -> type[Log]:
 
 
 def before_commit(happens: Callable[[], object], *, times: int = 1) -> type[Log]:
-    """Give a log to which something happens right before the first commits are made."""
+    """Return a log to which something happens right before the first commits are made."""
     turns = [True] * times
 
     class Interrupted(Table):

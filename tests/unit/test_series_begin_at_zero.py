@@ -35,16 +35,20 @@ OPEN_SETS = {"penguin_pipeline_stopped"}
 """Gauges one of whose labels is a name that only the table directory knows."""
 NEVER_A_STEPS = {
     "field_not_promotable",  # a command
+    "file_ambiguous",  # a command
     "file_not_rewritten",  # a command
     "lines_not_replayed",  # a command
     "file_rewritten",  # an order
+    "file_unknown",  # a command
     "known_names_broken",  # mended on the spot
     "no_such_entry",  # a command
     "not_held",  # an order
     "nothing_to_look_at",  # a command
     "nothing_to_move",  # a command
     "nothing_to_replay",  # an order
+    "predicate_invalid",  # a command
     "promotion_waits",  # a command
+    "record_not_found",  # a command
     "rows_uncertain",  # an order
     "snapshot_broken",  # mended on the spot
     "workers_died",  # its files are read in smaller jobs

@@ -28,6 +28,7 @@ from blizzard.cli.source import source_app
 from blizzard.cli.status import status
 from blizzard.cli.surroundings import Surroundings
 from blizzard.cli.trace import trace
+from blizzard.cli.why import why
 from blizzard.execute.spark.cds_archive import require_java
 from blizzard.execute.spark.warm import NotMade, warm
 from blizzard.handoff.held_rows import Aside, read_aside
@@ -131,6 +132,7 @@ def demo_command(
 app.command()(init)
 app.command()(status)
 app.command()(audit)
+app.command()(why)
 app.command()(gc)
 app.command()(redo)
 app.command()(trace)

@@ -108,7 +108,7 @@ def look(uri: str, most: int) -> tuple[Sample, Records]:
 
 
 def warn(troubles: Iterable[str]) -> None:
-    """Tell on standard error what is amiss with files, each by its name; the first ones of many."""
+    """Warn on standard error of what is amiss with files, by their names; the first of many."""
     told = list(troubles)
     for trouble in told[:MOST_TOLD]:
         sys.stderr.write(f"warning: {trouble}\n")

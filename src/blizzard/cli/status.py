@@ -12,6 +12,7 @@ from blizzard.discover.skip_reason import IN_WORDS as WHY
 from blizzard.inspect.books import Books
 from blizzard.inspect.source_status import FEW, FailedFile, SourceStatus
 from blizzard.inspect.status import PipelineStatus, pipeline_status
+from blizzard.inspect.ways_out import way_out
 from blizzard.journal.lease_record import Life
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import asks_fates
@@ -38,24 +39,6 @@ IN_WORDS = {
     Life.ENDED: "not written now; the last was",
     Life.GONE: "not written now; died without an end:",
 }
-FOR_GOOD = (
-    "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
-    "retry has it read right away"
-)
-PART_WAY = (
-    "not tried again: a part of it is in the table. Fix the schema, or the file behind that part, "
-    "then run blizzard dlq retry --file PATH --same-lines"
-)
-WAYS_OUT = {
-    "changed_part_way": "not read on: a part of it is in the table, and it is another object now, "
-    "or one that is read otherwise; "
-    "see blizzard dlq list for the ways out",
-    "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
-    "it is read on when it is put back as it was",
-    "partition_unknown": "not tried again here: move it into the folders of its partition, where "
-    "it is taken",
-}
-"""What to do about a failure, by its code; of every other code it is the same."""
 
 
 def status(
@@ -337,7 +320,7 @@ def _show_trouble(to: Console, one: SourceStatus, clock: Clock) -> None:
 
 def _failed(failed: FailedFile, clock: Clock) -> str:
     if failed.next_try is None:
-        again = WAYS_OUT.get(failed.code, PART_WAY if failed.lines_in_table else FOR_GOOD)
+        again = way_out(failed.code, part_way=bool(failed.lines_in_table))
     elif failed.next_try <= clock.now():
         again = "tried again with the next batch"
     else:

@@ -5,7 +5,7 @@ A listing that breaks off fails the whole look: nothing is taken, and no positio
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from blizzard.discover.cursor import CursorBuilder, ListingCursor
@@ -23,7 +23,6 @@ from blizzard.model.settings import PipelineSettings, SourceSettings
 from blizzard.model.source.part_way import GonePartWay, gone_part_way, is_part_way, is_told, settled
 from lakebed.documents.entry import SourceRecord, Stage
 from lakebed.listing.incremental import ListingPlan, Range
-from lakebed.listing.lookback import Window
 from lakebed.listing.sort import Guide, Oddity
 from lakebed.partition import Template, table_schema
 from lakebed.schema import Field
@@ -63,7 +62,7 @@ class SourceLister:
     _cursor: ListingCursor = field(default_factory=ListingCursor)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _amiss: tuple[SkipSummary, ...] = ()
-    _lister: IncrementalLister = field(default_factory=IncrementalLister)
+    lister: IncrementalLister = field(default_factory=IncrementalLister)
     _began: datetime | None = None
     """When this one first looked: before a batch is journaled, nothing else says since when."""
 
@@ -82,7 +81,7 @@ class SourceLister:
 
         `ahead` is by how much our clock is known to be ahead of a store's.
         """
-        return self._lister.attempt(
+        return self.lister.attempt(
             lambda: self._look(
                 store, lookup, unfinished=unfinished, since=since, tried=tried, now=now, ahead=ahead
             )
@@ -112,7 +111,44 @@ class SourceLister:
         # Only where they are used: of ten thousand folders they take a minute to work out.
         ranges = [] if sweep else self._cursor.ranges()
         sweep = sweep or len(ranges) > self.limits.ranges
-        look = _Scan(
+        look = self.scan(
+            store,
+            lookup,
+            unfinished=unfinished,
+            began=began,
+            tried=tried,
+            now=now,
+            ahead=ahead,
+            sweep=sweep,
+        )
+        if sweep:
+            look.sought |= self._sought(unfinished, now)
+        plan = self.sweep_plan(now) if sweep else ListingPlan(ranges=lambda _root: ranges)
+        look.over(self.lister.files(store, plan, look.guide(), left_out=look.beyond_horizon))
+        if not sweep:
+            look.one_by_one(due)
+        finding = look.finding(self._amiss)
+        self._cursor = look.cursor_builder.end(now.timestamp())
+        self._young = look.file_filter.young
+        self._amiss = finding.amiss
+        self._began = began
+        return finding
+
+    def scan(
+        self,
+        store: Reader,
+        lookup: JournalLookup,
+        *,
+        unfinished: Mapping[str, UnfinishedFile],
+        began: datetime,
+        tried: frozenset[str] = frozenset(),
+        now: datetime,
+        ahead: timedelta = timedelta(0),
+        sweep: bool,
+    ) -> "Scan":
+        """Return a look that has listed nothing yet; `began` is when the source was first read."""
+        lookback = self.source.lookback
+        return Scan(
             lister=self,
             store=store,
             lookup=lookup,
@@ -124,7 +160,7 @@ class SourceLister:
                 tried=tried,
                 bases=self.bases,
                 first_seen=self._young,
-                since=_widened(self.source.lookback, began, now),
+                since=None if lookback is None else lookback.counted_from(began, now),
                 now=now,
                 ahead=ahead,
                 exists=lambda path: store.head(path) is not None,
@@ -136,18 +172,8 @@ class SourceLister:
                 limits=self.limits,
             ),
             now=now,
-            sought=self._sought(unfinished, now) if sweep else set(),
+            sought=set(),
         )
-        plan = self._sweep(now) if sweep else ListingPlan(ranges=lambda _root: ranges)
-        look.over(self._lister.files(store, plan, look.guide(), left_out=look.beyond_horizon))
-        if not sweep:
-            look.one_by_one(due)
-        finding = look.finding(self._amiss)
-        self._cursor = look.cursor_builder.end(now.timestamp())
-        self._young = look.file_filter.young
-        self._amiss = finding.amiss
-        self._began = began
-        return finding
 
     def seen(self, path: str) -> tuple[IngestedFile, float] | None:
         """Return a name that is done as the last look saw it, and when it arrived."""
@@ -178,7 +204,7 @@ class SourceLister:
             and (horizon is None or horizon.holds(path, now))
         }
 
-    def _sweep(self, now: datetime) -> ListingPlan:
+    def sweep_plan(self, now: datetime) -> ListingPlan:
         """Return the listing of everything that the pattern can mean and the horizon holds."""
         pattern, horizon = self.source.pattern, self.source.horizon
         whole = Range(
@@ -194,7 +220,7 @@ class SourceLister:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Scan:
+class Scan:
     """One look under way."""
 
     lister: SourceLister
@@ -308,27 +334,6 @@ def gone(record: SourceRecord) -> SourceRecord:
     What was read of it before is in the books already, so it counts no lines.
     """
     return replace(settled(record), gone=True)
-
-
-def _widened(lookback: Window | None, since: datetime, now: datetime) -> Window | None:
-    """Count a first look's window from when the source was first read.
-
-    It reaches from so far before that moment on to now, so it hides nothing that came later, also
-    where a template without the year comes round again.
-    """
-    if lookback is None:
-        return None
-    since, now = since.astimezone(UTC), now.astimezone(UTC)
-    match lookback.units[-1]:
-        case "Y":
-            units = now.year - since.year
-        case "m":
-            units = (now.year - since.year) * 12 + now.month - since.month
-        case "d":
-            units = (now.date() - since.date()).days
-        case _:
-            units = int(now.timestamp() // 3600) - int(since.timestamp() // 3600)
-    return replace(lookback, lookback=lookback.lookback + max(units, 0))
 
 
 def source_listers(settings: PipelineSettings) -> list[SourceLister]:

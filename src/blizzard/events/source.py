@@ -123,11 +123,11 @@ class LinesQuarantined(Event):
 
     def sentence(self) -> str:
         """Return how many, and what is wrong with the first."""
-        line = f", line {self.line}" if self.line is not None else ""
+        line = f" is line {self.line}" if self.line is not None else ""
         field = f", field {self.field}" if self.field is not None else ""
         return (
             f"{self.pipeline}: batch {self.entry}: set aside {plural(self.lines, 'bad line')} of "
-            f"{self.path}, first{line}{field}: {self.reason} [{self.code}]"
+            f"{self.path}; the first{line}{field}: {self.reason} [{self.code}]"
         )
 
 

@@ -57,7 +57,12 @@ class SnapshotWriter:
                 awaits=history.awaits,
                 heir=history.heir,
                 unfinished=tuple(
-                    snapshot.Remembered(record=known.record, at=known.at.isoformat())
+                    snapshot.Remembered(
+                        record=known.record,
+                        at=known.at.isoformat(),
+                        entry=known.entry,
+                        since=None if known.since is None else known.since.isoformat(),
+                    )
                     for known in history.unfinished.values()
                 ),
                 bad_lines=history.bad_lines,

@@ -155,6 +155,17 @@ def read_names(store: Reader, pipeline: str, segment: Segment) -> Iterator[Inges
             yield from _decoded(body)
 
 
+def names_with(store: Reader, pipeline: str, segment: Segment, text: str) -> Iterator[IngestedFile]:
+    """Yield the names of one segment in which a text stands; only those lines are decoded."""
+    wanted = json.dumps(text, ensure_ascii=False)[1:-1].encode()
+    for first in range(0, len(segment.blocks), AHEAD):
+        some = segment.blocks[first : first + AHEAD]
+        for body in _read_blocks(store, pipeline, segment, some):
+            if wanted in body:
+                found = (_name_of(line) for line in body.splitlines() if wanted in line)
+                yield from (name for name in found if text in name.key)
+
+
 @dataclass(slots=True)
 class Blocks:
     """The decoded blocks that are kept between two looks, the last used ones.
@@ -254,17 +265,31 @@ def _in_blocks(names: Iterable[IngestedFile], block: int) -> Iterator[list[Inges
 
 
 def needs_mark(name: IngestedFile) -> bool:
-    """Whether a line must say if a file gave a row: a file without bytes gave none."""
-    return name.empty != (name.size == 0)
+    """Whether a line must say if a file gave a row: a file without bytes gave none.
+
+    The entry of a file stands after that, so a line with an entry always does.
+    """
+    return name.entry is not None or name.empty != (name.size == 0)
 
 
 def _line(name: IngestedFile) -> bytes:
     mark = [name.empty] if needs_mark(name) else []
-    facts = [name.key, name.size, name.etag, *mark]
-    return json.dumps(facts, ensure_ascii=False).encode() + b"\n"
+    entry = [] if name.entry is None else [name.entry]
+    facts = [name.key, name.size, name.etag, *mark, *entry]
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _decoded(body: bytes) -> Iterator[IngestedFile]:
     for line in body.splitlines():
-        key, size, etag, *mark = json.loads(line)
-        yield IngestedFile(key=key, size=size, etag=etag, empty=mark[0] if mark else size == 0)
+        yield _name_of(line)
+
+
+def _name_of(line: bytes) -> IngestedFile:
+    key, size, etag, *more = json.loads(line)
+    return IngestedFile(
+        key=key,
+        size=size,
+        etag=etag,
+        empty=more[0] if more else size == 0,
+        entry=more[1] if len(more) > 1 else None,
+    )

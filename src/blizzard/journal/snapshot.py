@@ -18,9 +18,9 @@ from lakebed.storage.store import Reader, Store
 
 FORMAT = 1
 FORMAT_2 = 2
-"""Of a snapshot that remembers a file which was read in places, or whose segments
-mark names that gave no row. A program that knows format 1 only would misread either. Whatever
-needs a higher format in an entry needs it here, too."""
+"""Of a snapshot that remembers a file which was read in places, or whose segments mark names that
+gave no row, or name the entry of each. A program that knows format 1 only would misread them.
+Whatever needs a higher format in an entry needs it here, too."""
 CHECK = b'"check":"'
 
 
@@ -36,6 +36,8 @@ class Remembered:
 
     record: SourceRecord
     at: str
+    entry: int | None = None
+    since: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

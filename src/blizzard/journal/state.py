@@ -87,7 +87,7 @@ class History:
     segments: list[Segment] = field(default_factory=list)
     """Files that are done, the oldest segment first."""
     marks_empty: bool = False
-    """Whether names are marked that gave no row though they have bytes, or the other way round."""
+    """Whether the lines of some names say more than a program of format 1 reads."""
     kept: int | None = None
     """The entry of the snapshot that this was read from, or that was written last."""
     rebuilt: str | None = None
@@ -130,10 +130,22 @@ class History:
             if record.gone:
                 self._forget(record.key, at)
             elif record.failure is None and record.complete:
-                self._finish(record)
+                self._finish(record, entry.sequence)
                 self.unfinished.pop(record.key, None)
             else:
-                self.unfinished[record.key] = UnfinishedFile(record=record, at=at)
+                since = self._failing_since(record, at)
+                self.unfinished[record.key] = UnfinishedFile(
+                    record=record, at=at, entry=entry.sequence, since=since
+                )
+
+    def _failing_since(self, record: SourceRecord, at: datetime) -> datetime | None:
+        """Return when a file failed that has not been read without a failure since."""
+        before = self.unfinished.get(record.key)
+        if record.failure is None:
+            return None
+        if before is None or before.record.failure is None or before.record.gone:
+            return at
+        return before.since
 
     @property
     def columns(self) -> Schema | None:
@@ -174,9 +186,13 @@ class History:
             at = min(at, self.opened)
         return at
 
-    def _finish(self, record: SourceRecord) -> None:
+    def _finish(self, record: SourceRecord, entry: int) -> None:
         name = IngestedFile(
-            key=record.key, size=record.size, etag=record.etag, empty=record.gave_no_row
+            key=record.key,
+            size=record.size,
+            etag=record.etag,
+            empty=record.gave_no_row,
+            entry=entry,
         )
         self.recent[record.key] = name
         self.marks_empty = self.marks_empty or needs_mark(name)
@@ -189,7 +205,7 @@ class History:
         known = self.unfinished.pop(key, None)
         if known is not None and (known.record.redo or known.record.records_read):
             left = replace(known.record, gone=True, retry=False)
-            self.unfinished[key] = UnfinishedFile(record=left, at=at)
+            self.unfinished[key] = replace(known, record=left, at=at)
 
     def has_files(self, source: str) -> bool:
         """Whether a file of a source may be known; where names lie in segments, one may be."""
@@ -325,7 +341,7 @@ def _from_snapshot(store: Reader, pipeline: str) -> History:
         unfinished=_by_key(found),
         bad_lines=found.bad_lines,
         segments=[open_segment(store, pipeline, ref) for ref in found.segments],
-        marks_empty=found.format == snapshot.FORMAT_2,
+        marks_empty=found.format >= snapshot.FORMAT_2,
         kept=found.sequence,
     )
 
@@ -341,6 +357,11 @@ def _present(journal: JournalReader, sequence: int) -> Entry:
 
 def _by_key(found: snapshot.Snapshot) -> dict[str, UnfinishedFile]:
     return {
-        each.record.key: UnfinishedFile(record=each.record, at=datetime.fromisoformat(each.at))
+        each.record.key: UnfinishedFile(
+            record=each.record,
+            at=datetime.fromisoformat(each.at),
+            entry=each.entry,
+            since=None if each.since is None else datetime.fromisoformat(each.since),
+        )
         for each in found.unfinished
     }

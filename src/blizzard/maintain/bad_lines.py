@@ -104,7 +104,7 @@ def meant_lines(store: Reader, found: Found) -> tuple[int, frozenset[str]]:
 def discard(
     store: Store, settings: PipelineSettings, names: list[str] | None, *, clock: Clock
 ) -> Done:
-    """Give lines up: they wait no longer, and never become rows."""
+    """Discard lines: they wait no longer, and never become rows."""
     found = look(store, settings.name, names)
     meant, unknown = meant_lines(store, found)
     if found.last is None or not meant:

@@ -14,17 +14,16 @@ notice that it is gone, and write it again.
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from uuid import UUID
 
 from blizzard.journal.checks import refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
+from blizzard.journal.file_mark import born, mark_of
 from blizzard.journal.snapshot import Snapshot, SnapshotBroken, read_latest
 from blizzard.maintain.references import (
     References,
     last_part,
-    mark_of,
     named_by_metas,
     read_references,
 )
@@ -157,16 +156,6 @@ def collect(
     if entry is None:
         return Collected(pieces=_deleted(store, free), entry=None)
     return Collected(pieces=_deleted(store, free + found.garbage), entry=entry.sequence)
-
-
-def born(facts: ObjectFacts) -> datetime:
-    """Return when an object was made: by its name or by the store, whichever is later. Pure."""
-    stem = facts.path.rpartition("/")[2].partition(".")[0]
-    try:
-        named = datetime.fromtimestamp((UUID(stem[-36:]).int >> 80) / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return facts.modified
-    return max(named, facts.modified)
 
 
 def _leftovers(

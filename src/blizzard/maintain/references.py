@@ -11,7 +11,6 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import decode_meta
 from lakebed.errors import DocumentUnreadable, JournalLost
 from lakebed.journal import JournalReader, StoredEntry
-from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import ObjectFacts, Reader
 
 
@@ -113,14 +112,6 @@ def named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> frozenset[st
             if body is not None:
                 names.add(decode_meta(body, store.describe(facts.path)).filename)
     return frozenset(names)
-
-
-def mark_of(store: Reader, facts: ObjectFacts) -> tuple[str, str] | None:
-    """Read which pipeline and journal a data file's footer names; None where it names none."""
-    footer = footer_of(store, facts)
-    marks = {} if footer is None else footer.metadata or {}
-    pipeline, journal = marks.get(b"blizzard.pipeline"), marks.get(b"blizzard.journal")
-    return None if pipeline is None or journal is None else (pipeline.decode(), journal.decode())
 
 
 def last_part(path: str) -> str:

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 
 from blizzard.model.json_path import any_element
 from lakebed.documents.quarantine_file import QuarantineFile
 
 GROUP_DIGITS = 8
+_AT_COLUMN = re.compile(r" at column \d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class Fault:
 
 
 def fault_of(code: str, field: str | None, expected: str | None, found: str | None) -> Fault:
-    """Return what is wrong with a line that is set aside."""
+    """Return what is wrong with a line that is set aside, wherever in the line it is."""
+    found = None if found is None else _AT_COLUMN.sub("", found)
     return Fault(code, None if field is None else any_element(field), expected, found)
 
 

@@ -95,6 +95,10 @@ class UnfinishedFile:
 
     record: SourceRecord
     at: datetime
+    entry: int | None = None
+    """The entry that says so; None where a snapshot of an earlier version does not tell."""
+    since: datetime | None = None
+    """When it failed first, if it has failed ever since; None where it did not, or is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +110,8 @@ class IngestedFile:
     etag: str | None
     empty: bool = False
     """Whether it gave no row, so that nothing of it can come into the table a second time."""
+    entry: int | None = None
+    """The entry with which it was done; None where names of an earlier version do not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
@@ -46,6 +47,31 @@ def should_start(
     return (
         waiting.more
         or expected >= policy.file_size * parallelism
-        or (now - waiting.oldest).total_seconds() >= policy.rollover
-        or (now - waiting.newest).total_seconds() >= policy.inactivity
+        or starts_by(waiting, policy, now=now).seconds <= 0
     )
+
+
+class Trigger(StrEnum):
+    """What starts a batch of small files."""
+
+    ROLLOVER = "rollover"
+    """The first of them has waited long enough."""
+    INACTIVITY = "inactivity"
+    """No more have come for long enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadline:
+    """In how many seconds a batch starts at the latest, and why; less than none: it is due."""
+
+    seconds: float
+    trigger: Trigger
+
+
+def starts_by(waiting: Waiting, policy: RollingPolicy, *, now: datetime) -> Deadline:
+    """Return when waiting files make a batch at the latest, if no more of them come. Pure."""
+    by_first = policy.rollover - (now - waiting.oldest).total_seconds()
+    by_last = policy.inactivity - (now - waiting.newest).total_seconds()
+    if by_last < by_first:
+        return Deadline(seconds=by_last, trigger=Trigger.INACTIVITY)
+    return Deadline(seconds=by_first, trigger=Trigger.ROLLOVER)

@@ -152,7 +152,7 @@ def _source(
 
 
 def _told_exactly(file: FinishedFile) -> FinishedFile:
-    """Say where rows came from only where that is exact: between these lines, others are rows."""
+    """Keep the origins of rows only where they are exact: between these lines, others are rows."""
     exact = all(run.is_exact for run in file.runs)
     return file if exact else replace(file, runs=())
 

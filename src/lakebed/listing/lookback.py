@@ -7,7 +7,7 @@ path that does not say its time.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
@@ -57,6 +57,24 @@ class Window:
         told = self._told(folder_or_path)
         units = "".join(unit for unit in self.units if unit in told)
         return tuple(told[unit] for unit in units) if units and UNITS.startswith(units) else None
+
+    def counted_from(self, since: datetime, now: datetime) -> "Window":
+        """Return a first look's window, counted from when a place was first looked at.
+
+        It reaches from so far before that moment on to now, so it hides nothing that came later,
+        also where a template without the year comes round again.
+        """
+        since, now = since.astimezone(UTC), now.astimezone(UTC)
+        match self.units[-1]:
+            case "Y":
+                units = now.year - since.year
+            case "m":
+                units = (now.year - since.year) * 12 + now.month - since.month
+            case "d":
+                units = (now.date() - since.date()).days
+            case _:
+                units = int(now.timestamp() // 3600) - int(since.timestamp() // 3600)
+        return replace(self, lookback=self.lookback + max(units, 0))
 
     def holds(self, folder_or_path: str, now: datetime) -> bool:
         """Whether a folder, or whatever is below one, is to be looked at.

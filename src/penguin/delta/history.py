@@ -29,7 +29,7 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import Naming, naming
-from penguin.delta.log_file import batches_of, sidecar_of
+from penguin.delta.log_file import read_columns, sidecar_of
 from penguin.model.errors import TableUnreadable
 
 WITH_ID = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-f-]{36}\.(parquet|json)")
@@ -166,12 +166,12 @@ def _parts_of(
         lines = (json.loads(line) for line in body.splitlines() if b'"sidecar"' in line)
         sidecars = [one["sidecar"]["path"] for one in lines if "sidecar" in one]
     else:
-        for batch in batches_of(store, facts, COLUMNS):
+        for batch in read_columns(store, facts, COLUMNS):
             yield _part(batch, version, named)
             sidecars += [row["path"] for row in _actions(batch, "sidecar")]
     for name in sidecars:
         found = sidecar_of(store, facts, name)
-        for batch in batches_of(store, found, COLUMNS):
+        for batch in read_columns(store, found, COLUMNS):
             yield _part(batch, version, named)
 
 

@@ -66,13 +66,12 @@ def read_checkpoint(store: Reader, facts: ObjectFacts) -> Actions:
     transactions: dict[str, int] = {}
     sidecars: list[str] = []
     named = naming(store)
-    for batch in batches_of(store, facts):
+    for batch in read_columns(store, facts):
         paths.update(map(named, _paths(batch)))
         transactions |= _transactions(batch)
-        sidecars += _column(batch, "sidecar")
+        sidecars += paths_of(batch, "sidecar")
     for name in sidecars:
-        found = sidecar_of(store, facts, name)
-        for batch in batches_of(store, found):
+        for batch in read_columns(store, sidecar_of(store, facts, name)):
             paths.update(map(named, _paths(batch)))
     return Actions(paths=frozenset(paths), transactions=transactions)
 
@@ -94,13 +93,13 @@ def is_whole(store: Reader, facts: ObjectFacts) -> bool:
     """Whether a checkpoint can be read and holds all that it stands for, in itself."""
     try:
         return not any(
-            _column(batch, "sidecar") for batch in batches_of(store, facts, ("sidecar.path",))
+            paths_of(batch, "sidecar") for batch in read_columns(store, facts, ("sidecar.path",))
         )
     except TableUnreadable:
         return False
 
 
-def batches_of(
+def read_columns(
     store: Reader, facts: ObjectFacts, columns: tuple[str, ...] = COLUMNS
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a checkpoint, those of them that it has."""
@@ -118,10 +117,10 @@ def batches_of(
 
 def _paths(batch: pa.RecordBatch) -> Iterator[str]:
     for kind in ("add", "remove"):
-        yield from map(unquote, _column(batch, kind))
+        yield from map(unquote, paths_of(batch, kind))
 
 
-def _column(batch: pa.RecordBatch, kind: str) -> list[str]:
+def paths_of(batch: pa.RecordBatch, kind: str) -> list[str]:
     """Return the path of every action of a kind."""
     if kind not in batch.schema.names:
         return []

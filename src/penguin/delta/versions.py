@@ -107,6 +107,15 @@ def read_commit(version: int, body: bytes) -> Commit:
     )
 
 
+def named_files(body: bytes, key: str) -> frozenset[str]:
+    """Return the files that a version names under a key of what penguin says of it."""
+    for action in _actions(body):
+        match action:
+            case {"commitInfo": {"penguin": dict(told)}} if isinstance(told.get(key), list):
+                return frozenset(map(str, told[key]))
+    return frozenset()
+
+
 def _actions(body: bytes) -> Iterator[object]:
     for line in body.splitlines():
         try:

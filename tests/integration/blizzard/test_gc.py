@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 
 from blizzard.handoff.publish import MoveFromOutbox, StageMetas
 from blizzard.journal.fence import append_beside
+from blizzard.journal.file_mark import mark_of
 from blizzard.maintain.gc import Found, Kind, _entry, collect, look
-from blizzard.maintain.references import mark_of
 from blizzard.model.files import UnitOutcome
 from blizzard.model.settings import SinkSettings
 from lakebed.clock import Clock

@@ -16,7 +16,7 @@ WIDER = Schema((*EVENTS.fields, Field(name="extra", type=FieldType.STRING)))
 
 
 def noting(commits: list[tuple[Any, ...]]) -> type[Log]:
-    """Give a log that notes what is committed to it."""
+    """Return a log that notes what is committed to it."""
 
     class Noting(Table):
         def commit(self, adds, transactions, metadata, **named):

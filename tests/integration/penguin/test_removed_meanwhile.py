@@ -40,7 +40,7 @@ def put_in_and_compact(table: Directory, path: str) -> None:
 
 
 def before_opening(happens: Callable[[], None]) -> type[Log]:
-    """Give a log to which something happens after a look, before it is opened for the commit."""
+    """Return a log to which something happens after a look, before it is opened for the commit."""
     opened = []
 
     class Interrupted(Log):

@@ -114,7 +114,7 @@ def test_markers_of_folders_are_no_files_and_make_no_listing_unordered(s3, bucke
         urllib.request.urlopen(request).close()
     site = Site(store(s3, f"s3://{bucket}/in"))
     assert markers(site) == ["a/", "b.ndjson/"]
-    assert not site.lister._lister.sorts
+    assert not site.lister.lister.sorts
     assert site.look() == ["-.ndjson", *BESIDE]
     assert site.look() == []
 

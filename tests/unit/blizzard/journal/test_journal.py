@@ -77,7 +77,7 @@ def test_a_later_run_goes_on_where_the_last_one_ended(tmp_path):
     second = opened(local(tmp_path), run="run-2")
     assert (second.id, second.sequence) == (first.id, 1)
     assert second.lookup()("default:a").finished == IngestedFile(
-        key="default:a", size=10, etag="e1"
+        key="default:a", size=10, etag="e1", entry=1
     )
     assert second.lookup()("default:b") == Before()
     assert second.append((), ()).sequence == 2

@@ -117,7 +117,7 @@ class Members:
         taken: dict[int, Tokens],
         left: list[Leftovers],
     ) -> None:
-        """Say which tokens each column takes, and what is left over."""
+        """Find which tokens each column takes, and what is left over."""
         self._leave(page, found, trail, left)
         for (name, place), inside, tokens in zip(
             self._places, self._inside, found.tokens, strict=True

@@ -1,0 +1,212 @@
+"""`blizzard why`: why a file is not in the table, or how it came there."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blizzard.cli.output import One, chosen, load, open_reader
+from blizzard.cli.surroundings import Surroundings
+from blizzard.inspect.why.answer import Answer, DataFile, Read
+from blizzard.inspect.why.asked import Asked, KnownFiles
+from blizzard.inspect.why.table_log import LogEntry, LogFile, LogVersion, TableLog
+from blizzard.inspect.why.why import why as answers_to
+from blizzard.journal.state import History, read_history
+from blizzard.model.locations import sink_location
+from blizzard.model.settings import PipelineSettings
+from blizzard.service import asks_fates
+from lakebed.arguments import Files, Folders, Outcome, Output, Shape
+from lakebed.clock import Clock
+from lakebed.console import console, plural, print_lines, say, second
+from lakebed.errors import ObjectMissing
+from lakebed.units import in_words
+from penguin import inline
+
+if TYPE_CHECKING:
+    from penguin.delta.log_search import FileInLog
+    from penguin.delta.versions import Commit
+
+FEW = 20
+"""How many data files are shown to a person."""
+
+
+def why(
+    context: typer.Context,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI",
+            help="A URI, a path below a source or the table, a UUID, or part of a name.",
+            show_default=False,
+        ),
+    ],
+    files: Files = None,
+    folders: Folders = None,
+    pipeline: One = None,
+    count_all: Annotated[
+        bool,
+        typer.Option("--count-all", help="Count all waiting files, also in a very large source."),
+    ] = False,
+    output: Shape = Output.TEXT,
+) -> None:
+    """Show why a file is not in the table, or how it came there.
+
+    URI means a source file or a data file of the table. Nothing is written.
+    """
+    pipelines = chosen(load(files, folders), pipeline)
+    outcome = Outcome()
+    with outcome.of("why"):
+        found = answers_to(
+            file, pipelines, _asking(Surroundings.of(context).clock, count_all=count_all)
+        )
+        if output is Output.JSON:
+            print_lines(found)
+        else:
+            for each in found:
+                show(each)
+    raise typer.Exit(outcome.code)
+
+
+def _asking(clock: Clock, *, count_all: bool) -> Callable[[PipelineSettings], Asked]:
+    opened: dict[str, Asked] = {}
+
+    def ask(settings: PipelineSettings) -> Asked:
+        if settings.name not in opened:
+            asked = asked_of(settings, clock)
+            opened[settings.name] = replace(asked, most_names=None) if count_all else asked
+        return opened[settings.name]
+
+    return ask
+
+
+def asked_of(settings: PipelineSettings, clock: Clock) -> Asked:
+    """Open what questions about the files of a pipeline are answered from."""
+    store = None
+    try:
+        store = open_reader(sink_location(settings))
+        history = read_history(store, settings.name)
+    except ObjectMissing:
+        history = History()  # The table's folder does not exist yet, so neither does a journal.
+    return Asked(
+        settings=settings,
+        store=store,
+        known=KnownFiles(store, settings.name, history),
+        log=table_log(settings),
+        open_reader=open_reader,
+        clock=clock,
+        parallelism=os.cpu_count() or 1,
+    )
+
+
+def table_log(settings: PipelineSettings) -> TableLog:
+    """Return what is asked of the table's log; Delta is loaded with the first question."""
+    sink = settings.sink
+    search = cache(lambda: inline.log_search(sink.table_uri, sink.storage_options))
+
+    def entry(pipeline: str, journal: str, sequence: int) -> LogEntry:
+        found = search().entry(pipeline, journal, sequence)
+        return LogEntry(committed=found.committed, version=_version(found.commit), held=found.held)
+
+    return TableLog(
+        entry=cache(entry),
+        files=lambda paths: {
+            path: _log_file(found) for path, found in search().files(paths).items()
+        },
+        fates=asks_fates(settings),
+    )
+
+
+def _version(commit: "Commit | None") -> LogVersion | None:
+    if commit is None:
+        return None
+    return LogVersion(
+        version=commit.version,
+        at=_moment(commit.at_ms),
+        operation=commit.operation,
+        writer=commit.writer,
+        entries={one.pipeline: (one.first, one.last) for one in commit.entries},
+    )
+
+
+def _log_file(found: "FileInLog") -> LogFile:
+    return LogFile(
+        in_table=found.standing == "in_table",
+        removed=found.standing == "removed",
+        added_by=_version(found.added),
+        removed_by=_version(found.removed),
+        removed_at=_moment(found.removed_at_ms),
+        rows_moved=found.rows_moved,
+    )
+
+
+def _moment(at_ms: int | None) -> datetime | None:
+    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
+
+
+def show(answer: Answer) -> None:
+    """Print an answer for a person: in words, then the facts, then what to do."""
+    to = console()
+    say(to, answer.uri)
+    say(to, answer.answer)
+    for name, value in _facts(answer):
+        say(to, f"  {name:<10} {value}")
+    for way in answer.next:
+        say(to, f"  -> {way}")
+
+
+def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
+    reason = "" if answer.reason is None else f" ({answer.reason})"
+    yield "state", f"{answer.state.value}{reason}"
+    if answer.pipeline is not None:
+        source = "" if answer.source is None else f", source {answer.source}"
+        yield "pipeline", f"{answer.pipeline}{source}, table {answer.table_uri}"
+    if answer.stored is not None:
+        one = answer.stored
+        etag = "" if one.etag is None else f", e-tag {one.etag}"
+        yield "in store", f"{in_words(one.size)}, written {second(one.modified)} UTC{etag}"
+    elif answer.pipeline is not None:
+        yield "in store", "no such object"
+    for read in answer.read:
+        yield f"entry {read.entry}", _read(read)
+    failure = answer.failure
+    if failure is not None:
+        entry = "" if failure.entry is None else f", entry {failure.entry}"
+        yield "failed", f"last at {second(failure.last)} UTC{entry}"
+    for data_file in answer.data_files[:FEW]:
+        yield "data file", _data_file(data_file)
+    if len(answer.data_files) > FEW:
+        more = len(answer.data_files) - FEW
+        yield "data file", f"... and {more:,} more; --output json has them all"
+    for key in answer.sources[:FEW]:
+        yield "source", key
+    if len(answer.sources) > FEW:
+        yield "source", f"... and {len(answer.sources) - FEW:,} more; --output json has them all"
+
+
+def _read(read: Read) -> str:
+    counts = (
+        ("blank", read.blank),
+        ("filtered", read.filtered),
+        ("quarantined", read.quarantined),
+        ("rescued", read.rescued),
+        ("left out", read.dropped),
+    )
+    more = "".join(f", {count:,} {name}" for name, count in counts if count)
+    done = "not committed yet"
+    if read.committed:
+        at = "" if read.committed_at is None else f" at {second(read.committed_at)} UTC"
+        done = "committed" if read.version is None else f"Delta version {read.version}{at}"
+    lines, rows = plural(read.lines, "line"), plural(read.rows, "row")
+    return f"{second(read.at)} UTC: {lines}{more}, {rows}; {done}"
+
+
+def _data_file(one: DataFile) -> str:
+    shared = f", shared by {one.sources:,} source files" if one.sources > 1 else ""
+    version = "" if one.version is None else f", version {one.version}"
+    removed = "" if one.removed_version is None else f", removed in version {one.removed_version}"
+    facts = f"{plural(one.rows, 'row')}{shared}, {in_words(one.bytes)}"
+    return f"{one.path}: {one.state.value}{version}{removed}; {facts}"

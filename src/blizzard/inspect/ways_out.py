@@ -1,0 +1,25 @@
+"""What to do about a source file that is not tried again by itself. Pure."""
+
+FOR_GOOD = (
+    "not tried again: fix the file or the schema, it is taken when either changes; blizzard dlq "
+    "retry has it read right away"
+)
+PART_WAY = (
+    "not tried again: a part of it is in the table. Fix the schema, or the file behind that part, "
+    "then run blizzard dlq retry --file PATH --same-lines"
+)
+WAYS_OUT = {
+    "changed_part_way": "not read on: a part of it is in the table, and it is another object now, "
+    "or one that is read otherwise; "
+    "see blizzard dlq list for the ways out",
+    "gone_part_way": "not read on: a part of it is in the table, and it is gone from its source; "
+    "it is read on when it is put back as it was",
+    "partition_unknown": "not tried again here: move it into the folders of its partition, where "
+    "it is taken",
+}
+"""What to do about a failure, by its code; of every other code it is the same."""
+
+
+def way_out(code: str, *, part_way: bool) -> str:
+    """Return what to do about a failure; `part_way`: whether lines of it are in the table."""
+    return WAYS_OUT.get(code, PART_WAY if part_way else FOR_GOOD)

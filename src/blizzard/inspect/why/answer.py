@@ -1,0 +1,180 @@
+"""What is answered about one file."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """How a file stands; these words do not change."""
+
+    MISSING = "missing"
+    """It is not in the store, and nothing is known of it."""
+    ELSEWHERE = "elsewhere"
+    """It lies in no source and no table of the configuration."""
+    SKIPPED = "skipped"
+    """It is there and is not read; the reason says why."""
+    WAITING = "waiting"
+    """It is to be read by a batch that has not begun."""
+    FAILED = "failed"
+    GONE = "gone"
+    """It was not done when it vanished from its source; nothing waits for it."""
+    PARTIAL = "partial"
+    """A part of it is journaled, and its rest is to be read."""
+    TO_REDO = "to_redo"
+    """Data files with its rows were given up, and it is read again."""
+    NO_ROWS = "no_rows"
+    """It was read, and there is no row in it."""
+    INHERITED = "inherited"
+    """It was read under an earlier journal."""
+    CHANGED = "changed"
+    """It was read, and is another object since that is not read."""
+    UNCOMMITTED = "uncommitted"
+    """It is journaled, and penguin has yet to commit it."""
+    COMMITTED = "committed"
+    HELD = "held"
+    DISCARDED = "discarded"
+    GIVEN_UP = "given_up"
+    """Of a data file: its sources were read again, so it never goes in."""
+    REMOVED = "removed"
+    """Somebody has removed it, or all of its rows, from the table."""
+    REWRITTEN = "rewritten"
+    """Of a data file: its rows are in other files now."""
+    ORPHAN = "orphan"
+    """Of a data file: no entry names it; blizzard gc deletes it."""
+    DELETED = "deleted"
+    """Of a data file: blizzard gc has deleted it, or is about to."""
+    FOREIGN = "foreign"
+    """Of a data file: another program wrote it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObject:
+    """The object as it is in the store now."""
+
+    size: int
+    etag: str | None
+    modified: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What one entry says of the reading of a source file."""
+
+    entry: int
+    at: datetime
+    lines: int
+    blank: int
+    filtered: int
+    quarantined: int
+    rescued: int
+    """Values in `_rescued`."""
+    dropped: int
+    """Values that were left out."""
+    rows: int
+    version: int | None = None
+    """The Delta version that has it; None where it is not committed, or not known any more."""
+    committed: bool = False
+    committed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedAt:
+    """Where and since when a source file fails."""
+
+    stage: str
+    code: str
+    message: str
+    line: int | None
+    field: str | None
+    attempts: int
+    since: datetime | None
+    """When it failed first; None where a snapshot of an earlier version does not tell."""
+    last: datetime
+    entry: int | None
+    next_try: datetime | None
+    """None where it is not tried again until it, or what bears on it in the settings, changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What a file waits for. What is not known without listing a very large source is None."""
+
+    position: int | None = None
+    """Its place among the files that wait, from 1."""
+    files: int | None = None
+    """How many files wait."""
+    counted: str | None = None
+    """Where they were counted: in its `source`, or in its `folder` alone."""
+    in_next_batch: bool | None = None
+    trigger: str | None = None
+    """What starts the batch, or what it waits for first: `rollover`, `inactivity`, `min_age`."""
+    starts_in_secs: float | None = None
+    """In how many seconds that is, at the latest."""
+    running: bool | None = None
+    """Whether a blizzard runs; None where it runs on another machine, if it does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data file with rows of the file that is asked about."""
+
+    path: str
+    rows: int
+    bytes: int
+    entry: int
+    sources: int
+    """How many source files have rows in it."""
+    state: State
+    version: int | None = None
+    removed_version: int | None = None
+    removed_at: datetime | None = None
+    removed_by: str | None = None
+    """The operation and who committed it."""
+    code: str | None = None
+    reasons: tuple[str, ...] = ()
+    """Why penguin holds it."""
+    replaced_by: str | None = None
+    """The file that has its rows since a column was filled from `_rescued`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inherited:
+    """The journal under which a file was read, and that another has replaced."""
+
+    pipeline: str
+    journal: str
+    last_entry: int
+    """Its last entry that counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer about one file: in words, then the facts, then what to do."""
+
+    kind: str
+    """`source` or `data`: what the file is."""
+    state: State
+    uri: str
+    pipeline: str | None = None
+    table_uri: str | None = None
+    source: str | None = None
+    path: str | None = None
+    answer: str
+    reason: str | None = None
+    """Why it is skipped, waits, is held or failed, by a word that does not change."""
+    detail: str | None = None
+    """What was said of it, where the reason does not say it all."""
+    stored: StoredObject | None = None
+    read: tuple[Read, ...] = ()
+    failure: FailedAt | None = None
+    backlog: Backlog | None = None
+    data_files: tuple[DataFile, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Of a data file: the source files with rows in it."""
+    inherited: Inherited | None = None
+    """The earlier journal that knew it."""
+    deleted_from: datetime | None = None
+    """Of an orphan: from when on `blizzard gc` deletes it."""
+    next: tuple[str, ...] = ()
+    """What an operator can do."""

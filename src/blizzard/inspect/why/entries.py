@@ -1,0 +1,119 @@
+"""Which entry of a journal names a file, found without reading every entry where possible."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+from lakebed.documents.data_file import FinishedFile
+from lakebed.documents.entry import Entry
+from lakebed.journal import JournalReader
+from lakebed.layout import file_name
+from lakebed.listing.watermark import named_at
+from lakebed.seek import seek
+
+CONCURRENT = 16
+TOGETHER = 256
+"""Entries that are held in memory at a time while all of them are looked through."""
+AROUND = 2
+"""Entries before and after the likely one that are looked at, too: clocks differ a little."""
+MOST_PARTS = 200
+"""Entries that are gone back through for the earlier parts of a file."""
+
+
+def naming_data_file(journal: JournalReader, name: str, last: int) -> Entry | None:
+    """Return the entry that a data file was written for, or the one that deletes it; else None.
+
+    The UUID in its name says when it was begun, and the entries when they were written. Only where
+    that does not lead to it, every entry is looked through: nothing less shows that none names it.
+    """
+
+    def names(entry: Entry) -> bool:
+        return data_file_of(entry, name) is not None
+
+    at = named_at(f"{name}.parquet")
+    if at is not None and last > 0:
+        sought = seek(at, 0, last, lambda numbers: _created(journal, numbers))
+        middle = last if sought.number is None else sought.number
+        near = range(max(0, middle - AROUND), min(middle + AROUND, last) + 1)
+        for entry in filter(None, map(journal.entry, near)):
+            if names(entry):
+                return entry
+    either = mentioning(journal, name, last, lambda entry: names(entry) or deletes(entry, name))
+    return next(either, None)
+
+
+def data_file_of(entry: Entry, name: str) -> FinishedFile | None:
+    """Return the data file of a name that was written for an entry."""
+    return next((file for file in entry.data_files if file_name(file.filename) == name), None)
+
+
+def deletes(entry: Entry, name: str) -> bool:
+    """Whether a `gc` entry deletes a data file."""
+    return any(file_name(path) == name for path in entry.deleted)
+
+
+def mentioning(
+    journal: JournalReader, text: str, last: int, accepts: Callable[[Entry], bool]
+) -> Iterator[Entry]:
+    """Yield the entries in which a text stands, the newest first; only those are decoded."""
+    word = text.rpartition("/")[2].encode()
+    for end in range(last + 1, 0, -TOGETHER):
+        numbers = range(end - 1, max(end - 1 - TOGETHER, -1), -1)
+        with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="why") as pool:
+            bodies = list(pool.map(journal.body, numbers))
+        for number, body in zip(numbers, bodies, strict=True):
+            if body is not None and _may_hold(body, word):
+                entry = journal.entry(number)
+                if entry is not None and accepts(entry):
+                    yield entry
+
+
+def _may_hold(body: bytes, word: bytes) -> bool:
+    # A name with a character that JSON escapes stands there in another way.
+    return word in body or b'"' in word or b"\\" in word
+
+
+def reading(journal: JournalReader, key: str, path: str, last: int) -> Entry | None:
+    """Return the newest batch, up to an entry, that read a source file; None where none did."""
+
+    def has_read(entry: Entry) -> bool:
+        return entry.kind == "batch" and any(
+            record.key == key and record.failure is None and not record.gone
+            for record in entry.sources
+        )
+
+    return next(mentioning(journal, path, last, has_read), None)
+
+
+def earlier_parts(journal: JournalReader, key: str, entry: Entry) -> tuple[Entry, ...]:
+    """Return the batches that read the lines of a file before those of an entry, in their order.
+
+    One batch goes on where the one before has stopped, so they stand close together.
+    """
+    found: list[Entry] = []
+    skipped = _skipped(entry, key)
+    number = entry.sequence - 1
+    while skipped and number > max(0, entry.sequence - MOST_PARTS):
+        before = journal.entry(number)
+        number -= 1
+        if before is None:
+            break
+        record = next((each for each in before.sources if each.key == key), None)
+        if record is None or record.failure is not None or before.kind != "batch":
+            continue
+        found.append(before)
+        skipped = record.skipped
+    return tuple(reversed(found))
+
+
+def _skipped(entry: Entry, key: str) -> int:
+    return max((each.skipped for each in entry.sources if each.key == key), default=0)
+
+
+def _created(journal: JournalReader, numbers: Sequence[int]) -> list[int | None]:
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="why") as pool:
+        entries = list(pool.map(journal.entry, numbers))
+    return [
+        None if entry is None else round(datetime.fromisoformat(entry.created).timestamp() * 1000)
+        for entry in entries
+    ]

@@ -1,0 +1,256 @@
+"""Why a source file is where it is: not seen, waiting, failed, read in part, or in the table."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from blizzard.discover.filter import is_same, same_object
+from blizzard.discover.finding import Finding
+from blizzard.discover.lister import source_listers
+from blizzard.discover.retry import next_try
+from blizzard.discover.skip_reason import Reason, SkippedFile
+from blizzard.inspect.why.answer import (
+    Answer,
+    DataFile,
+    FailedAt,
+    Inherited,
+    Read,
+    State,
+    StoredObject,
+)
+from blizzard.inspect.why.asked import Asked
+from blizzard.inspect.why.entries import earlier_parts, reading
+from blizzard.inspect.why.standing import Table
+from blizzard.inspect.why.table_log import LogEntry
+from blizzard.inspect.why.waiting import backlog_of
+from blizzard.inspect.why.words import worded
+from blizzard.journal.state import Before
+from blizzard.model.files import IngestedFile, UnfinishedFile
+from blizzard.model.settings import SourceSettings
+from lakebed.documents.entry import Entry, SourceRecord, Stage
+from lakebed.errors import StoreDenied
+from lakebed.listing.sort import readable
+from lakebed.storage.store import ObjectFacts, Reader
+
+
+def why_source_file(asked: Asked, source: SourceSettings, path: str) -> Answer:
+    """Return why a file of a source is where it is."""
+    key = f"{source.name}:{path}"
+    spot, before = asked.spot_check(source), asked.known(key)
+    facts, found = _head(spot.store, path), spot.of(path)
+    bare = Answer(
+        kind="source",
+        state=State.MISSING,
+        uri=spot.store.describe(path),
+        pipeline=asked.settings.name,
+        table_uri=asked.settings.sink.table_uri,
+        source=source.name,
+        path=path,
+        answer="",
+        stored=None
+        if facts is None
+        else StoredObject(size=facts.size, etag=facts.etag, modified=facts.modified),
+    )
+    answer = _decided(asked, bare, facts, before, found)
+    if answer.state is State.WAITING:
+        answer = replace(answer, backlog=backlog_of(asked, spot, answer))
+    return worded(answer, asked.settings, source, asked.clock.now())
+
+
+def _head(place: Reader, path: str) -> ObjectFacts | None:
+    try:
+        return place.head(path)
+    except StoreDenied:
+        return None  # The look says that it may not be read.
+
+
+def _decided(
+    asked: Asked,
+    bare: Answer,
+    facts: ObjectFacts | None,
+    before: Before,
+    found: Finding,
+) -> Answer:
+    """Choose the state, by the journal first, then by what the lister makes of the file."""
+    if before.unfinished is not None:
+        return _unfinished(asked, bare, facts, before.unfinished, found)
+    if before.finished is not None:
+        return _finished(asked, bare, facts, before.finished, found)
+    if found.take:
+        return replace(bare, state=State.WAITING)
+    passed = _passed(found, bare.path or "")
+    if passed is None:
+        return bare
+    is_young = passed.reason is Reason.TOO_YOUNG
+    state = State.WAITING if is_young else State.SKIPPED
+    return replace(bare, state=state, reason=passed.reason.value, detail=passed.detail)
+
+
+def _passed(found: Finding, path: str) -> SkippedFile | None:
+    """Return why a file, or a folder that it is in, is passed over."""
+    names = {path, readable(path)}
+    return next(
+        (
+            one
+            for one in found.passed
+            if one.path in names or (one.path.endswith("/") and path.startswith(one.path))
+        ),
+        None,
+    )
+
+
+def _unfinished(
+    asked: Asked,
+    bare: Answer,
+    facts: ObjectFacts | None,
+    known: UnfinishedFile,
+    found: Finding,
+) -> Answer:
+    record = known.record
+    parts = _parts_of_unfinished(asked, known)
+    answer = replace(_with_parts(asked, bare, parts, record.key), failure=_failure(asked, known))
+    is_other = facts is not None and not same_object(record, facts)
+    if found.take and (record.gone or is_other):
+        return replace(answer, state=State.WAITING, reason=Reason.CHANGED.value)
+    if record.gone:
+        return replace(answer, state=State.GONE)
+    if record.redo and (record.failure is None or record.failure.attempts == 0):
+        return replace(answer, state=State.TO_REDO, failure=None)
+    if record.failure is not None:
+        return replace(answer, state=State.FAILED, reason=record.failure.code)
+    return replace(answer, state=State.PARTIAL)
+
+
+def _parts_of_unfinished(asked: Asked, known: UnfinishedFile) -> tuple[Entry, ...]:
+    """Return the entries whose rows of a file are in the table, though it is not done."""
+    table, record = asked.table, known.record
+    if table is None or not record.records_read:
+        return ()
+    last = asked.history.sequence if known.entry is None else known.entry
+    newest = reading(table.journal, record.key, record.path, last)
+    if newest is None:
+        return ()
+    return (*earlier_parts(table.journal, record.key, newest), newest)
+
+
+def _failure(asked: Asked, known: UnfinishedFile) -> FailedAt | None:
+    failure = known.record.failure
+    if failure is None:
+        return None
+    return FailedAt(
+        stage=failure.stage.value,
+        code=failure.code,
+        message=failure.message,
+        line=failure.line,
+        field=failure.field,
+        attempts=failure.attempts,
+        since=known.since,
+        last=known.at,
+        entry=known.entry,
+        next_try=next_try(known, _bases(asked, known.record.source)),
+    )
+
+
+def _bases(asked: Asked, source: str) -> Mapping[Stage, str]:
+    return next(
+        (each.bases for each in source_listers(asked.settings) if each.source.name == source), {}
+    )
+
+
+def _finished(
+    asked: Asked,
+    bare: Answer,
+    facts: ObjectFacts | None,
+    done: IngestedFile,
+    found: Finding,
+) -> Answer:
+    table = asked.table
+    if table is None:
+        return bare
+    entry = _entry_of(table, done)
+    if entry is None or entry.kind != "batch":
+        answer = _inherited(table, bare)
+    else:
+        parts = (*earlier_parts(table.journal, done.key, entry), entry)
+        answer = _with_parts(asked, bare, parts, done.key)
+    if facts is not None and not is_same(done, facts):
+        state = State.WAITING if found.take else State.CHANGED
+        return replace(answer, state=state, reason=Reason.CHANGED.value)
+    return answer
+
+
+def _entry_of(table: Table, done: IngestedFile) -> Entry | None:
+    """Return the batch that a file was done with, or else the entry that repeats it.
+
+    Names of an earlier version do not tell it, nor do those that a moved source repeats: then the
+    entries are looked through, the newest first.
+    """
+    entry = None if done.entry is None else table.journal.entry(done.entry)
+    if entry is not None and entry.kind == "batch":
+        return entry
+    path = done.key.partition(":")[2]
+    last = table.last if done.entry is None else done.entry
+    return reading(table.journal, done.key, path, last) or entry
+
+
+def _inherited(table: Table, bare: Answer) -> Answer:
+    """Return that an earlier journal knew a file, and which one."""
+    opening = table.journal.entry(0)
+    lineage = None if opening is None else opening.inherits
+    if lineage is None:
+        return replace(bare, state=State.INHERITED)
+    earlier = Inherited(
+        pipeline=lineage.pipeline, journal=lineage.journal, last_entry=lineage.sequence
+    )
+    return replace(bare, state=State.INHERITED, inherited=earlier)
+
+
+def _with_parts(asked: Asked, bare: Answer, parts: tuple[Entry, ...], key: str) -> Answer:
+    """Add what entries say of the reading of a file, and how its data files stand."""
+    table = asked.table
+    if table is None or not parts:
+        return bare
+    reads: list[Read] = []
+    data_files: list[DataFile] = []
+    for entry in parts:
+        files = [file for file in entry.files if key in file.source_files]
+        data_files += table.data_files(entry, files)
+        told = table.committed(entry)
+        records = (record for record in entry.sources if record.key == key)
+        reads += [_read(entry, record, told) for record in records]
+    answer = replace(bare, read=tuple(reads), data_files=tuple(data_files))
+    return replace(answer, state=_state_of(answer), reason=_held_for(answer))
+
+
+def _read(entry: Entry, record: SourceRecord, told: LogEntry) -> Read:
+    return Read(
+        entry=entry.sequence,
+        at=datetime.fromisoformat(entry.created),
+        lines=record.lines,
+        blank=record.blank,
+        filtered=record.filtered,
+        quarantined=record.quarantined,
+        rescued=sum(record.rescued.values()),
+        dropped=sum(record.dropped.values()),
+        rows=record.rows,
+        version=None if told.version is None else told.version.version,
+        committed=told.committed,
+        committed_at=None if told.version is None else told.version.at,
+    )
+
+
+def _state_of(answer: Answer) -> State:
+    """Return how a file that was read stands, by its data files: the worst of them counts."""
+    states = {one.state for one in answer.data_files}
+    for state in (State.HELD, State.DISCARDED, State.GIVEN_UP):
+        if state in states:
+            return state
+    if not all(read.committed for read in answer.read):
+        return State.UNCOMMITTED
+    if not states:
+        return State.NO_ROWS
+    return State.REMOVED if states == {State.REMOVED} else State.COMMITTED
+
+
+def _held_for(answer: Answer) -> str | None:
+    return next((one.code for one in answer.data_files if one.state is State.HELD), None)

@@ -1,0 +1,61 @@
+"""What is asked of a table's log about single entries and data files."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from blizzard.handoff.held_rows import Fates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogVersion:
+    """One version of a Delta log, as far as it says."""
+
+    version: int
+    at: datetime | None = None
+    operation: str | None = None
+    writer: str | None = None
+    entries: Mapping[str, tuple[int, int]]
+    """The first and the last entry that it commits, by pipeline."""
+
+    @property
+    def who(self) -> str | None:
+        """Return the operation and who committed it."""
+        return " by ".join(part for part in (self.operation, self.writer) if part) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """What a log says of an entry."""
+
+    committed: bool
+    version: LogVersion | None = None
+    """None where it is not committed, or where its version was cleaned up."""
+    held: frozenset[str] = frozenset()
+    """The names of files that this version left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """What a log says of a data file; neither in the table nor removed: it does not name it."""
+
+    in_table: bool = False
+    removed: bool = False
+    added_by: LogVersion | None = None
+    """The version that added it, where it was met."""
+    removed_by: LogVersion | None = None
+    """The version that removed it; None where it is not known any more."""
+    removed_at: datetime | None = None
+    rows_moved: bool = False
+    """Whether its rows are in other files since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLog:
+    """The questions."""
+
+    entry: Callable[[str, str, int], LogEntry]
+    """Asks for an entry, by its pipeline, journal and number."""
+    files: Callable[[Iterable[str]], Mapping[str, LogFile]]
+    """Asks for data files, by their paths below the table."""
+    fates: Fates

@@ -1,0 +1,363 @@
+"""The answer about a source file in plain words, and what to do next. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from blizzard.discover.skip_reason import IN_WORDS, Reason
+from blizzard.inspect.ways_out import way_out
+from blizzard.inspect.why.answer import Answer, Backlog, DataFile, State
+from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.types import Commit, OnChange
+from lakebed.units import is_are, plural
+
+WAYS = {
+    Reason.NOT_MATCHED: "change the pattern in source.path, or move the file",
+    Reason.HIDDEN: "rename the file or the folder so that it does not begin with _ or .",
+    Reason.TEMPORARY: "let its writer finish and rename it",
+    Reason.NOT_NDJSON: "rename the file, or let source.path end as its name does, such as *.log",
+    Reason.TOO_OLD: "raise partition_filter.lookback, which new sources go by, or move the file",
+    Reason.BEYOND_HORIZON: "raise or remove sweep_horizon; the next sweep takes it",
+    Reason.MISPLACED: "move it into the folders of its partition, where it is taken",
+    Reason.LINK: "put the file itself there in place of the link",
+    Reason.UNREADABLE: "let blizzard's user read the file and its folders",
+    Reason.UNUSABLE_NAME: "rename the file",
+}
+
+
+NOT_DONE = (State.FAILED, State.PARTIAL, State.TO_REDO)
+"""States of a file that is to be read from its source again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An answer that is to be put into words, and what it depends on."""
+
+    answer: Answer
+    settings: PipelineSettings
+    source: SourceSettings
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A sentence or two, and what an operator can do."""
+
+    sentence: str
+    ways: tuple[str, ...] = ()
+
+
+def worded(
+    answer: Answer, settings: PipelineSettings, source: SourceSettings, now: datetime
+) -> Answer:
+    """Return an answer about a source file with its sentence and what to do next."""
+    case = Case(answer=answer, settings=settings, source=source, now=now)
+    told = SAYS[answer.state](case)
+    sentence = told.sentence
+    if answer.stored is None and answer.state in NOT_DONE:
+        sentence += " It is not in its source at the moment."
+    elif answer.stored is None and answer.read:
+        sentence += " It has gone from its source since; its rows do not depend on that."
+    return replace(answer, answer=sentence, next=told.ways)
+
+
+def _missing(_case: Case) -> Told:
+    return Told(
+        "It is not there: the store has no such object, and no row of one is in the table.",
+        ("check the name; blizzard --dry-run shows which files of the source are seen",),
+    )
+
+
+def _gone(case: Case) -> Told:
+    how = "it had failed" if case.answer.failure is not None else "a part of it was unread"
+    return Told(
+        f"It is not in its source any more, and {how} when it vanished: nothing waits for it.",
+        ("put it back if its rows are wanted; it is then read like a new file",),
+    )
+
+
+def _partial(case: Case) -> Told:
+    lines = plural(_lines(case.answer), "line")
+    return Told(
+        f"It is being read over several batches: {lines} so far, {_rows(case.answer)}. The next "
+        "batch reads on.",
+        _ways_of_waiting(None),
+    )
+
+
+def _to_redo(_case: Case) -> Told:
+    return Told(
+        "Data files with its rows were given up, so the next batch reads it again.",
+        ("run blizzard, or let the one that is running get to it",),
+    )
+
+
+def _skipped(case: Case) -> Told:
+    answer = case.answer
+    reason = Reason(answer.reason or Reason.UNUSABLE_NAME)
+    detail = f" ({answer.detail})" if answer.detail else ""
+    way = WAYS.get(reason)
+    return Told(f"It is not read: {IN_WORDS[reason]}{detail}.", () if way is None else (way,))
+
+
+def _waiting(case: Case) -> Told:
+    return Told(_waits(case.answer, case.source), _ways_of_waiting(case.answer.backlog))
+
+
+def _waits(answer: Answer, source: SourceSettings) -> str:
+    backlog = answer.backlog
+    if answer.reason == Reason.TOO_YOUNG.value:
+        left = 0.0 if backlog is None else backlog.starts_in_secs or 0.0
+        return (
+            f"It is waiting: it is younger than min_age_secs ({source.min_age:g}), so that nobody "
+            f"still writes to it. It is old enough in {_span(left)}."
+        )
+    again = ""
+    if answer.reason == Reason.CHANGED.value:
+        again = (
+            " It failed before, and is another object now."
+            if answer.failure is not None
+            else " It was read before, and is another object now."
+        )
+        if answer.read:
+            again += " The rows of the one before stay in the table, too."
+    if backlog is None or backlog.files is None:
+        return (
+            "It is waiting for a batch. Its place in the backlog is not counted, because its "
+            f"folder has too many names; --count-all counts it.{again}"
+        )
+    place = f"number {backlog.position:,} of " if backlog.position is not None else "one of "
+    where = "in its source" if backlog.counted == "source" else "in its folder"
+    which = (
+        "a later batch, since the next one is full"
+        if backlog.in_next_batch is False
+        else ("the next batch")
+    )
+    files = plural(backlog.files, "waiting file")
+    return f"It is waiting for {which} ({place}{files} {where}). {_when(backlog)}{again}"
+
+
+def _when(backlog: Backlog) -> str:
+    if not backlog.starts_in_secs:
+        return "The next batch is due: enough is waiting, or has waited for long enough."
+    why = {
+        "rollover": "the first file has waited for rollover_timeout_secs",
+        "inactivity": "no new file has come for inactivity_timeout_secs",
+    }[backlog.trigger or "rollover"]
+    return (
+        f"It starts in {_span(backlog.starts_in_secs)} at the latest, once {why}, or as soon as "
+        "more files are waiting; with --once it starts right away."
+    )
+
+
+def _ways_of_waiting(backlog: Backlog | None) -> tuple[str, ...]:
+    if backlog is not None and backlog.running is False:
+        return ("start blizzard: none is running for this pipeline",)
+    if backlog is not None and backlog.running is None:
+        return ("make sure that blizzard still runs on the machine that blizzard status names",)
+    return ("nothing, if blizzard is running; blizzard --dry-run shows what the next batch takes",)
+
+
+def _failed(case: Case) -> Told:
+    answer, failure = case.answer, case.answer.failure
+    if failure is None:
+        raise AssertionError("a failed file has a failure")
+    at = "".join(
+        f", {name} {value}"
+        for name, value in (("line", failure.line), ("field", failure.field))
+        if value is not None
+    )
+    since = f" since {_at(failure.since)}" if failure.since is not None else ""
+    times = plural(failure.attempts, "try", "tries")
+    rows = f"{_rows(answer)} of it {is_are(_count(answer))}" if answer.read else "no row of it is"
+    sentence = (
+        f"It has failed{since} ({times}) at stage {failure.stage}{at}: {failure.message} "
+        f"[{failure.code}]; {rows} in the table."
+    )
+    if failure.next_try is None:
+        way = way_out(failure.code, part_way=bool(answer.read))
+        return Told(
+            f"{sentence} It is not tried again by itself.",
+            (way.partition(": ")[2], "blizzard dlq list shows what was written about it"),
+        )
+    if failure.next_try <= case.now:
+        return Told(f"{sentence} It is tried again with the next batch.", _ways_of_waiting(None))
+    return Told(
+        f"{sentence} It is tried again at {_at(failure.next_try)}.",
+        (f"blizzard dlq retry --file {answer.path} has it read right away",),
+    )
+
+
+def _inherited(case: Case) -> Told:
+    earlier = case.answer.inherited
+    if earlier is None:
+        return Told("It was read before, under a journal that is not here any more.")
+    return Told(
+        f"It was read under an earlier journal, {earlier.journal} of pipeline {earlier.pipeline}, "
+        f"with entry {earlier.last_entry} at the latest; the present journal has taken that over, "
+        "so it is not read again.",
+        ("the entries of a journal that was replaced are kept beside the new one, in journal-ID",),
+    )
+
+
+def _changed(case: Case) -> Told:
+    on_change = case.source.on_change
+    said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
+    rows = f" ({_rows(case.answer)})" if case.answer.read else ""
+    return Told(
+        f"It was read{rows} and has been another object in its source since then. Its new content "
+        f"{said}: source.on_change is {on_change.value}.",
+        (
+            "put the new content under another name, which is then read",
+            "source.on_change: reingest reads it too, and the rows of the old content stay",
+        ),
+    )
+
+
+def _no_rows(case: Case) -> Told:
+    lines = plural(_lines(case.answer), "line")
+    return Told(
+        f"It was read with {_entries(case.answer)}, and there is no row in it: {lines}"
+        f"{_left_out(case.answer)}.",
+    )
+
+
+def _uncommitted(case: Case) -> Told:
+    read = f"It was read with {_entries(case.answer)} ({_what(case.answer)})"
+    if case.settings.sink.commit is Commit.INLINE:
+        return Told(
+            f"{read}, and is not in the table yet: blizzard commits it with its next batch.",
+            ("run blizzard --once",),
+        )
+    return Told(
+        f"{read}, and is not in the table yet: penguin has yet to commit it.",
+        ("run penguin --once; penguin status shows what stops it",),
+    )
+
+
+def _held(case: Case) -> Told:
+    answer, aside = case.answer, _in_state(case.answer)
+    reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
+    return Told(
+        f"It was read with {_entries(answer)} ({_what(answer)}), but penguin holds "
+        f"{plural(len(aside), 'data file')} of it: {reasons or 'penguin held shows why'}.",
+        (
+            "change the schema or the table so that it fits, then run penguin",
+            *(f"penguin release {_id(one)}, or penguin discard {_id(one)}" for one in aside),
+            f"blizzard redo --file {answer.path} has it read again",
+        ),
+    )
+
+
+def _discarded(case: Case) -> Told:
+    answer = case.answer
+    files = plural(len(_in_state(answer)), "data file")
+    return Told(
+        f"It was read with {_entries(answer)} ({_what(answer)}); {files} of it had been held by "
+        "penguin and then discarded, so those rows are not in the table.",
+        (f"blizzard redo --file {answer.path} has it read again",),
+    )
+
+
+def _removed(case: Case) -> Told:
+    answer = case.answer
+    return Told(
+        f"It was read with {_entries(answer)} ({_what(answer)}) and committed, and its rows have "
+        f"been removed from the table since: {_removals(_in_state(answer))}.",
+        ("time travel to an earlier version shows them, until VACUUM",),
+    )
+
+
+def _committed(case: Case) -> Told:
+    answer = case.answer
+    versions = sorted({one.version for one in answer.data_files if one.version is not None})
+    where = "a version that the Delta log has cleaned up since"
+    if versions:
+        word = "version" if len(versions) == 1 else "versions"
+        where = f"Delta {word} {', '.join(map(str, versions))}"
+    sentence = f"It is in the table: {_what(answer)}, read with {_entries(answer)}, in {where}."
+    moved = [one for one in answer.data_files if one.state is State.REWRITTEN]
+    lost = [one for one in answer.data_files if one.state is State.REMOVED]
+    if moved:
+        files = plural(len(moved), "data file has", "data files have")
+        sentence += f" {files} been rewritten since: {_removals(moved)}."
+    if lost:
+        sentence += f" Some of its rows have been removed since: {_removals(lost)}."
+    return Told(sentence)
+
+
+SAYS: Mapping[State, Callable[[Case], Told]] = {
+    State.MISSING: _missing,
+    State.SKIPPED: _skipped,
+    State.WAITING: _waiting,
+    State.FAILED: _failed,
+    State.GONE: _gone,
+    State.PARTIAL: _partial,
+    State.TO_REDO: _to_redo,
+    State.NO_ROWS: _no_rows,
+    State.INHERITED: _inherited,
+    State.CHANGED: _changed,
+    State.UNCOMMITTED: _uncommitted,
+    State.COMMITTED: _committed,
+    State.HELD: _held,
+    State.DISCARDED: _discarded,
+    State.GIVEN_UP: _discarded,
+    State.REMOVED: _removed,
+}
+"""The states that a source file can be in."""
+
+
+def _in_state(answer: Answer) -> list[DataFile]:
+    """Return the data files to which the file owes its state."""
+    return [one for one in answer.data_files if one.state is answer.state]
+
+
+def _what(answer: Answer) -> str:
+    return f"{_rows(answer)} from {plural(_lines(answer), 'line')}"
+
+
+def _entries(answer: Answer) -> str:
+    numbers = " and ".join(str(read.entry) for read in answer.read)
+    return f"{'entry' if len(answer.read) == 1 else 'entries'} {numbers}"
+
+
+def _removals(files: list[DataFile]) -> str:
+    told = {
+        f"{one.removed_by or 'by whom is not known any more'}"
+        + (f" in version {one.removed_version}" if one.removed_version is not None else "")
+        for one in files
+    }
+    return "; ".join(sorted(told))
+
+
+def _left_out(answer: Answer) -> str:
+    counts = (
+        ("blank", sum(read.blank for read in answer.read)),
+        ("filtered", sum(read.filtered for read in answer.read)),
+        ("quarantined", sum(read.quarantined for read in answer.read)),
+    )
+    return "".join(f", {count:,} {name}" for name, count in counts if count)
+
+
+def _rows(answer: Answer) -> str:
+    return plural(_count(answer), "row")
+
+
+def _count(answer: Answer) -> int:
+    return sum(read.rows for read in answer.read)
+
+
+def _lines(answer: Answer) -> int:
+    return sum(read.lines for read in answer.read)
+
+
+def _id(one: DataFile) -> str:
+    return one.path.rpartition("/")[2].removesuffix(".parquet")
+
+
+def _at(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _span(seconds: float) -> str:
+    return plural(max(1, round(seconds)), "second")

@@ -1,0 +1,87 @@
+"""Finding a number in a long row of documents by reading few of them. Pure but for what reads."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+AT_ONCE = 8
+"""Documents that are read side by side."""
+MOST = 1000
+"""Documents that are read before the search is given up."""
+
+Read = Callable[[Sequence[int]], Sequence[int | None]]
+"""Reads some documents and returns the value of each; None where it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """What a search has found."""
+
+    number: int | None = None
+    """The lowest number whose value is not below the target; None where there is none."""
+    sure: bool = True
+    """Whether the search went on to its end; if not, a lower number may be the one."""
+
+
+def seek(
+    target: int,
+    first: int,
+    last: int,
+    read: Read,
+    *,
+    known: Mapping[int, int] | None = None,
+    at_once: int = AT_ONCE,
+    most: int = MOST,
+) -> Sought:
+    """Return the lowest number of a row whose value is not below a target.
+
+    Values never fall along the row; documents without one are passed over. `known` are values of
+    some numbers, also of such before the first: where they grow evenly, one step is enough.
+    """
+    values = dict(known or {})
+    silent: set[int] = set()
+    found: int | None = None
+    reads = 0
+    while first <= last:
+        left = [number for number in range(first, last + 1) if number not in silent]
+        if not left:
+            break
+        if reads >= most:
+            return Sought(number=found, sure=False)
+        probes = _probes(target, left, values, at_once, sparing=not reads)
+        reads += len(probes)
+        for number, value in zip(probes, read(probes), strict=True):
+            if value is None:
+                silent.add(number)
+                continue
+            values[number] = value
+            if value < target:
+                first = max(first, number + 1)
+            elif number <= last:
+                found, last = number, number - 1
+    return Sought(number=found)
+
+
+def _probes(
+    target: int, left: list[int], values: Mapping[int, int], count: int, *, sparing: bool
+) -> list[int]:
+    """Choose the numbers to read next: around where the target should be, and spread evenly.
+
+    `sparing` leaves those out: the first guess is right where values grow evenly.
+    """
+    if len(left) <= count:
+        return left
+    below = max((n for n, value in values.items() if value < target), default=None)
+    above = min((n for n, value in values.items() if value >= target), default=None)
+    likely: set[int] = set()
+    if below is not None and above is not None and below < above:
+        share = (target - values[below]) / max(values[above] - values[below], 1)
+        guess = below + round(share * (above - below))
+        near = bisect_left(left, guess)
+        likely = set(left[max(0, near - 1) : near + 2])
+        if sparing:
+            return sorted(likely)
+    even = max(1, count - len(likely))
+    step = len(left) / (even + 1)
+    spread = {left[int(step * place)] for place in range(1, even + 1)}
+    return sorted(likely | spread)

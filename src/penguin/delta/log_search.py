@@ -1,0 +1,315 @@
+"""Where a Delta log says something of one entry, or of a few data files, found by few requests.
+
+A log of a hundred thousand versions is not read for that, and the table's files are not loaded: the
+versions after the newest checkpoint are read, two columns of that checkpoint, and a few versions
+before it, each chosen by what the others say.
+"""
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakebed.layout import (
+    DELTA_LOG,
+    LAST_CHECKPOINT,
+    journal_transaction,
+    log_version,
+    log_version_number,
+)
+from lakebed.seek import AT_ONCE, seek
+from lakebed.storage.store import ObjectFacts, Reader
+from penguin.delta.expiry import Checkpoint, checkpoints
+from penguin.delta.file_names import naming
+from penguin.delta.log_file import paths_of, read_columns, sidecar_of
+from penguin.delta.versions import Commit, named_files, read_commit
+
+if TYPE_CHECKING:
+    from penguin.delta.snapshot import Snapshot
+
+COLUMNS = (
+    *("add.path", "remove.path", "remove.deletionTimestamp", "remove.dataChange"),
+    "sidecar.path",
+)
+GONE = -1
+"""What stands for a version that was cleaned up: it is older than all that are there."""
+NEAR = 8
+"""Versions after the likely one in which a removal is looked for: clocks differ a little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryInLog:
+    """What a log says of one entry of a journal."""
+
+    committed: bool
+    commit: Commit | None = None
+    """The version that has it; None where it is not committed, or that version was cleaned up."""
+    held: frozenset[str] = frozenset()
+    """The names of files that this version left out."""
+
+
+class Standing(StrEnum):
+    """Whether a data file is in a table."""
+
+    IN_TABLE = "in_table"
+    REMOVED = "removed"
+    UNNAMED = "unnamed"
+    """The log does not name it: it was never in the table, or was removed long ago."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInLog:
+    """What a log says of one data file."""
+
+    standing: Standing = Standing.UNNAMED
+    added: Commit | None = None
+    """The version that added it, where it was met."""
+    removed: Commit | None = None
+    """The version that removed it; None where it is not known any more."""
+    removed_at_ms: int | None = None
+    rows_moved: bool = False
+    """Whether its rows are in other files since: it was rewritten, as by OPTIMIZE."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tail:
+    """The newest part of a log: a checkpoint of everything before, and the versions since."""
+
+    version: int
+    first: int
+    checkpoint: Checkpoint | None
+    """None where the versions are all there are, or where the checkpoint is of another kind."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.checkpoint is not None or self.first == 0
+
+
+@dataclass(slots=True)
+class LogSearch:
+    """Answers of one table's log; what was read for one is not read again for the next."""
+
+    store: Reader
+    open_table: Callable[[], "Snapshot | None"]
+    """Opens the table by the library, which is loaded only where the log's own files do not do."""
+    _bodies: dict[int, bytes | None] = field(default_factory=dict)
+    _tail_read: _Tail | None = None
+
+    def entry(self, pipeline: str, journal: str, sequence: int) -> EntryInLog:
+        """Return whether an entry is committed, and in which version."""
+        tail = self._tail()
+        if tail is None:
+            return EntryInLog(committed=False)
+        app = journal_transaction(pipeline, journal)
+        known = self._newest(app, tail.version, 1) or self._newest(app, tail.version, AT_ONCE)
+        if not known:
+            table = self.open_table()
+            last = None if table is None else table.transaction(app)
+            known = {} if last is None else {tail.version: last}
+        if not known or max(known.values()) < sequence:
+            return EntryInLog(committed=False)
+        sought = seek(
+            sequence,
+            0,
+            tail.version,
+            lambda numbers: self._transactions(app, numbers),
+            known={-1: 0, **known},
+        )
+        commit = self._commit(sought.number)
+        if commit is None or not _settles(commit, pipeline, sequence):
+            return EntryInLog(committed=True)
+        body = self._bodies[commit.version] or b""
+        return EntryInLog(committed=True, commit=commit, held=named_files(body, "held"))
+
+    def _newest(self, app: str, last: int, count: int) -> dict[int, int]:
+        """Return the transactions that some of the newest versions carry, by version."""
+        newest = range(max(0, last - count + 1), last + 1)
+        told = zip(newest, self._transactions(app, newest), strict=True)
+        return {number: entry for number, entry in told if entry is not None and entry != GONE}
+
+    def files(self, paths: Iterable[str]) -> dict[str, FileInLog]:
+        """Return what the log says of some data files, by their paths below the table."""
+        wanted = frozenset(paths)
+        found = dict.fromkeys(wanted, FileInLog())
+        tail = self._tail()
+        if tail is None or not wanted:
+            return found
+        if tail.checkpoint is not None:
+            for part in tail.checkpoint.parts:
+                found |= self._in_checkpoint(part, wanted)
+        elif not tail.is_whole:
+            table = self.open_table()
+            present = wanted & (frozenset() if table is None else table.files())
+            found |= dict.fromkeys(present, FileInLog(standing=Standing.IN_TABLE))
+        for number in range(tail.first, tail.version + 1):
+            for path, told in self._in_version(number, wanted):
+                found[path] = replace(told, added=told.added or found[path].added)
+        return {path: self._with_version(path, told, tail) for path, told in found.items()}
+
+    def _with_version(self, path: str, told: FileInLog, tail: _Tail) -> FileInLog:
+        """Find the version that removed a file before the checkpoint, by when that was."""
+        at = told.removed_at_ms
+        if told.standing is not Standing.REMOVED or told.removed is not None or at is None:
+            return told
+        sought = seek(at, 0, tail.version, self._times)
+        if sought.number is None:
+            return told
+        near = range(sought.number, min(sought.number + NEAR, tail.version + 1))
+        self._fetch(near)
+        for number in near:
+            for _path, again in self._in_version(number, frozenset({path})):
+                if again.standing is Standing.REMOVED:
+                    return again
+        return told
+
+    def _in_checkpoint(
+        self, part: ObjectFacts, wanted: frozenset[str]
+    ) -> Iterator[tuple[str, FileInLog]]:
+        named = naming(self.store)
+        ends = _strings(_spelled(wanted))
+        for batch in read_columns(self.store, part, COLUMNS):
+            for name in paths_of(batch, "sidecar"):
+                yield from self._in_checkpoint(sidecar_of(self.store, part, name), wanted)
+            for kind, standing in (("add", Standing.IN_TABLE), ("remove", Standing.REMOVED)):
+                for row in _rows(batch, kind, ends):
+                    path = named(unquote(row["path"]))
+                    if path in wanted:
+                        at = row.get("deletionTimestamp")
+                        moved = kind == "remove" and row.get("dataChange") is False
+                        yield path, FileInLog(standing=standing, removed_at_ms=at, rows_moved=moved)
+
+    def _in_version(self, number: int, wanted: frozenset[str]) -> Iterator[tuple[str, FileInLog]]:
+        """Yield the wanted files that a version adds or removes; a removal comes before its add."""
+        body = self._body(number)
+        names = [name.encode() for name in _spelled(wanted)]
+        if body is None or not any(name in body for name in names):
+            return
+        named, commit = naming(self.store), read_commit(number, body)
+        for line in body.splitlines():
+            if not any(name in line for name in names):
+                continue
+            match json.loads(line):
+                case {"add": {"path": str(name)}} if (path := named(unquote(name))) in wanted:
+                    yield path, FileInLog(standing=Standing.IN_TABLE, added=commit)
+                case {"remove": {"path": str(name)} as told} if (
+                    path := named(unquote(name))
+                ) in wanted:
+                    yield (
+                        path,
+                        FileInLog(
+                            standing=Standing.REMOVED,
+                            removed=commit,
+                            removed_at_ms=told.get("deletionTimestamp"),
+                            rows_moved=told.get("dataChange") is False,
+                        ),
+                    )
+
+    def _tail(self) -> _Tail | None:
+        """Find the newest version and the checkpoint before it, by one note and one listing."""
+        if self._tail_read is not None:
+            return self._tail_read
+        base = _checkpoint_named(self.store.get(LAST_CHECKPOINT))
+        start = None if base is None else f"{DELTA_LOG}/{base:020d}"
+        listed = list(self.store.objects(DELTA_LOG, after=start))
+        versions = [n for each in listed if (n := log_version_number(each.path)) is not None]
+        if not versions:
+            return None
+        classic = max(checkpoints(listed), key=lambda one: one.version, default=None)
+        first = min(versions) if classic is None else classic.version + 1
+        tail = _Tail(version=max(versions), first=first, checkpoint=classic)
+        self._fetch(range(tail.first, tail.version + 1))
+        self._tail_read = tail
+        return tail
+
+    def _transactions(self, app: str, numbers: Sequence[int]) -> list[int | None]:
+        """Return the last entry that each of some versions commits; none of one cleaned up."""
+        self._fetch(numbers)
+        bodies = (self._bodies[number] for number in numbers)
+        return [GONE if body is None else _transaction(body, app) for body in bodies]
+
+    def _times(self, numbers: Sequence[int]) -> list[int | None]:
+        self._fetch(numbers)
+        commits = (self._commit(number) for number in numbers)
+        return [GONE if commit is None else commit.at_ms for commit in commits]
+
+    def _commit(self, number: int | None) -> Commit | None:
+        body = None if number is None else self._body(number)
+        return None if number is None or body is None else read_commit(number, body)
+
+    def _body(self, number: int) -> bytes | None:
+        self._fetch((number,))
+        return self._bodies[number]
+
+    def _fetch(self, numbers: Sequence[int]) -> None:
+        """Read versions that were not read yet, several at a time."""
+        new = [number for number in numbers if number not in self._bodies]
+        if len(new) == 1:
+            self._bodies[new[0]] = self.store.get(log_version(new[0]))
+        elif new:
+            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="log") as pool:
+                bodies = pool.map(lambda number: self.store.get(log_version(number)), new)
+                self._bodies |= dict(zip(new, bodies, strict=True))
+
+
+def _settles(commit: Commit, pipeline: str, sequence: int) -> bool:
+    """Whether a version commits an entry: with older ones cleaned up, it may be a later one."""
+    return any(
+        one.pipeline == pipeline and one.first <= sequence <= one.last for one in commit.entries
+    )
+
+
+def _transaction(body: bytes, app: str) -> int | None:
+    """Return the version of an app transaction that a version of a log carries. Pure."""
+    word = json.dumps(app).encode()
+    for line in body.splitlines():
+        if word in line and b'"txn"' in line:
+            match json.loads(line):
+                case {"txn": {"appId": str(name), "version": int(number)}} if name == app:
+                    return number
+    return None
+
+
+def _checkpoint_named(body: bytes | None) -> int | None:
+    """Return the version of the newest checkpoint, as the note of it says; it may lag behind."""
+    try:
+        match None if body is None else json.loads(body):
+            case {"version": int(version)}:
+                return version
+    except ValueError:
+        pass  # Torn: the listing then begins with the first version.
+    return None
+
+
+def _spelled(paths: Iterable[str]) -> list[str]:
+    """Return the last parts of paths, as they are and as a log writes them, with escapes."""
+    names = {path.rpartition("/")[2] for path in paths}
+    return sorted(names | {quote(name, safe="=") for name in names})
+
+
+def _strings(values: Sequence[str]) -> pa.StringArray:
+    """Return an array of strings; `pa.array` would import pandas, which takes half a second."""
+    bodies = [value.encode() for value in values]
+    offsets = accumulate(map(len, bodies), initial=0)
+    buffers = (pa.py_buffer(array("i", offsets)), pa.py_buffer(b"".join(bodies)))
+    found: pa.StringArray = pa.StringArray.from_buffers(len(bodies), *buffers)
+    return found
+
+
+def _rows(batch: pa.RecordBatch, kind: str, ends: pa.StringArray) -> Iterator[Mapping[str, Any]]:
+    """Yield the actions of a kind whose files have one of some names."""
+    if kind not in batch.schema.names:
+        return
+    actions = batch.column(kind)
+    paths = pc.struct_field(actions, "path")
+    last = pc.replace_substring_regex(paths, "^.*/", "")
+    for row in actions.filter(pc.is_in(last, value_set=ends)).to_pylist():
+        if row is not None:
+            yield row

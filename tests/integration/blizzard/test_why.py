@@ -1,0 +1,297 @@
+"""`blizzard why` for a source file that is not in the table, in every state it can be in."""
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from blizzard.cli.why import asked_of
+from blizzard.inspect.why.why import why
+from tests.support.builders import ndjson, put, tree
+from tests.support.commands import Desk as PlainDesk
+from tests.support.commands import told
+from tests.support.questions import Questions
+from tests.support.stops import CUT, NEVER, all_at
+
+BAD = b'{"id": 1}\n{nope\n'
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Questions(tmp_path / "desk")
+    desk.landing.folder.mkdir()
+    return desk
+
+
+def test_a_file_that_is_in_no_source_and_no_table_is_elsewhere(desk):
+    assert desk.state("/somewhere/else.ndjson") == "elsewhere"
+    assert desk.state("s3://bucket/else.ndjson") == "elsewhere"
+
+
+def test_a_file_that_never_was_there_is_missing(desk):
+    answer = desk.why(str(desk.landing.folder / "a.ndjson"))
+    assert (answer["state"], answer["stored"], answer["source"]) == ("missing", None, "default")
+    assert "the store has no such object" in answer["answer"]
+    assert desk.state("default:a.ndjson") == "missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("_hidden/a.ndjson", "hidden"),
+        ("x/.a.ndjson", "hidden"),
+        ("a.csv", "not_ndjson"),
+        ("a.ndjson.tmp", "temporary"),
+    ],
+)
+def test_a_file_of_another_kind_of_name_is_skipped(desk, name, reason):
+    put(desk.landing.folder, name, b"{}")
+    answer = desk.why(str(desk.landing.folder / name))
+    assert (answer["state"], answer["reason"]) == ("skipped", reason)
+    assert answer["stored"]["size"] == 2
+    assert answer["next"]
+
+
+def test_a_file_that_the_pattern_does_not_mean_is_skipped(desk):
+    desk.pattern("a-*.ndjson")
+    put(desk.landing.folder, "b-1.ndjson", b"{}")
+    answer = desk.why(str(desk.landing.folder / "b-1.ndjson"))
+    assert (answer["state"], answer["reason"]) == ("skipped", "not_matched")
+    assert "source.path" in answer["answer"]
+
+
+def test_a_folder_before_the_lookback_is_skipped(desk):
+    template = "{prefix_template: 'date=%Y-%m-%d', lookback: 2}"
+    desk.configure(source=f"partition_filter: {template}")
+    put(desk.landing.folder, "date=2001-01-01/a.ndjson", b"{}")
+    answer = desk.why("date=2001-01-01/a.ndjson")
+    assert (answer["state"], answer["reason"]) == ("skipped", "too_old")
+
+
+def test_a_folder_beyond_the_horizon_is_skipped_unless_its_file_was_read(desk):
+    today = f"date={datetime.now(UTC):%Y-%m-%d}/a.ndjson"
+    desk.configure(source="sweep_horizon: 2", partitioned=True)
+    put(desk.landing.folder, "date=2001-01-01/a.ndjson", b"{}")
+    put(desk.landing.folder, today, b"{}")
+    assert desk.why("date=2001-01-01/a.ndjson")["reason"] == "beyond_horizon"
+    assert desk.state(today) == "waiting"
+
+
+def test_a_path_without_its_partition_is_told_before_it_fails_and_after(desk):
+    desk.configure(partitioned=True)
+    put(desk.landing.folder, "a.ndjson", ndjson([{"id": 1}]))
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["reason"]) == ("skipped", "misplaced")
+    assert "date=" in answer["detail"]
+    desk.blizzard()
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["reason"]) == ("failed", "partition_unknown")
+    assert answer["failure"]["stage"] == "discover"
+
+
+def test_a_link_is_skipped(desk):
+    desk.landing.land("real.ndjson", 2)
+    (desk.landing.folder / "link.ndjson").symlink_to(desk.landing.folder / "real.ndjson")
+    answer = desk.why(str(desk.landing.folder / "link.ndjson"))
+    assert (answer["state"], answer["reason"]) == ("skipped", "link")
+
+
+def test_a_young_file_waits_until_it_is_old_enough(desk):
+    desk.configure(source="min_age_secs: 3600")
+    desk.landing.land("a.ndjson", 2)
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["reason"]) == ("waiting", "too_young")
+    assert answer["backlog"]["trigger"] == "min_age"
+    assert 3000 < answer["backlog"]["starts_in_secs"] <= 3600
+    assert "younger than min_age_secs (3600)" in answer["answer"]
+
+
+def test_a_file_waits_in_its_place_for_the_trigger_of_the_next_batch(desk):
+    for name in ("a", "b", "c"):
+        desk.landing.land(f"{name}.ndjson", 2)
+    answer = desk.why("b.ndjson")
+    assert answer["state"] == "waiting"
+    backlog = answer["backlog"]
+    assert (backlog["position"], backlog["files"], backlog["counted"]) == (2, 3, "source")
+    assert (backlog["in_next_batch"], backlog["trigger"]) == (True, "inactivity")
+    assert 0 < backlog["starts_in_secs"] <= 60
+    assert backlog["running"] is False
+    assert answer["next"] == ["start blizzard: none is running for this pipeline"]
+
+
+def test_a_file_that_has_waited_long_enough_is_due(desk):
+    desk.landing.land("a.ndjson", 2)
+    long_ago = datetime.now(UTC).timestamp() - 4000
+    os.utime(desk.landing.folder / "a.ndjson", (long_ago, long_ago))
+    answer = desk.why("a.ndjson")
+    assert answer["backlog"]["starts_in_secs"] == 0.0
+    assert "is due" in answer["answer"]
+
+
+def test_a_file_beyond_a_full_batch_waits_for_a_later_one(desk):
+    desk.configure(source="max_files_per_batch: 1")
+    desk.landing.land("a.ndjson", 2)
+    desk.landing.land("b.ndjson", 2)
+    answer = desk.why("b.ndjson")
+    assert answer["backlog"]["position"] == 2
+    assert answer["backlog"]["in_next_batch"] is False
+    assert "a later batch, since the next one is full" in answer["answer"]
+
+
+def test_of_a_large_source_the_files_of_one_folder_are_counted(desk):
+    for name in ("x/a", "x/b", "y/c", "y/d"):
+        desk.landing.land(f"{name}.ndjson", 1)
+
+    def asked(most):
+        found = asked_of(desk.settings, desk.clock)
+        (answer,) = why("y/d.ndjson", [desk.settings], lambda _: replace(found, most_names=most))
+        return answer
+
+    backlog = asked(2).backlog
+    assert (backlog.position, backlog.files, backlog.counted) == (2, 2, "folder")
+    assert backlog.trigger == "rollover"
+    backlog = asked(None).backlog
+    assert (backlog.position, backlog.files, backlog.counted) == (4, 4, "source")
+    assert desk.why("y/d.ndjson", "--count-all")["backlog"]["position"] == 4
+    answer = asked(1)
+    assert (answer.state, answer.backlog.files) == ("waiting", None)
+    assert "--count-all" in answer.answer
+
+
+def test_a_bad_file_says_where_it_failed_since_when_and_what_to_do(desk):
+    put(desk.landing.folder, "bad.ndjson", BAD)
+    desk.blizzard()
+    answer = desk.why("bad.ndjson")
+    failure = answer["failure"]
+    assert (answer["state"], answer["reason"]) == ("failed", "not_json")
+    assert (failure["stage"], failure["line"], failure["attempts"]) == ("parse", 2, 1)
+    assert failure["since"] == failure["last"]
+    assert (failure["entry"], failure["next_try"]) == (1, None)
+    assert "not tried again by itself" in answer["answer"]
+    assert any("blizzard dlq retry" in way for way in answer["next"])
+
+
+def test_an_order_to_try_again_and_a_second_failure_keep_since_when(desk):
+    put(desk.landing.folder, "bad.ndjson", BAD)
+    desk.blizzard()
+    first = desk.why("bad.ndjson")["failure"]
+    assert desk.cli("dlq", "retry", "--all").exit_code == 0
+    ordered = desk.why("bad.ndjson")
+    assert "tried again with the next batch" in ordered["answer"]
+    desk.blizzard()
+    again = desk.why("bad.ndjson")["failure"]
+    assert (again["attempts"], again["since"]) == (2, first["since"])
+    assert again["last"] > first["last"]
+
+
+def test_a_mended_file_waits(desk):
+    put(desk.landing.folder, "bad.ndjson", BAD)
+    desk.blizzard()
+    put(desk.landing.folder, "bad.ndjson", ndjson([{"id": 1}, {"id": 2}]))
+    answer = desk.why("bad.ndjson")
+    assert (answer["state"], answer["reason"]) == ("waiting", "changed")
+    assert "It failed before, and is another object now." in answer["answer"]
+    assert answer["failure"]["code"] == "not_json"
+
+
+def test_a_failed_file_that_vanished_is_missing_once_that_is_noticed(desk):
+    put(desk.landing.folder, "bad.ndjson", BAD)
+    desk.blizzard()
+    (desk.landing.folder / "bad.ndjson").unlink()
+    answer = desk.why("bad.ndjson")
+    assert answer["state"] == "failed"
+    assert "It is not in its source at the moment." in answer["answer"]
+    desk.blizzard(later=timedelta(hours=3).total_seconds())
+    assert desk.state("default:bad.ndjson") == "missing"
+
+
+def test_a_file_that_is_read_in_part_says_how_far(tmp_path):
+    (tmp_path / "in").mkdir()
+    desk = PlainDesk(tmp_path)
+    put(desk.landing, "large.ndjson", ndjson([{"id": n} for n in range(600)]))
+    bench = desk.bench(sizing=CUT)
+    bench.runner = all_at(30)
+    assert bench.pipeline().step()
+    (first,) = bench.entries()[-1].sources
+    (answer,) = told(desk.run("why", "large.ndjson", "--output", "json"))
+    assert answer["state"] == "partial"
+    assert [read["lines"] for read in answer["read"]] == [first.lines]
+    assert f"{first.lines} lines so far" in answer["answer"]
+    (desk.landing / "large.ndjson").unlink()
+    (answer,) = told(desk.run("why", "large.ndjson", "--output", "json"))
+    assert answer["stored"] is None
+
+
+def test_a_part_of_a_name_means_a_file_that_is_known_or_there(desk):
+    desk.landing.land("2024/events-1.ndjson", 2)
+    desk.landing.land("2024/events-2.ndjson", 2)
+    desk.blizzard()
+    desk.landing.land("2024/others-3.ndjson", 2)
+    assert desk.why("ents-1")["path"] == "2024/events-1.ndjson"
+    assert desk.why("others")["path"] == "2024/others-3.ndjson"
+    several = desk.cli("why", "events")
+    assert several.exit_code == 1
+    assert "default:2024/events-1.ndjson, default:2024/events-2.ndjson" in several.output
+    nothing = desk.cli("why", "nothing-like-it")
+    assert nothing.exit_code == 1
+    assert "blizzard --dry-run" in nothing.output
+
+
+def test_names_mean_the_same_in_the_folder_of_the_source(desk, monkeypatch):
+    desk.landing.land("2024/events-1.ndjson", 2)
+    desk.blizzard()
+    monkeypatch.chdir(desk.landing.folder / "2024")
+    assert desk.why("events-1.ndjson")["path"] == "2024/events-1.ndjson"
+    assert desk.why("ents-1")["path"] == "2024/events-1.ndjson"
+    monkeypatch.chdir(desk.folder)
+    assert desk.why("landing/2024/events-1.ndjson")["path"] == "2024/events-1.ndjson"
+
+
+def test_a_person_reads_the_answer_then_the_facts_then_what_to_do(desk):
+    put(desk.landing.folder, "bad.ndjson", BAD)
+    desk.blizzard()
+    uri, answer, *facts = desk.cli("why", "bad.ndjson").stdout.splitlines()
+    assert uri == str(desk.landing.folder / "bad.ndjson")
+    assert answer.startswith("It has failed since ")
+    assert facts[0] == "  state      failed (not_json)"
+    assert facts[-1].startswith("  -> ")
+
+
+def test_a_file_that_was_read_by_several_batches_has_a_row_for_each(tmp_path):
+    (tmp_path / "in").mkdir()
+    desk = PlainDesk(tmp_path)
+    put(desk.landing, "large.ndjson", ndjson([{"id": n} for n in range(600)]))
+    bench = desk.bench(sizing=CUT)
+    bench.runner = all_at(30)
+    assert bench.pipeline().step()
+    later = bench.again(run_id="run-2", runner=all_at(NEVER)).pipeline()
+    while later.step():
+        pass
+    (answer,) = told(desk.run("why", "large.ndjson", "--output", "json"))
+    assert answer["state"] == "uncommitted"
+    assert [read["entry"] for read in answer["read"]] == [1, 2]
+    assert sum(read["rows"] for read in answer["read"]) == 600
+    assert {file["entry"] for file in answer["data_files"]} == {1, 2}
+    assert "600 rows from 600 lines" in answer["answer"]
+
+
+def test_nothing_is_written_whatever_is_asked(desk):
+    put(desk.landing.folder, "bad.ndjson", BAD)
+    desk.landing.land("a.ndjson", 2)
+    desk.both()
+    desk.landing.land("new.ndjson", 2)
+    before = tree(desk.folder)
+    for name in ("a.ndjson", "bad.ndjson", "new.ndjson", desk.data_file(), "nothing"):
+        desk.cli("why", name)
+    assert tree(desk.folder) == before
+
+
+def test_damaged_names_are_not_believed(desk):
+    desk.landing.land("events-1.ndjson", 2)
+    desk.both()
+    desk.writes_a_snapshot()
+    (names,) = (desk.table / "_blizzard/default/known").glob("*.names")
+    names.write_bytes(names.read_bytes().replace(b"events-1", b"events-2"))
+    assert desk.state("events-1.ndjson") == "committed"
+    assert desk.why("ents-1")["path"] == "events-1.ndjson"

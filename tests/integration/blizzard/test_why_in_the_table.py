@@ -1,0 +1,313 @@
+"""`blizzard why` for source files that were read, and for the data files with their rows."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import yaml
+from deltalake import DeltaTable
+
+from blizzard.journal import ingested, snapshot
+from lakebed.layout import known_names
+from penguin.delta.table import Log
+from tests.support.builders import entries, ndjson, put
+from tests.support.promotions import ID, PRICE, Rescued
+from tests.support.questions import Questions
+from tests.support.tables import opened
+
+ORPHAN = "018cc4e5-2200-7000-8000-000000000001.parquet"
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Questions(tmp_path / "desk")
+
+
+def test_a_file_that_is_in_says_its_entry_its_data_files_and_its_version(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    waiting = desk.why("a.ndjson")
+    assert waiting["state"] == "uncommitted"
+    assert [one["state"] for one in waiting["data_files"]] == ["uncommitted"]
+    assert "run penguin --once" in waiting["next"][0]
+    desk.penguin()
+    answer = desk.why("a.ndjson")
+    (read,), (file,) = answer["read"], answer["data_files"]
+    assert answer["state"] == "committed"
+    assert (read["entry"], read["lines"], read["rows"], read["version"]) == (1, 5, 5, 1)
+    assert (file["path"], file["state"], file["version"]) == (desk.data_file(), "committed", 1)
+    assert desk.state(f"default:{answer['path']}") == "committed"
+    assert desk.state(answer["uri"]) == "committed"
+
+
+def test_blank_lines_and_values_without_a_column_are_counted(desk):
+    put(desk.landing.folder, "a.ndjson", b'{"id": 1, "odd": 2}\n\n{"id": 2}\n')
+    desk.both()
+    (read,) = desk.why("a.ndjson")["read"]
+    assert (read["lines"], read["blank"], read["rows"], read["rescued"]) == (3, 1, 2, 1)
+
+
+@pytest.mark.parametrize("body", [b"", b"\n\n"])
+def test_a_file_without_a_row_says_so(desk, body):
+    put(desk.landing.folder, "a.ndjson", body)
+    desk.both()
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["data_files"]) == ("no_rows", [])
+    assert "there is no row in it" in answer["answer"]
+
+
+def test_a_file_that_has_left_its_source_is_in_all_the_same(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    (desk.landing.folder / "a.ndjson").unlink()
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["stored"]) == ("committed", None)
+    assert "It has gone from its source since" in answer["answer"]
+
+
+@pytest.mark.parametrize(
+    ("on_change", "state"), [("error", "changed"), ("ignore", "changed"), ("reingest", "waiting")]
+)
+def test_a_file_that_has_changed_since_says_what_becomes_of_it(desk, on_change, state):
+    desk.configure(source=f"on_change: {on_change}")
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    desk.landing.land("a.ndjson", 6)
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["reason"]) == (state, "changed")
+    assert [read["rows"] for read in answer["read"]] == [5]
+    if state == "changed":
+        assert f"source.on_change is {on_change}" in answer["answer"]
+    else:
+        assert "The rows of the one before stay in the table, too." in answer["answer"]
+
+
+def test_a_held_file_says_why_and_what_can_be_done(desk):
+    name = desk.holds_a_file()
+    answer = desk.why("b.ndjson")
+    assert (answer["state"], answer["reason"]) == ("held", "schema_refused")
+    assert "the table has type integer" in answer["answer"]
+    assert any(f"penguin release {name}" in way for way in answer["next"])
+    data = desk.why(name)
+    assert (data["state"], data["sources"]) == ("held", ["default:b.ndjson"])
+    assert data["data_files"][0]["reasons"]
+
+
+def test_a_discarded_file_and_one_that_is_read_again(desk):
+    name = desk.holds_a_file()
+    assert desk.order("discard", name, "--yes").exit_code == 0
+    assert desk.state("b.ndjson") == desk.state(name) == "discarded"
+    assert desk.cli("redo", "--held", name, "--yes").exit_code == 0
+    assert desk.state("b.ndjson") == "to_redo"
+    body = (desk.landing.folder / "b.ndjson").read_bytes()
+    (desk.landing.folder / "b.ndjson").unlink()
+    desk.blizzard(later=4000)
+    assert desk.state("b.ndjson") == "gone"
+    put(desk.landing.folder, "b.ndjson", body)
+    assert desk.state("b.ndjson") == "waiting"
+    desk.both()
+    answer = desk.why("b.ndjson")
+    assert (answer["state"], answer["read"][0]["entry"]) == ("committed", 5)
+    assert desk.state(name) == "given_up"
+
+
+def test_a_released_file_is_in_with_the_version_that_released_it(desk):
+    name = desk.holds_a_file()
+    desk.let("schema_evolution: overwrite")
+    assert desk.order("release", name).exit_code == 0
+    answer = desk.why("b.ndjson")
+    assert answer["state"] == "committed"
+    (file,) = answer["data_files"]
+    assert file["version"] == DeltaTable(str(desk.table)).version()
+
+
+def test_rows_that_somebody_has_removed_say_by_whom_and_in_which_version(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    path = desk.data_file()
+    DeltaTable(str(desk.table)).delete()
+    answer = desk.why("a.ndjson")
+    (file,) = answer["data_files"]
+    assert (answer["state"], file["removed_version"]) == ("removed", 2)
+    assert file["removed_by"].startswith("DELETE")
+    assert "DELETE" in answer["answer"]
+    assert desk.state(path) == "removed"
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_rows_that_were_compacted_are_still_in(desk, checkpointed):
+    for name in ("a", "b"):
+        desk.landing.land(f"{name}.ndjson", 5)
+        desk.both()
+    files = [one.name for one in desk.table.glob("*.parquet")]
+    DeltaTable(str(desk.table)).optimize.compact()
+    if checkpointed:
+        opened(Log(desk.store)).checkpoint()
+    answer = desk.why("a.ndjson")
+    assert answer["state"] == "committed"
+    assert [one["state"] for one in answer["data_files"]] == ["rewritten"]
+    assert [one["removed_version"] for one in answer["data_files"]] == [3]
+    assert "OPTIMIZE" in answer["answer"]
+    assert desk.state(files[0]) == "rewritten"
+
+
+def test_a_promoted_file_says_which_has_its_rows_now(tmp_path):
+    rescued = Rescued(tmp_path)
+    rescued.land("a.ndjson", '{"id":1,"price":1.50}', '{"id":2,"price":"much"}')
+    rescued.ingest()
+    rescued.configure({"fields": [ID, PRICE]})
+    (old,) = rescued.active
+    assert rescued.cli("schema", "promote", "price", "--yes").exit_code == 0
+    rescued.penguin()
+    (new,) = rescued.active
+    row = json.loads(rescued.cli("why", "a.ndjson", "--output", "json").stdout)
+    (file,) = row["data_files"]
+    assert (row["state"], file["state"], file["replaced_by"]) == ("committed", "rewritten", new)
+    row = json.loads(rescued.cli("why", old, "--output", "json").stdout)
+    assert (row["state"], row["data_files"][0]["replaced_by"]) == ("rewritten", new)
+    row = json.loads(rescued.cli("why", new, "--output", "json").stdout)
+    assert (row["state"], row["data_files"][0]["entry"]) == ("committed", 2)
+
+
+def test_a_file_of_an_earlier_journal_is_inherited(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    desk.ends_well()
+    (old,) = {entry.journal for entry in entries(desk.table)}
+    path = desk.data_file()
+    desk.rewrite("later")
+    done = desk.cli("journal", "new", "--from", "default", "--yes")
+    assert done.exit_code == 0, done.output
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["pipeline"]) == ("inherited", "later")
+    assert answer["inherited"] == {"pipeline": "default", "journal": old, "last_entry": 1}
+    data = desk.why(str(desk.table / path))
+    assert (data["state"], data["data_files"][0]["entry"]) == ("committed", 1)
+
+
+def test_names_of_an_earlier_version_lead_to_the_entry_all_the_same(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    desk.landing.land("b.ndjson", 5)
+    desk.both()
+    before = desk.why("a.ndjson")
+    desk.writes_a_snapshot()
+    assert desk.why("a.ndjson") == before
+    without_entries(desk)
+    assert desk.why("a.ndjson") == before
+
+
+def test_a_file_of_a_source_that_was_moved_leads_to_its_batch(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    desk.ends_well()
+    desk.landing.folder.rename(desk.folder / "moved")
+    desk.file.write_text(desk.file.read_text().replace("/landing", "/moved"))
+    done = desk.cli("source", "set", "default", "--same-files", "--yes")
+    assert done.exit_code == 0, done.output
+    answer = desk.why("a.ndjson")
+    assert (answer["state"], answer["read"][0]["entry"]) == ("committed", 1)
+
+
+def without_entries(desk):
+    """Write the segment again as an earlier version did, without the number of the entry."""
+    found = snapshot.read_latest(desk.store, "default")
+    assert found is not None
+    (ref,) = found.segments
+    segment = ingested.open_segment(desk.store, "default", ref)
+    names = list(ingested.read_names(desk.store, "default", segment))
+    assert [name.entry for name in names] == [1, 2]
+    bare = ingested.write_segment(
+        desk.store,
+        "default",
+        [replace(name, entry=None) for name in names],
+        UUID(int=7),
+    )
+    assert b",1]" not in desk.store.get(known_names("default", bare.id))
+    other = ingested.SegmentRef(id=bare.id, names=bare.names, digest=bare.digest)
+    snapshot.write(desk.store, "default", replace(found, segments=(other,)))
+
+
+def test_a_data_file_that_no_entry_names_is_an_orphan_until_gc_deletes_it(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    body = (desk.table / desk.data_file()).read_bytes()
+    (desk.table / ORPHAN).write_bytes(body)
+    answer = desk.why(ORPHAN)
+    assert (answer["state"], answer["pipeline"]) == ("orphan", "default")
+    written = datetime.fromtimestamp((desk.table / ORPHAN).stat().st_mtime, UTC)
+    at = datetime.fromisoformat(answer["deleted_from"])
+    assert abs(at - written - timedelta(hours=24)) < timedelta(seconds=1)
+    assert desk.cli("gc", "--delete", "--older-than", "0s").exit_code == 0
+    gone = desk.why(ORPHAN)
+    assert (gone["state"], gone["stored"]) == ("deleted", None)
+
+
+def test_a_file_of_another_program_is_foreign_whether_committed_or_not(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    (desk.table / "other.parquet").write_bytes(b"PAR1")
+    answer = desk.why(str(desk.table / "other.parquet"))
+    assert (answer["state"], answer["reason"]) == ("foreign", "uncommitted")
+    table = DeltaTable(str(desk.table))
+    table.optimize.z_order(["id"])
+    (written,) = DeltaTable(str(desk.table)).file_uris()
+    answer = desk.why(written)
+    assert (answer["state"], answer["reason"]) == ("foreign", "in_table")
+    table = DeltaTable(str(desk.table))
+    table.delete()
+    assert desk.why(written)["reason"] == "removed"
+
+
+def test_a_data_file_that_nobody_knows(desk):
+    desk.landing.land("a.ndjson", 5)
+    desk.both()
+    assert desk.state(str(desk.table / ORPHAN)) == "missing"
+    unknown = desk.cli("why", ORPHAN.removesuffix(".parquet"))
+    assert unknown.exit_code == 1
+    assert "no entry of a journal names" in unknown.output
+
+
+def test_a_data_file_whose_object_is_gone_says_so(desk):
+    name = desk.loses_a_file()
+    answer = desk.why(name)
+    assert (answer["state"], answer["stored"]) == ("uncommitted", None)
+    assert "not in the store any more" in answer["answer"]
+    assert answer["sources"] == ["default:b.ndjson"]
+
+
+def test_a_data_file_that_is_still_in_the_outbox_says_so(desk):
+    desk.configure(sink="handoff: direct")
+    desk.landing.land("a.ndjson", 5)
+    desk.blizzard()
+    path = desk.data_file()
+    outbox = desk.table / "_blizzard/default/outbox"
+    outbox.mkdir(exist_ok=True)
+    (desk.table / path).rename(outbox / path)
+    answer = desk.why(path)
+    assert (answer["state"], answer["next"]) == ("uncommitted", ["run blizzard"])
+    assert "still in the outbox" in answer["answer"]
+
+
+def test_two_pipelines_that_share_a_folder_answer_for_their_own_files(desk):
+    """Whichever takes the file answers for it; where none does, each says why not."""
+    landing = desk.landing.folder
+    desk.rewrite("one", source={"path": f"{landing}/a-*.ndjson"})
+    document = yaml.safe_load(desk.file.read_text())
+    document["pipelines"]["two"] = document["pipelines"]["one"] | {
+        "source": {"path": f"{landing}/b-*.ndjson"},
+        "sink": {"path": f"{desk.folder}/other"},
+    }
+    desk.file.write_text(yaml.safe_dump(document))
+    put(landing, "b-1.ndjson", ndjson([{"id": 1}]))
+    answer = desk.why(str(landing / "b-1.ndjson"))
+    assert (answer["state"], answer["pipeline"]) == ("waiting", "two")
+    put(landing, "c-1.ndjson", ndjson([{"id": 1}]))
+    done = desk.cli("why", str(landing / "c-1.ndjson"), "--output", "json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    told = [(row["pipeline"], row["reason"]) for row in rows]
+    assert told == [("one", "not_matched"), ("two", "not_matched")]
+    alone = desk.why(str(landing / "b-1.ndjson"), "-p", "one")
+    assert (alone["pipeline"], alone["reason"]) == ("one", "not_matched")

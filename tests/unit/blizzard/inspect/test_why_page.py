@@ -1,0 +1,37 @@
+"""What docs/answers.md says of `blizzard why` is what the program has."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+from blizzard.discover.skip_reason import Reason
+from blizzard.inspect.why.answer import Answer, State
+from blizzard.inspect.why.words import SAYS, WAYS
+
+PAGE = (Path(__file__).parents[4] / "docs/answers.md").read_text()
+OF_A_DATA_FILE = {State.GIVEN_UP, State.REWRITTEN, State.ORPHAN, State.DELETED, State.FOREIGN}
+
+
+def test_every_state_is_on_the_page():
+    first, _, rest = PAGE.partition("## Why is it not there?")[2].partition(
+        "### The states of a data file"
+    )
+    second = rest.partition("### What it costs")[0]
+    rows = [set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) for part in (first, second)]
+    of_a_source, of_a_data_file = (names - {"state"} for names in rows)
+    assert of_a_source == {state.value for state in set(State) - OF_A_DATA_FILE}
+    assert of_a_data_file == {state.value for state in OF_A_DATA_FILE | {State.MISSING}}
+
+
+def test_every_key_is_on_the_page():
+    assert all(f"`{each.name}`" in PAGE for each in fields(Answer))
+
+
+def test_every_state_of_a_source_file_has_its_words():
+    assert set(State) - set(SAYS) == OF_A_DATA_FILE - {State.GIVEN_UP} | {State.ELSEWHERE}
+
+
+def test_every_reason_that_somebody_can_do_something_about_says_what():
+    passing = {Reason.INGESTED, Reason.CHANGED, Reason.CHANGED_PART_WAY, Reason.RESTING}
+    passing |= {Reason.FAILED, Reason.BEYOND_BATCH, Reason.TOO_YOUNG, Reason.FOLDER_MARKER}
+    assert set(WAYS) == set(Reason) - passing
