@@ -15,7 +15,7 @@ from tests.support.site import HOUR, QUICK, SECOND, Site, flat, taken
 # ------------------------------------------------------------------------------ quick looks
 
 
-def test_files_that_finish_in_another_order_than_their_names_are_found_ly():
+def test_files_that_finish_in_another_order_than_their_names_are_found_quickly():
     """L07, L11."""
     site = Site(flat(100), limits=QUICK)
     site.finish_all()
@@ -70,7 +70,7 @@ def test_a_name_from_the_future_does_not_hide_what_comes_after_it():
         site.finish(f"{number:08d}.ndjson")
 
 
-def test_new_folders_are_found_ly_behind_the_last_one_at_every_level():
+def test_new_folders_are_found_quickly_behind_the_last_one_at_every_level():
     """L08, L20."""
     site = Site(
         [
