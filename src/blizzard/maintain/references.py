@@ -3,8 +3,8 @@
 What cannot be read is an error: a file that an unread document names is never taken for unnamed.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +29,9 @@ class References:
 
     A table may be reached by several URIs; a name with a UUID in it is the same in all of them.
     """
+    promoted: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The data files of each promotion, by the name of the one that the log marks if it gave them
+    up: they are named, too, unless it did."""
     deleted: frozenset[str] = frozenset()
     """What `gc` entries of this pipeline have named."""
     journals: frozenset[str] = frozenset()
@@ -42,6 +45,7 @@ class References:
 def read_references(store: Reader, pipeline: str) -> References:
     """Read every entry of every journal of a table, also of those that were replaced."""
     named: set[str] = set()
+    promoted: dict[str, frozenset[str]] = {}
     deleted: set[str] = set()
     journals: set[str] = set()
     last: Entry | None = None
@@ -58,7 +62,10 @@ def read_references(store: Reader, pipeline: str) -> References:
         for folder in (*aside, layout.journal_folder(other)):
             for stored in entries_in(store, other, folder):
                 entry = stored.entry
-                named |= {file.filename for file in entry.data_files}
+                named |= {file.filename for file in entry.files}
+                if entry.replaced:
+                    files = frozenset(one.new.filename for one in entry.replaced)
+                    promoted[entry.promotion_mark] = files
                 named |= {last_part(uri) for uri in entry.dlq}
                 if other != pipeline:
                     continue
@@ -76,6 +83,7 @@ def read_references(store: Reader, pipeline: str) -> References:
         )
     return References(
         named=frozenset(named),
+        promoted=promoted,
         deleted=frozenset(deleted),
         journals=frozenset(journals),
         last=last,

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from lakebed.documents.data_file import FinishedFile
 from lakebed.documents.reading import validated
 from lakebed.errors import DocumentUnreadable
-from lakebed.layout import TablePath
+from lakebed.layout import TablePath, file_name
 from lakebed.schema import Schema
 from lakebed.types import RESCUED, Handoff
 
@@ -227,6 +227,11 @@ class Entry:
     def data_files(self) -> tuple[FinishedFile, ...]:
         """Return every data file that was written for it, whatever is to become of it."""
         return (*self.files, *(one.new for one in self.replaced))
+
+    @property
+    def promotion_mark(self) -> str:
+        """Name the file of a promotion by which the log says that all of them are given up."""
+        return file_name(self.replaced[0].new.filename)
 
     @property
     def rescues(self) -> bool:
