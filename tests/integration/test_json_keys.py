@@ -38,7 +38,8 @@ KEYS = {
         retry gone form] files[filename size record_count partition_values source_file
         source_files unit
         statistics modification_time] dlq deleted redone inherits heir moved follows replaced path
-        digest size committed passed_over is_last held_files held_rows discarded_files discarded_rows
+        digest size committed passed_over is_last held_files held_rows discarded_files
+        discarded_rows
     """,
     "blizzard --dry-run": """
         pipeline table_uri entry files bytes units[unit partition_values files[path size bytes
