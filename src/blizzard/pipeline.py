@@ -11,7 +11,7 @@ from blizzard.discover.schedule import Pace, Schedule
 from blizzard.execute.attempts import Attempts
 from blizzard.execute.bisect import look_at_units, may_be_a_death, run_units
 from blizzard.execute.merge import left_over
-from blizzard.execute.runner import Runner
+from blizzard.execute.runner import Runner, RunStopped
 from blizzard.found_columns import BatchColumns, TableColumns, look_share
 from blizzard.handoff.commit_lag import check_commits
 from blizzard.handoff.dead_letters import record_failures
@@ -132,6 +132,12 @@ class Pipeline:
 
     def step(self) -> bool:
         """Run one batch from discovery to hand-off; return whether there was one."""
+        try:
+            return self._step()
+        except RunStopped:
+            return False
+
+    def _step(self) -> bool:
         journal = self._open_journal()
         if journal is None:
             return False  # A stop came while we watched another writer.

@@ -58,7 +58,7 @@ KEYS = {
     """,
     "blizzard journal": """
         pipeline entry kind at run files failed rows parquet_files parquet_bytes gone sources
-        dlq committed follows held_files held_rows discarded_files discarded_rows
+        dlq committed passed_over follows held_files held_rows discarded_files discarded_rows
     """,
     "blizzard journal 2": """
         format kind pipeline journal sequence run created previous handoff source_uris
@@ -67,8 +67,8 @@ KEYS = {
         retry gone form] files[filename size record_count partition_values source_file
         source_files runs unit statistics modification_time]
         dlq deleted redone inherits heir moved follows replaced
-        quarantine resolved path
-        digest size committed is_last held_files held_rows discarded_files discarded_rows
+        quarantine resolved path digest size committed passed_over is_last held_files held_rows
+        discarded_files discarded_rows
     """,
     "blizzard --dry-run": """
         pipeline table_uri entry files bytes units[unit partition_values files[path size bytes
@@ -96,7 +96,8 @@ KEYS = {
     """,
     "penguin status": """
         table table_uri version last_commit(version at operation writer entries[pipeline first
-        last] files_of_others files_added files_removed rows_added files_held files_released
+        last] files_of_others files_added files_removed rows_added files_rewritten
+        files_held files_released
         files_discarded) lag_secs pending_entries pending_files pending_rows pipelines[pipeline
         committed_entry pending_entries pending_files pending_rows lag_secs stopped] stopped
         held_files held_rows held[code reasons files rows] discarded_files discarded_rows
@@ -108,9 +109,10 @@ KEYS = {
     """,
     "penguin history": """
         table version at operation writer entries[pipeline first last] files_of_others
-        files_added files_removed rows_added files_held files_released files_discarded | table
+        files_added files_removed rows_added files_rewritten
+        files_held files_released files_discarded | table
         version at operation writer entries files_of_others files_added files_removed rows_added
-        files_held files_released files_discarded
+        files_rewritten files_held files_released files_discarded
     """,
     "penguin release ID": """
         table id file rows outcome version reasons
@@ -129,7 +131,8 @@ KEYS = {
     """,
     "penguin status # stopped": """
         table table_uri version last_commit(version at operation writer entries[pipeline first
-        last] files_of_others files_added files_removed rows_added files_held files_released
+        last] files_of_others files_added files_removed rows_added files_rewritten
+        files_held files_released
         files_discarded) lag_secs pending_entries pending_files pending_rows pipelines[pipeline
         committed_entry pending_entries pending_files pending_rows lag_secs stopped(pipeline
         entry code reasons since files rows entries_behind)] stopped held_files held_rows

@@ -12,6 +12,7 @@ from blizzard.cli.output import One, chosen, load, open_reader
 from blizzard.maintain.gc import Collected, Found, Kind, LogNames, Piece, collect, look
 from blizzard.model.locations import sink_location
 from blizzard.model.settings import PipelineSettings
+from blizzard.service import asks_fates
 from lakebed.arguments import USAGE, Files, Folders, Outcome, Output, Shape
 from lakebed.clock import Clock
 from lakebed.console import add, columns, console, plural, print_line, say, say_first
@@ -23,7 +24,7 @@ from penguin import inline
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 NAMES = {
-    Kind.DATA: "data files of attempts that died",
+    Kind.DATA: "data files of attempts that died, or of promotions without effect",
     Kind.OUTBOX: "files left in the outbox",
     Kind.DEAD_LETTERS: "dead letters that no entry names",
     Kind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
@@ -70,16 +71,18 @@ def parse_span(text: str) -> timedelta | None:
 
 def _one(settings: PipelineSettings, span: timedelta, *, delete: bool, output: Output) -> None:
     clock, log_names = Clock(), _log_names(settings)
-    place = sink_location(settings)
+    place, fates = sink_location(settings), asks_fates(settings)
     try:
         reader = open_reader(place)
-        found = look(reader, settings.name, log_names, now=clock.now(), older_than=span)
+        found = look(
+            reader, settings.name, log_names, now=clock.now(), older_than=span, fates=fates
+        )
     except ObjectMissing:
         found = Found()  # The table's folder does not exist yet, so nothing lies in it.
     done = None
     if delete and (found.last is not None or found.leftovers):
         store = Store(place.uri, place.options)
-        done = collect(store, settings.name, log_names, clock=clock, older_than=span)
+        done = collect(store, settings.name, log_names, clock=clock, older_than=span, fates=fates)
     if output is Output.JSON:
         print_line(garbage_row(settings, found, done))
     else:

@@ -31,6 +31,13 @@ class RunnerDied(RunFailed):
     """
 
 
+class RunStopped(RunFailed):
+    """A stop came before any unit began: nothing has happened, and the next run takes the files.
+
+    Nobody is told of it as of a failure. It has the code of its kind.
+    """
+
+
 class ExecutorsUnfit(LakeError):
     """No executor can run a unit: it lacks this package, or has another Python than the driver."""
 

@@ -1,8 +1,8 @@
 """A view of a journal: its last entries, or one with everything in it. Read-only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from blizzard.handoff.held_rows import Aside, Fates, read_aside
+from blizzard.handoff.held_rows import GONE, Aside, Fates, read_aside
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.errors import LakeError, Whose
@@ -32,6 +32,8 @@ class Kept:
     is_last: bool
     aside: Aside
     """Its files whose rows are not in the table, though the entry may be committed."""
+    passed_over: bool = False
+    """Whether it is a promotion that penguin settled without effect."""
 
 
 def last_entries(store: Reader, pipeline: str, limit: int, fates: Fates) -> list[Kept]:
@@ -40,9 +42,10 @@ def last_entries(store: Reader, pipeline: str, limit: int, fates: Fates) -> list
     journal = JournalReader(store, pipeline, full_paths=True)
     numbers = journal.numbers()
     aside = read_aside(store, pipeline, fates)
-    return [
+    found = [
         _kept(journal, number, numbers, receipt, aside) for number in reversed(numbers[-limit:])
     ]
+    return _with_fates(found, fates)
 
 
 def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
@@ -61,7 +64,8 @@ def entry_of(store: Reader, pipeline: str, number: int, fates: Fates) -> Kept:
             path=store.describe(layout.journal_folder(pipeline)),
         )
     aside = read_aside(store, pipeline, fates)
-    return _kept(journal, number, numbers, receipt, aside)
+    (kept,) = _with_fates([_kept(journal, number, numbers, receipt, aside)], fates)
+    return kept
 
 
 def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
@@ -71,6 +75,28 @@ def is_committed(receipt: Receipt | None, entry: Entry) -> bool:
         and receipt.journal == entry.journal
         and entry.sequence <= receipt.sequence
     )
+
+
+def _with_fates(found: list[Kept], fates: Fates) -> list[Kept]:
+    """Say of promotions whether they had an effect; if the log cannot be read, that is shown."""
+    marks = {kept.entry.promotion_mark for kept in found if kept.entry.replaced}
+    if not marks:
+        return found
+    try:
+        decided = fates(marks)
+    except LakeError as trouble:
+        return [
+            replace(kept, aside=replace(kept.aside, error=kept.aside.error or str(trouble)))
+            if kept.entry.replaced
+            else kept
+            for kept in found
+        ]
+    return [
+        replace(kept, passed_over=decided.get(kept.entry.promotion_mark) == GONE)
+        if kept.entry.replaced
+        else kept
+        for kept in found
+    ]
 
 
 def _kept(

@@ -11,12 +11,13 @@ snapshots replace. They need no entry, only their age: whoever still wrote to on
 notice that it is gone, and write it again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from blizzard.handoff.held_rows import GONE, Fates
 from blizzard.journal.checks import refuse_half_begun
 from blizzard.journal.fence import append_what_is_found
 from blizzard.journal.file_mark import born, mark_of
@@ -87,8 +88,19 @@ class Found:
     """The entry that the journal needs before anything may be appended to it."""
 
 
+def undecided(_names: Iterable[str]) -> Mapping[str, int | None]:
+    """Return what a log says of given-up files that does not exist: nothing."""
+    return {}
+
+
 def look(
-    store: Reader, pipeline: str, log_names: LogNames, *, now: datetime, older_than: timedelta
+    store: Reader,
+    pipeline: str,
+    log_names: LogNames,
+    *,
+    now: datetime,
+    older_than: timedelta,
+    fates: Fates = undecided,
 ) -> Found:
     """Find the garbage of a pipeline. Whatever cannot be read stops the look.
 
@@ -101,6 +113,7 @@ def look(
     if references.last is None:
         return Found(leftovers=leftovers, young=too_young)
     named = references.named | named_by_metas(store, listed) | log_names()
+    named |= _promoted(references, fates)
     garbage: list[Piece] = []
     promised: list[Piece] = []
     young: list[Piece] = list(too_young)
@@ -140,12 +153,19 @@ class Collected:
 
 
 def collect(
-    store: Store, pipeline: str, log_names: LogNames, *, clock: Clock, older_than: timedelta
+    store: Store,
+    pipeline: str,
+    log_names: LogNames,
+    *,
+    clock: Clock,
+    older_than: timedelta,
+    fates: Fates = undecided,
 ) -> Collected:
     """Record what is garbage, then delete it; after a crash, the next run finishes the deletion."""
 
     def look_again() -> tuple[Found, Entry | None]:
-        found = look(store, pipeline, log_names, now=clock.now(), older_than=older_than)
+        now = clock.now()
+        found = look(store, pipeline, log_names, now=now, older_than=older_than, fates=fates)
         if not found.garbage or found.last is None:
             return found, None
         refuse_half_begun(store, pipeline, sequence=found.last.sequence, awaits=found.awaits)
@@ -156,6 +176,13 @@ def collect(
     if entry is None:
         return Collected(pieces=_deleted(store, free), entry=None)
     return Collected(pieces=_deleted(store, free + found.garbage), entry=entry.sequence)
+
+
+def _promoted(references: References, fates: Fates) -> frozenset[str]:
+    """Name the files of promotions, except of those that the log says had no effect."""
+    decided = fates(references.promoted.keys()) if references.promoted else {}
+    kept = (files for mark, files in references.promoted.items() if decided.get(mark) != GONE)
+    return frozenset().union(*kept)
 
 
 def _leftovers(

@@ -6,7 +6,7 @@ files are garbage like those of any attempt that died; from then on penguin repl
 files in one version or, where one of them is not in the table any more, none.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,8 +83,8 @@ class TableLog:
 
     now: Callable[[], TableNow | None]
     """Returns the table; None where there is none."""
-    committed: Callable[[str], int | None]
-    """Returns the last entry of a journal of the pipeline that is committed."""
+    committed: Callable[[str, str], int | None]
+    """Returns the last entry of a pipeline's journal that is committed."""
     check: Callable[[dict[str, Any], tuple[str, ...]], None] = lambda _schema, _partitions: None
     """Raises where the table would not take this schema and these partition columns."""
 
@@ -143,14 +143,15 @@ def look(store: Reader, settings: PipelineSettings, wanted: Wanted, log: TableLo
     adds = settings.unknown_fields is UnknownFields.ADD
     table_schema = with_target(table.schema, target)
     log.check(table_schema, last.partition_columns)
-    committed = log.committed(last.journal) or 0
-    named = _named(store, target)
+    committed = log.committed(pipeline, last.journal) or 0
+    named, promotions = _named(store, target)
     _refuse_waiting(store, pipeline, committed)
     files = [
         replace(file, partition_values=named[path].partition_values) if path in named else file
         for path, file in sorted(table.files.items())
         if path not in named or named[path].holds
     ]
+    _refuse_contested([one for one in promotions if one.pipeline != pipeline], files, log)
     return Found(
         target=target,
         files=tuple(files),
@@ -296,16 +297,19 @@ class _Named:
     """Whether `_rescued` may have values of the field in it."""
 
 
-def _named(store: Reader, target: Target) -> dict[str, _Named]:
-    """Return what all journals of the table say of its data files."""
+def _named(store: Reader, target: Target) -> tuple[dict[str, _Named], list[Entry]]:
+    """Return what all journals of the table say of its data files, and the promotions in use."""
     found: dict[str, _Named] = {}
+    promotions: list[Entry] = []
     for pipeline in layout.pipelines(store.folders(layout.OURS)):
         below = f"{layout.OURS}/{pipeline}"
         aside = [one.rstrip("/") for one in store.folders(below) if layout.is_journal_aside(one)]
         for folder in (*aside, layout.journal_folder(pipeline)):
             for stored in entries_in(store, pipeline, folder):
                 found |= _in_entry(stored.entry, target)
-    return found
+                if stored.entry.replaced and folder not in aside:
+                    promotions.append(stored.entry)
+    return found, promotions
 
 
 def _in_entry(entry: Entry, target: Target) -> dict[str, _Named]:
@@ -337,6 +341,25 @@ def _refuse_waiting(store: Reader, pipeline: str, committed: int) -> None:
             raise PromotionWaits(
                 f"the promotion in entry {entry.sequence} is not committed yet; run penguin "
                 "first, then this again",
+                entry=entry.sequence,
+            )
+
+
+def _refuse_contested(
+    promotions: Sequence[Entry], files: Sequence[ActiveFile], log: TableLog
+) -> None:
+    """Raise while a promotion of another pipeline is to replace one of the files.
+
+    penguin would pass over whichever comes second, after all the rewriting.
+    """
+    wanted = {file.path for file in files}
+    for entry in promotions:
+        if wanted.isdisjoint(one.old for one in entry.replaced):
+            continue
+        if entry.sequence > (log.committed(entry.pipeline, entry.journal) or 0):
+            raise PromotionWaits(
+                f"the promotion in entry {entry.sequence} of pipeline {entry.pipeline} replaces "
+                "the same files and is not committed yet; run penguin first, then this again",
                 entry=entry.sequence,
             )
 

@@ -3,8 +3,8 @@
 What cannot be read is an error: a file that an unread document names is never taken for unnamed.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from lakebed import layout
 from lakebed.documents.entry import Entry
@@ -23,6 +23,9 @@ class References:
 
     A table may be reached by several URIs; a name with a UUID in it is the same in all of them.
     """
+    promoted: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The data files of each promotion, by the name of the one that the log marks if it gave them
+    up: they are named, too, unless it did."""
     deleted: frozenset[str] = frozenset()
     """What `gc` entries of this pipeline have named."""
     journals: frozenset[str] = frozenset()
@@ -36,6 +39,7 @@ class References:
 def read_references(store: Reader, pipeline: str) -> References:
     """Read every entry of every journal of a table, also of those that were replaced."""
     named: set[str] = set()
+    promoted: dict[str, frozenset[str]] = {}
     deleted: set[str] = set()
     journals: set[str] = set()
     last: Entry | None = None
@@ -52,7 +56,10 @@ def read_references(store: Reader, pipeline: str) -> References:
         for folder in (*aside, layout.journal_folder(other)):
             for stored in entries_in(store, other, folder):
                 entry = stored.entry
-                named |= {file.filename for file in entry.data_files}
+                named |= {file.filename for file in entry.files}
+                if entry.replaced:
+                    files = frozenset(one.new.filename for one in entry.replaced)
+                    promoted[entry.promotion_mark] = files
                 named |= {last_part(uri) for uri in entry.dlq}
                 named |= {file.filename for file in entry.quarantine_files}
                 named -= {one.old for one in entry.resolved}
@@ -72,6 +79,7 @@ def read_references(store: Reader, pipeline: str) -> References:
         )
     return References(
         named=frozenset(named),
+        promoted=promoted,
         deleted=frozenset(deleted),
         journals=frozenset(journals),
         last=last,

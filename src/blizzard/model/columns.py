@@ -10,7 +10,7 @@ from dataclasses import replace
 from blizzard.model.json_path import ANY, steps
 from blizzard.model.seen import Seen, column_of, is_column_name
 from lakebed.field_ids import same_ids
-from lakebed.schema import Field, Schema
+from lakebed.schema import Field, Reading, Schema
 from lakebed.types import DEEPEST_COLUMN, FieldType, OnMismatch
 
 MOST_COLUMNS = 2000
@@ -124,7 +124,19 @@ def _as_there(ours: Field, theirs: Field, said: Field | None, before: Field | No
         return replace(ours, fields=fields or theirs.fields)
     if said is not None or (before == ours and ours.delta_type() == theirs.delta_type()):
         return ours
-    return replace(theirs, nullable=True)
+    return replace(theirs, nullable=True, reading=_reading_of(ours, theirs))
+
+
+def _reading_of(ours: Field, theirs: Field) -> Reading:
+    """Return how values are read into a column that has the table's type.
+
+    One that was declared once may have a way of its own. Where its values stand does not depend on
+    the type, and neither does which strings mean null.
+    """
+    reading = ours.reading
+    if ours.type is theirs.type:
+        return reading
+    return Reading(path=reading.path, null_values=() if theirs.is_nested else reading.null_values)
 
 
 def _united(ours: Sequence[Field], theirs: Sequence[Field]) -> tuple[Field, ...]:

@@ -221,6 +221,7 @@ class _Unit:
         decoded_bytes = 0
         own: Group | None = None
         unread: tuple[Unread, ...] | None = ()
+        self.look_around.begin()
         try:
             for decoded in batches:
                 if position.reached is None:
@@ -249,6 +250,7 @@ class _Unit:
         except Exception as error:  # noqa: BLE001 - one file's trouble, of whatever kind, is its outcome
             if own is not None:
                 self.outputs.forget(own)
+            self.look_around.forget()
             failure = failure_of(
                 error, file=file, place_of=position.place_of, show_values=self.work.show_values
             )

@@ -21,6 +21,8 @@ class UnitLook:
     def __init__(self, unknown: UnknownFields) -> None:
         self._adds = unknown is UnknownFields.ADD
         self._looks: Looks | None = None
+        self._before: tuple[dict[str, Seen], int] | None = None
+        """What was known before the file that is being read, once something was seen in it."""
 
     @property
     def seen(self) -> Mapping[str, Seen]:
@@ -50,10 +52,23 @@ class UnitLook:
                 if channel.progress.bytes_read - before >= enough:
                     break
 
+    def begin(self) -> None:
+        """Begin with another file: what was seen in the last one counts."""
+        self._before = None
+
     def at_rescued(self, decoded: Decoded) -> None:
         """Look at values that are to get a column."""
         if self._adds and decoded.rescued:
-            self._paths().at_rescued(decoded.batch[RESCUED].to_pylist())
+            looks = self._paths()
+            if self._before is None:
+                self._before = dict(looks.seen), looks.rows
+            looks.at_rescued(decoded.batch[RESCUED].to_pylist())
+
+    def forget(self) -> None:
+        """Forget what was seen in the last file: it failed, and none of its rows are in."""
+        if self._looks is not None and self._before is not None:
+            self._looks.seen, self._looks.rows = self._before
+        self._before = None
 
     def _paths(self) -> "Looks":
         if self._looks is None:

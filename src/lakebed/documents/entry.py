@@ -19,6 +19,7 @@ from lakebed.documents.quarantine_file import QuarantineFile, Resolved
 from lakebed.documents.reading import validated
 from lakebed.documents.replacement import Replacement
 from lakebed.errors import DocumentUnreadable
+from lakebed.layout import file_name
 from lakebed.schema import Schema
 from lakebed.types import RESCUED, Handoff
 
@@ -221,6 +222,11 @@ class Entry:
         """Return every quarantine file that was written for it."""
         left = (one.left for one in self.resolved)
         return (*self.quarantine, *(one for one in left if one is not None))
+
+    @property
+    def promotion_mark(self) -> str:
+        """Name the file of a promotion by which the log says that all of them are given up."""
+        return file_name(self.replaced[0].new.filename)
 
     @property
     def rescues(self) -> bool:

@@ -249,6 +249,7 @@ def _files(commit: CommitRow) -> str:
     """Return how many files a commit added, removed and set aside, in words."""
     removed = f" -{commit.files_removed:,}" if commit.files_removed else ""
     aside = (
+        (commit.files_rewritten, "rewritten"),
         (commit.files_held, "held"),
         (commit.files_released, "released"),
         (commit.files_discarded, "discarded"),

@@ -32,6 +32,7 @@ class CommitRow:
     files_added: int
     files_removed: int
     rows_added: int | None
+    files_rewritten: int
     files_held: int
     files_released: int
     files_discarded: int
@@ -50,6 +51,7 @@ class CommitRow:
             files_added=commit.files_added,
             files_removed=commit.files_removed,
             rows_added=commit.rows_added,
+            files_rewritten=commit.files_rewritten,
             files_held=commit.files_held,
             files_released=commit.files_released,
             files_discarded=commit.files_discarded,

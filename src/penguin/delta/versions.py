@@ -39,6 +39,8 @@ class Commit:
     files_removed: int = 0
     rows_added: int | None = field(default=0)
     """Rows of new data; None where a file was added without a count."""
+    files_rewritten: int = 0
+    """Files that a promotion put in the place of others, with the same rows."""
     files_held: int = 0
     """Files of its entries that it left out."""
     files_released: int = 0
@@ -91,6 +93,7 @@ def read_commit(version: int, body: bytes) -> Commit:
                     rows = None if rows is None or count is None else rows + count
             case {"remove": dict()}:
                 removed += 1
+    files_rewritten, rows_rewritten = _rewritten(told.get("penguin"))
     return Commit(
         version=version,
         at_ms=_moment(told.get("timestamp")),
@@ -100,7 +103,8 @@ def read_commit(version: int, body: bytes) -> Commit:
         files_of_others=_files_of_others(told.get("penguin")),
         files_added=added,
         files_removed=removed,
-        rows_added=rows,
+        rows_added=None if rows is None else max(0, rows - rows_rewritten),
+        files_rewritten=files_rewritten,
         files_held=_named(told.get("penguin"), "held"),
         files_released=_named(told.get("penguin"), "released"),
         files_discarded=_named(told.get("penguin"), "discarded"),
@@ -144,6 +148,14 @@ def _files_of_others(told: object) -> int:
         case {"others": {"files": int(files)}}:
             return files
     return 0
+
+
+def _rewritten(told: object) -> tuple[int, int]:
+    """Count the files, and their rows, that take the place of others."""
+    match told:
+        case {"rewritten": {"files": int(files), "rows": int(rows)}}:
+            return files, rows
+    return 0, 0
 
 
 def _named(told: object, key: str) -> int:

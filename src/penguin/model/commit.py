@@ -119,6 +119,16 @@ class NotPromoted:
 
     entry: EntryName
     reasons: tuple[str, ...]
+    mark: str
+    """The name of its first new file: the log says of it that it is given up, as are the others."""
+    before: int | None = None
+    """What the log says of that file so far."""
+
+    def transaction(self) -> TransactionUpdate:
+        """Return the transaction by which the promotion is known to have had no effect."""
+        return TransactionUpdate(
+            app_id=held_transaction(self.mark), before=self.before, after=HeldState.GONE.value
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +209,12 @@ class CommitPlan:
     @property
     def rows(self) -> int:
         """Count the rows that the commit makes visible; those of a replaced file were before."""
-        replaced = sum(file.record_count for file in self.removes) if self.adds else 0
-        return sum(add.rows for add in self.adds) - replaced
+        return sum(add.rows for add in self.adds) - self.rewritten_rows
+
+    @property
+    def rewritten_rows(self) -> int:
+        """Count the rows of files that others take the place of."""
+        return sum(file.record_count for file in self.removes) if self.adds else 0
 
     @property
     def goes_by_paths(self) -> bool:
@@ -216,6 +230,7 @@ class CommitPlan:
             *self.moved,
             *(() if self.others is None else (self.others.transaction(),)),
             *(hold.transaction() for hold in self.holds),
+            *(one.transaction() for one in self.not_promoted),
             *(held_update(name, HeldState.HELD, HeldState.RELEASED) for name in self.released),
             *(held_update(name, before, HeldState.GONE) for name, before in self.discarded.items()),
         )
@@ -257,6 +272,8 @@ class CommitPlan:
             told["released"] = list(self.released)
         if self.discarded:
             told["discarded"] = list(self.discarded)
+        if self.rewritten_rows:
+            told["rewritten"] = {"files": len(self.removes), "rows": self.rewritten_rows}
         if self.not_promoted:
             told["not_promoted"] = {
                 f"{one.entry.pipeline}/{one.entry.sequence}": list(one.reasons)

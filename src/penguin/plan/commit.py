@@ -214,7 +214,11 @@ class _Draft:
             self.after, self.changes = after, self.changes.then(changes)
         else:
             name = EntryName(entry.pipeline, entry.journal, entry.sequence)
-            self.not_promoted.append(NotPromoted(entry=name, reasons=reasons))
+            mark = entry.promotion_mark
+            before = self.rules.held_state(mark)
+            self.not_promoted.append(
+                NotPromoted(entry=name, reasons=reasons, mark=mark, before=before)
+            )
             self.after = after
         self.table = table
         self.taken.setdefault(entry.pipeline, []).append(ready)

@@ -369,3 +369,15 @@ def test_files_that_another_writer_has_rewritten_are_rewritten_again(desk):
     desk.penguin()
     assert desk.column("price")[0] == (Decimal("1.50"), '{"user":{"plan":"free"}}')
     assert len(desk.rows()) == 3
+
+
+def test_arrays_that_were_empty_before_their_column_came_are_filled_in(tmp_path):
+    desk = Rescued(tmp_path, {"fields": [ID], "unknown_fields": "add"})
+    desk.land("a.ndjson", '{"id":1,"tags":[],"by":{}}', '{"id":2,"tags":null}')
+    desk.ingest()
+    desk.land("b.ndjson", '{"id":3,"tags":["x"]}')
+    desk.ingest()
+    assert desk.column("tags")[0] == (None, '{"tags":[],"by":{}}')
+    desk.promote("tags")
+    desk.penguin()
+    assert desk.column("tags") == [([], '{"by":{}}'), (None, None), (["x"], None)]

@@ -323,7 +323,9 @@ def test_a_program_that_does_not_know_promotions_refuses_the_entry(desk):
     assert kinds == {1, 3}
 
 
-def test_promotions_of_two_pipelines_in_one_commit(tmp_path):
+@pytest.fixture
+def pair(tmp_path):
+    """Two pipelines of one table, whose values are in the files of the first."""
     one, other = Rescued(tmp_path), Rescued(tmp_path, pipeline="other")
     one.land("a.ndjson", '{"id":1,"price":1.25}')
     one.ingest()
@@ -331,7 +333,29 @@ def test_promotions_of_two_pipelines_in_one_commit(tmp_path):
     other.ingest()
     for desk in (one, other):
         desk.configure({"fields": [ID, PRICE]})
-        desk.promote("price")
-    (told,) = committed(one)
-    assert "another promotion" in told.sentence()
+    return one, other
+
+
+class Never(InProcessRunner):
+    """Rewrites nothing."""
+
+    def rewrite(self, files, promotion):
+        raise AssertionError("files were rewritten")
+
+
+def test_a_promotion_of_another_pipeline_is_noticed_before_anything_is_rewritten(pair):
+    one, other = pair
+    one.promote("price")
+    with pytest.raises(PromotionWaits, match="entry 2 of pipeline default"):
+        other.promote("price", runner=Never())
+    assert committed(one) == []
+    assert other.promote("price", runner=Never()).entry is None
+    assert prices(one) == [Decimal("1.25"), None]
+
+
+def test_a_promotion_of_another_pipeline_is_noticed_after_the_rewriting(pair):
+    one, other = pair
+    with pytest.raises(PromotionWaits, match="entry 2 of pipeline default"):
+        other.promote("price", runner=While(lambda: one.promote("price")))
+    assert committed(one) == []
     assert prices(one) == [Decimal("1.25"), None]

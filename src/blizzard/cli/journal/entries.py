@@ -14,6 +14,7 @@ from lakebed.console import INLINED, add, columns, console, plural, say, say_fir
 from lakebed.documents.entry import Entry, SourceRecord
 from lakebed.units import in_words
 
+PASSED_OVER = "passed over"
 FEW = 50
 """How many source files or data files of an entry are shown to a person."""
 
@@ -27,6 +28,7 @@ class EntryRow:
     sources: tuple[str, ...]
     dlq: int
     committed: bool
+    passed_over: bool
     follows: bool
     aside: Counts = field(metadata=INLINED)
 
@@ -40,6 +42,7 @@ class EntryDocument:
     digest: str
     size: int
     committed: bool
+    passed_over: bool
     follows: bool
     is_last: bool
     aside: Counts = field(metadata=INLINED)
@@ -53,6 +56,7 @@ def row(kept: Kept) -> EntryRow:
         sources=_sources(kept.entry),
         dlq=len(kept.entry.dlq),
         committed=kept.committed,
+        passed_over=kept.passed_over,
         follows=kept.follows,
         aside=kept.aside.counts(),
     )
@@ -66,6 +70,7 @@ def document(kept: Kept) -> EntryDocument:
         digest=kept.digest,
         size=kept.size,
         committed=kept.committed,
+        passed_over=kept.passed_over,
         follows=kept.follows,
         is_last=kept.is_last,
         aside=kept.aside.counts(),
@@ -106,6 +111,8 @@ def show_list(pipeline: str, found: list[Kept]) -> None:
     to.print(shown)
     if any(_state(kept) in ("held", "discarded") for kept in found):
         say(to, "  held, discarded: committed without some of its rows; see journal show N")
+    if any(_state(kept) == PASSED_OVER for kept in found):
+        say(to, "  passed over: a promotion that changed nothing, since its files had changed")
     if any(_state(kept) == "waits" for kept in found):
         say(to, "  waits: penguin has not committed it yet, by its receipt")
     if not all(kept.follows for kept in found):
@@ -117,6 +124,8 @@ def _state(kept: Kept) -> str:
         return "broken"
     if kept.aside.held or kept.aside.discarded:
         return "held" if kept.aside.held else "discarded"
+    if kept.passed_over:
+        return PASSED_OVER
     return "" if kept.committed or kept.entry.kind == "open" else "waits"
 
 
@@ -161,11 +170,17 @@ def _facts(kept: Kept) -> list[tuple[str, str]]:
         ("previous", entry.previous or "none: this entry begins the journal"),
         ("chain", chain),
         ("hand-off", entry.handoff.value),
-        ("committed", "yes" if kept.committed else "not yet, by the receipt"),
+        ("committed", _committed(kept)),
         *_not_in_table(kept.aside),
         *_upkeep(entry),
         ("in short", in_short),
     ]
+
+
+def _committed(kept: Kept) -> str:
+    if kept.passed_over:
+        return "passed over: nothing in the table was changed; run blizzard schema promote again"
+    return "yes" if kept.committed else "not yet, by the receipt"
 
 
 def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:

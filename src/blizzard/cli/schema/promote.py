@@ -1,7 +1,6 @@
 """`blizzard schema promote`: fill a column from `_rescued` for rows that are in the table."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -145,7 +144,7 @@ def table_log(settings: PipelineSettings, table: TableSettings | None = None) ->
 
     return TableLog(
         now=now,
-        committed=partial(asks_last_committed(sink), settings.name),
+        committed=asks_last_committed(sink),
         check=check,
     )
 

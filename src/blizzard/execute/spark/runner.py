@@ -20,7 +20,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from blizzard.config.spark_master import runs_in_this_process, unreachable_driver
-from blizzard.execute.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
+from blizzard.execute.runner import (
+    ExecutorsUnfit,
+    RunFailed,
+    RunnerDied,
+    RunStopped,
+    WorkersDied,
+)
 from blizzard.execute.spark.executor_check import unfit
 from blizzard.execute.spark.jvm_output import Said, on_standard_error
 from blizzard.execute.spark.session import (
@@ -53,13 +59,16 @@ TROUBLE = (PySparkException, Py4JError, OSError)
 """What calls of Spark raise: its own errors, and the refused connection of a JVM that is gone."""
 CONTEXT_IS_GONE = ("SparkContext was shut down", "Master removed our application")
 """What is said while a context is being stopped. Its bare name is in every stack trace."""
+STOPPED = "a stop was requested before Spark could run anything"
 WORKER_IS_DEAD = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
 class StartSpark(Protocol):
     """Starts Spark."""
 
-    def __call__(self, settings: SparkSettings, /, *, said: Said) -> SparkSession:
+    def __call__(
+        self, settings: SparkSettings, /, *, said: Said, stop_requested: Callable[[], bool]
+    ) -> SparkSession:
         """Return a session; what the JVM prints is `said`."""
 
 
@@ -204,6 +213,8 @@ class SparkRunner:
                 if self._session is session:
                     self._session = None
                     forget(session)
+            if not begun and self._stop_requested():
+                return RunStopped(STOPPED)
             gone = "Spark is gone; it is being restarted"
             here = runs_in_this_process(self._settings.master)
             return RunnerDied(gone) if begun and here else RunFailed(gone)
@@ -227,18 +238,29 @@ class SparkRunner:
         """Return the process's one session, and the server that its tasks call."""
         with self._lock:
             if self._session is None:
+                self._refuse_after_stop()
                 self._starting()
                 self._session = self._new_session()
+                self._refuse_after_stop()
             if self._server is None:
                 self._server = self._listening(self._session)
             return self._session, self._server
 
+    def _refuse_after_stop(self) -> None:
+        """Raise once a stop is requested: a start takes long, and the units would not begin."""
+        if self._stop_requested():
+            raise RunStopped(STOPPED)
+
     def _new_session(self) -> SparkSession:
         try:
-            session = self._start(self._settings, said=self._said)
+            session = self._start(
+                self._settings, said=self._said, stop_requested=self._stop_requested
+            )
             if local_cores(self._settings) is None:
                 await_executors(lambda: executors(session))
         except TROUBLE as cause:
+            # A signal to the whole group of processes ends the JVM, too.
+            self._refuse_after_stop()
             raise RunFailed(
                 f"Spark did not start on {self._settings.master}: {_reason(str(cause))}"
             ) from cause

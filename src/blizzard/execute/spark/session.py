@@ -121,6 +121,7 @@ def start(
     *,
     archive_to: Path | None = None,
     said: Said = on_standard_error,
+    stop_requested: Callable[[], bool] = lambda: False,
     jvm: Jvm = OWN_JVM,
 ) -> SparkSession:
     """Start Spark with settings that suit many small Python tasks; the user's conf wins.
@@ -168,6 +169,8 @@ def start(
     try:
         return _started(jvm, capped_master(settings), conf, archive, said)
     except PySparkRuntimeError:
+        if stop_requested():
+            raise  # The signal may have ended the JVM; that says nothing of the archive.
         # The JVM ended before it answered. If it was not the archive, the next try says what.
         distrust(archive)
         return _started(jvm, capped_master(settings), conf, None, said)

@@ -11,6 +11,7 @@ import pytest
 from blizzard.events import ColumnsFound, JobSplit, UnitsLeft
 from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.model.files import UnitOutcome, Work, WorkUnit
+from blizzard.model.limits import DecodeLimits
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.pipeline import TooManyFailures
 from lakebed.schema import Schema
@@ -244,3 +245,23 @@ def test_rows_without_anything_new_run_once(tmp_path: Path) -> None:
     runner = Told()
     growing(tmp_path, runner).pipeline().step()
     assert len(runner.jobs) == 1
+
+
+@pytest.mark.parametrize("good", [{"id": 9}, {"id": 9, "m": 1}])
+def test_a_file_that_fails_gives_no_column(tmp_path: Path, good: dict[str, Any]) -> None:
+    """It fails in a later block than that in which its field was met."""
+    bad = ndjson([{"id": number, "n": number, "m": "x"} for number in range(200)]) + b"{oops\n"
+    put(tmp_path / "in", "a.ndjson", bad)
+    lands(tmp_path, "b.ndjson", good)
+    sizing = Sizing(decoding=DecodeLimits(block_bytes=1_000, short_bytes=100))
+    runner = Told()
+    bench = growing(tmp_path, runner, sizing=sizing)
+    bench.pipeline().step()
+
+    entry = bench.entries()[1]
+    assert [record.path for record in entry.sources if record.failure] == ["a.ndjson"]
+    found = {one["name"]: one["type"] for one in entry.table_schema["fields"]}
+    assert "n" not in found
+    # Nor does it decide the type of a column that another file gives.
+    assert found.get("m") == ("long" if "m" in good else None)
+    assert [row["id"] for row in table(bench)] == [9]

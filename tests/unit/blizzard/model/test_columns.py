@@ -146,3 +146,32 @@ def test_in_a_declared_float_integers_are_rounded_only_where_they_cannot_be_resc
         "a",
         "list[]",
     }
+
+
+def test_a_column_that_was_declared_once_is_read_from_its_place_whatever_the_table_has() -> None:
+    """Otherwise it would take the values of the member that is called like it."""
+    reading = Reading(path=("ts",), formats=("%d/%m/%Y",), coerce=True, null_values=("-",))
+    ours = schema(column("at", FieldType.DATE, reading=reading))
+
+    def taken(kind: FieldType, **given: object) -> Field:
+        table = schema(column("at", kind, **given))
+        (one,) = adopted(ours, table, declared=schema(), known=ours).fields
+        assert one.type is kind
+        return one
+
+    assert taken(FieldType.DATE).reading == reading
+    text = taken(FieldType.STRING)
+    assert text.reading == Reading(path=("ts",), null_values=("-",))
+    inner = column("element")
+    assert taken(FieldType.LIST, items=inner).reading == Reading(path=("ts",))
+    # Nothing else is found for the member that it takes.
+    assert grown(schema(text), {"ts": TEXTS}) == schema(text)
+
+
+def test_a_column_of_the_same_type_and_another_size_keeps_its_reading() -> None:
+    reading = Reading(coerce=True)
+    ours = schema(column("n", FieldType.DECIMAL, precision=10, scale=2, reading=reading))
+    table = schema(column("n", FieldType.DECIMAL, precision=12, scale=2))
+
+    (one,) = adopted(ours, table, declared=schema(), known=ours).fields
+    assert (one.precision, one.reading) == (12, reading)

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from lakebed.documents.replacement import Replacement
+from lakebed.layout import file_name, held_transaction
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, Handoff
+from penguin.model.commit import HeldState
 from penguin.model.table import TableFacts
 from penguin.plan.commit import plan_commit
 from tests.unit.penguin.plan.test_commit import PARTS, RULES, SCHEMA, backlog, file, ready, table
@@ -96,6 +98,27 @@ def test_one_file_that_is_gone_keeps_all_in_their_places():
     pairs = (("old", "new"), ("away", "other"))
     commit = planned(backlog(promotion(1, *pairs))).commit
     assert (commit.adds, commit.removes) == ((), ())
+
+
+def test_of_two_pipelines_that_replace_the_same_file_one_is_passed_over():
+    """Each journal takes its entry: only the plan sees both."""
+    second = promotion(1, ("old", "other"), pipeline="q")
+    commit = planned(backlog(promotion()), backlog(second)).commit
+    assert [add.path for add in commit.adds] == [file("new").filename]
+    (one,) = commit.not_promoted
+    assert one.entry.pipeline == "q"
+    assert "another promotion in the same commit" in one.reasons[0]
+
+
+def test_the_log_marks_one_file_of_a_promotion_that_is_passed_over():
+    """All of its files are given up with it."""
+    pairs = (("old", "new"), ("away", "other"))
+    commit = planned(backlog(promotion(1, *pairs))).commit
+    marks = dict(commit.transactions())
+    assert marks[held_transaction(file_name(file("new").filename))] == HeldState.GONE
+    assert held_transaction(file_name(file("other").filename)) not in marks
+    applied = planned(backlog(promotion())).commit
+    assert not [app_id for app_id, _state in applied.transactions() if "held" in app_id]
 
 
 def test_a_file_of_this_very_commit_is_replaced_by_the_next():

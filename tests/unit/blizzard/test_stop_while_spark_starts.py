@@ -1,0 +1,141 @@
+"""A stop that comes while Spark starts ends the run like any other: without an error."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from blizzard.execute.runner import RunFailed, RunnerDied, RunStopped
+from blizzard.execute.spark.cds_archive import Archive, settle, unfinished
+from blizzard.execute.spark.runner import SparkRunner
+from blizzard.execute.spark.session import Jvm, start
+from blizzard.model.settings import BlizzardSettings, RollingPolicy, SparkSettings
+from blizzard.service import Result, Service
+from lakebed.polling import Stop
+from lakebed.telemetry.events import Event, StepFailed
+from tests.support.builders import entries, ndjson, pipeline_settings, put, rows
+
+LOCAL = SparkSettings(master="local[1]")
+Begin = Callable[[Stop], SparkSession]
+
+
+class Untouched:
+    """A session that nothing may be asked of but to end."""
+
+    def stop(self) -> None:
+        pass
+
+
+def killed(stop: Stop) -> SparkSession:
+    """Begin a start whose JVM is ended by the signal that asks us to stop."""
+    stop.request()
+    raise PySparkRuntimeError("Java exited before Spark was up")
+
+
+def too_late(stop: Stop) -> SparkSession:
+    """Begin a start that succeeds once nobody wants it any more."""
+    stop.request()
+    return cast(SparkSession, Untouched())
+
+
+def run(root: Path, begin: Begin, *, once: bool = True) -> tuple[Result, list[Event], list[Stop]]:
+    """Run one pipeline with one waiting file; return how often Spark was started, too."""
+    put(root / "in", "a.ndjson", ndjson(rows(3)))
+    stop, heard, starts = Stop(), list[Event](), list[Stop]()
+
+    def begun(_settings: SparkSettings, **_how: Any) -> SparkSession:
+        starts.append(stop)
+        return begin(stop)
+
+    one = pipeline_settings(root / "in", root / "table", name="one")
+    one = replace(one, sink=replace(one.sink, rolling=RollingPolicy(inactivity=0.0)))
+    settings = BlizzardSettings(pipelines=(one,), spark=LOCAL)
+    (result,) = Service(
+        settings=settings,
+        emit=heard.append,
+        stop=stop,
+        once=once,
+        make_runner=lambda spark, **told: SparkRunner(spark, start=begun, **told),
+    ).run()
+    return result, heard, starts
+
+
+@pytest.mark.parametrize("begin", [killed, too_late])
+@pytest.mark.parametrize("once", [True, False])
+def test_a_stop_while_spark_starts_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: Begin, once: bool
+) -> None:
+    monkeypatch.setattr(SparkRunner, "make_next_start_faster", lambda _runner: False)
+    result, heard, starts = run(tmp_path, begin, once=once)
+
+    assert result.error is None
+    assert len(starts) == 1
+    assert not [each for each in heard if isinstance(each, StepFailed)]
+    assert [entry.kind for entry in entries(tmp_path / "table", "one")] == ["open"]
+    # Nothing counts against the file: it was not read.
+    assert not list((tmp_path / "table/_blizzard/one").rglob("*started*"))
+
+
+def test_after_a_stop_spark_is_not_started_at_all() -> None:
+    asked: list[str] = []
+    one = SparkRunner(LOCAL, starting=lambda: asked.append("start"), stop_requested=lambda: True)
+
+    with pytest.raises(RunStopped):
+        one._started()
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("begun", "stopping", "kind"),
+    [(False, True, RunStopped), (False, False, RunFailed), (True, True, RunnerDied)],
+)
+def test_a_spark_that_goes_with_a_stop_before_any_unit_began_was_stopped(
+    begun: bool, stopping: bool, kind: type[RunFailed]
+) -> None:
+    """Once a unit has begun, one of its files may have ended Spark."""
+    dead = SimpleNamespace(isStopped=lambda: True)
+    session: Any = Untouched()
+    session.sparkContext = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: dead))
+    one = SparkRunner(LOCAL, stop_requested=lambda: stopping)
+
+    assert type(one._explained(Py4JError("no answer"), 1, session, begun=begun)) is kind
+
+
+@pytest.mark.parametrize(("stopping", "launches"), [(True, 1), (False, 2)])
+def test_a_start_that_a_stop_ends_says_nothing_of_the_archive(
+    tmp_path: Path, stopping: bool, launches: int
+) -> None:
+    """Otherwise it is given up, and Spark started once more without it."""
+    archive = Archive(path=tmp_path / "key.jsa")
+    part = unfinished(archive)
+    part.write_bytes(b"classes")
+    settle(archive, part)
+    launched: list[str] = []
+
+    def launch(master: str, *_how: Any) -> None:
+        launched.append(master)
+        raise PySparkRuntimeError("Java exited before Spark was up")
+
+    with pytest.raises(PySparkRuntimeError):
+        start(
+            LOCAL,
+            stop_requested=lambda: stopping,
+            jvm=Jvm(archive=lambda: archive, launch=launch),
+        )
+    assert len(launched) == launches
+    assert archive.there is stopping
+
+
+def test_a_start_that_fails_by_itself_is_still_a_failure() -> None:
+    def broken(_settings: SparkSettings, **_how: Any) -> SparkSession:
+        raise PySparkRuntimeError("Java exited before Spark was up")
+
+    with pytest.raises(RunFailed, match="Spark did not start") as told:
+        SparkRunner(LOCAL, start=broken)._started()
+    assert type(told.value) is RunFailed
