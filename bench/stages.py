@@ -20,7 +20,7 @@ from blizzard.model.source.codec import codec_of
 from blizzard.worker.compression import decompress
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import Decoded, blocks
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from lakebed.clock import Clock
 
 Result = TypeVar("Result")

@@ -17,7 +17,7 @@ from lakebed.errors import LakeError
 from lakebed.layout import file_name, log_version, receipt
 from lakebed.retry import Backoff
 from lakebed.storage.store import Reader, Store
-from penguin.delta.log_files import touched_since
+from penguin.delta.log.files import touched_since
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
 from penguin.held import set_aside

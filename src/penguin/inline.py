@@ -14,7 +14,7 @@ from penguin.model.settings import TableSettings
 
 if TYPE_CHECKING:
     from lakebed.documents.log_version import LogHistory
-    from penguin.delta.log_search import LogSearch
+    from penguin.delta.log.search import LogSearch
     from penguin.delta.snapshot import FileFacts, Snapshot
     from penguin.pipeline import TableRun
 
@@ -149,7 +149,7 @@ def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
     A log that cannot be read whole is an error: what it names would not be known.
     """
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.log_files import read_log  # noqa: PLC0415
+    from penguin.delta.log.files import read_log  # noqa: PLC0415
     from penguin.delta.snapshot import look_at  # noqa: PLC0415
     from penguin.model.errors import TableUnreadable  # noqa: PLC0415
 
@@ -171,7 +171,7 @@ def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
     The library is not asked: it shows what is in a table, and not how it came there.
     """
     from lakebed.storage.store import Reader, local_path  # noqa: PLC0415
-    from penguin.delta.history import read_whole_log  # noqa: PLC0415
+    from penguin.delta.log.history import read_whole_log  # noqa: PLC0415
 
     folder = local_path(uri)
     there = folder is None or folder.exists()
@@ -181,7 +181,7 @@ def whole_log(uri: str, options: StorageOptions) -> "LogHistory | None":
 def log_search(uri: str, options: StorageOptions) -> "LogSearch":
     """Return what answers questions about single entries and files from a table's log."""
     from lakebed.storage.store import Reader  # noqa: PLC0415
-    from penguin.delta.log_search import LogSearch  # noqa: PLC0415
+    from penguin.delta.log.search import LogSearch  # noqa: PLC0415
 
     store = Reader(uri, options)
 
@@ -240,8 +240,8 @@ def files_to_read(uri: str, options: StorageOptions) -> "TableFiles | None":
 def versions_of(uri: str, options: StorageOptions, names: Collection[str]) -> dict[str, int]:
     """Return the versions that have added files; of one that is too long ago, nothing is known."""
     from lakebed.storage.store import Reader  # noqa: PLC0415
+    from penguin.delta.log.versions import added_in  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
-    from penguin.delta.versions import added_in  # noqa: PLC0415
 
     store = Reader(uri, options)
     table = LogReader(store).look()

@@ -15,7 +15,7 @@ from penguin.announcer import Announcer
 from penguin.backlog.look import LookCache, TableView, look
 from penguin.backlog.pending_metas import delete_metas
 from penguin.committer import AlreadyCommitted, Committed, Committer, Superseded
-from penguin.delta.log_cache import LogCache
+from penguin.delta.log.cache import LogCache
 from penguin.delta.maintenance import Maintenance
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.snapshot import Snapshot

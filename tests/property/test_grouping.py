@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blizzard.model.event_time import row_partitions
-from blizzard.worker.partitioner import grouped
+from blizzard.worker.output.partitioner import grouped
 from lakebed.partition import NULL_FOLDER, Template, folder
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType

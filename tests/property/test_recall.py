@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.delta.log_cache import LogCache
+from penguin.delta.log.cache import LogCache
 from penguin.delta.table import Log
 from penguin.model.table import TableFacts
 from tests.support.tables import opened

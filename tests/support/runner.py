@@ -8,7 +8,7 @@ from blizzard.model.files import UnitOutcome, Work, WorkUnit
 from blizzard.model.progress import Done, Instruction, Progress
 from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
 from blizzard.model.settings import SparkSettings
-from blizzard.worker.replay import run_replay
+from blizzard.worker.quarantine.replay import run_replay
 from blizzard.worker.rewrite import rewrite_file
 from blizzard.worker.stores import OpenedStores, Stores
 from blizzard.worker.unit import run_unit

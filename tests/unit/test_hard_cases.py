@@ -26,7 +26,7 @@ from blizzard.model.files import SourceFile
 from blizzard.model.settings import RollingPolicy
 from blizzard.pipeline import Pipeline, TooManyFailures
 from blizzard.worker.download import PIECES_IN_FLIGHT, Downloads
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.stores import OpenedStores
 from lakebed import layout
 from lakebed.arguments import Output

@@ -14,7 +14,7 @@ from rich.console import Console
 from blizzard.cli import demo
 from blizzard.cli import results as show
 from blizzard.cli.audit import audit
-from blizzard.cli.dlq import app as dlq_app
+from blizzard.cli.dlq.commands import app as dlq_app
 from blizzard.cli.dry_run import dry_run as dry_run_plan
 from blizzard.cli.gc import gc
 from blizzard.cli.init import init

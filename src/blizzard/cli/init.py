@@ -11,8 +11,8 @@ import typer
 
 from blizzard.discover.skip_reason import Reason
 from blizzard.inspect import sample
-from blizzard.inspect.field_guess import GuessedColumn, columns_in, fields_of
-from blizzard.inspect.form_guess import Records, records_of
+from blizzard.inspect.guess.fields import GuessedColumn, columns_in, fields_of
+from blizzard.inspect.guess.forms import Records, records_of
 from blizzard.inspect.sample import Sample
 from blizzard.inspect.written import pipeline_lines, rotation_remark
 from blizzard.model.source.glob import split

@@ -27,8 +27,8 @@ from lakebed.units import in_words
 from penguin import inline
 
 if TYPE_CHECKING:
-    from penguin.delta.log_search import FileInLog
-    from penguin.delta.versions import Commit
+    from penguin.delta.log.search import FileInLog
+    from penguin.delta.log.versions import Commit
 
 FEW = 20
 """How many data files are shown to a person."""

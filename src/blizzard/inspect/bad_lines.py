@@ -10,7 +10,7 @@ from blizzard.model.columns import with_found
 from blizzard.model.event_time import row_partitions_of
 from blizzard.model.locations import OpenReader, sink_location
 from blizzard.model.settings import PipelineSettings
-from blizzard.worker.quarantine_reader import QuarantinedLine, lines_of, read_table
+from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
 from lakebed.errors import ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.schema import Schema

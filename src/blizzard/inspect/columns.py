@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from blizzard.inspect.field_guess import allowed_name
+from blizzard.inspect.guess.fields import allowed_name
 from blizzard.inspect.written import field_line
 from blizzard.model.columns import with_found
 from blizzard.model.json_path import steps

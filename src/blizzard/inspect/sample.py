@@ -12,8 +12,8 @@ from itertools import islice
 from blizzard.config.load import place
 from blizzard.discover.names import why_not_ours
 from blizzard.discover.skip_reason import Reason
-from blizzard.inspect.form_guess import Beginning
-from blizzard.inspect.path_guess import pattern_for
+from blizzard.inspect.guess.forms import Beginning
+from blizzard.inspect.guess.paths import pattern_for
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.glob import WILD, Pattern, literally
 from blizzard.worker.compression import decompress, recognised

@@ -12,7 +12,7 @@ from blizzard.model.source.codec import codec_of
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
-from blizzard.worker.origins import record_numbers
+from blizzard.worker.output.origins import record_numbers
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import SourceRecord
 from lakebed.errors import LakeError, ObjectMissing, Whose

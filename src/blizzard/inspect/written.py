@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from blizzard.inspect.field_guess import GuessedColumn
-from blizzard.inspect.form_guess import GuessedForm
+from blizzard.inspect.guess.fields import GuessedColumn
+from blizzard.inspect.guess.forms import GuessedForm
 from lakebed.schema import Field
 from lakebed.types import FieldType
 

@@ -23,9 +23,9 @@ from blizzard.model.event_time import from_path
 from blizzard.model.files import UnitOutcome, WorkUnit
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.work import work_of
-from blizzard.worker.quarantine_reader import lines_of, read_table
-from blizzard.worker.replay import LeftBehind, leave
-from blizzard.worker.upload import Uploads
+from blizzard.worker.output.upload import Uploads
+from blizzard.worker.quarantine.reader import lines_of, read_table
+from blizzard.worker.quarantine.replay import LeftBehind, leave
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile

@@ -28,9 +28,9 @@ from blizzard.model.promotion import (
 )
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.parquet import PARQUET_CODEC, repeating_columns
+from blizzard.worker.output.parquet import PARQUET_CODEC, repeating_columns
+from blizzard.worker.output.upload import Uploads
 from blizzard.worker.record import failure_of
-from blizzard.worker.upload import Uploads
 from lakebed.documents.parquet_footer import statistics
 from lakebed.errors import ObjectMissing, StoreUnavailable
 from lakebed.schema import Schema

@@ -17,16 +17,16 @@ from blizzard.model.files import Effort, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.source.byte_range import lines_of, without_first_lines
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads
-from blizzard.worker.groups import Group, OutputGroups, Slice
 from blizzard.worker.ndjson.decoder import Decoded, Decoder
-from blizzard.worker.partitioner import refused_rows, require_partitions
+from blizzard.worker.output.groups import Group, OutputGroups, Slice
+from blizzard.worker.output.partitioner import refused_rows, require_partitions
+from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.progress import NoProgressChannel, ProgressChannel
-from blizzard.worker.quarantine import BadOfFile
+from blizzard.worker.quarantine.writer import BadOfFile
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit_look import UnitLook
-from blizzard.worker.upload import Uploads
 from lakebed.documents.entry import SourceRecord, Unread
 from lakebed.errors import ObjectChanged, machine_trouble
 from lakebed.schema import Schema

@@ -162,8 +162,8 @@ def history(
 ) -> None:
     """Show the last commits of each table, the newest first."""
     tables = options.tables(files, folders)
+    from penguin.delta.log.versions import read_history  # noqa: PLC0415
     from penguin.delta.snapshot import LogReader  # noqa: PLC0415
-    from penguin.delta.versions import read_history  # noqa: PLC0415
     from penguin.pipeline import open_reader  # noqa: PLC0415
 
     outcome = Outcome()

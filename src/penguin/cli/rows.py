@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lakebed.console import INLINED
 
 if TYPE_CHECKING:
-    from penguin.delta.versions import Commit, Settled
+    from penguin.delta.log.versions import Commit, Settled
     from penguin.held import HeldFile
     from penguin.inspect.status import (
         ForeignFilesStatus,

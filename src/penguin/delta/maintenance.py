@@ -22,7 +22,7 @@ from penguin.delta.expiry import (
     log_retention,
     removes_expired,
 )
-from penguin.delta.log_file import is_whole
+from penguin.delta.log.file import is_whole
 from penguin.delta.on_disk import OnDisk
 from penguin.delta.table import Log, Table
 from penguin.events.maintenance import (

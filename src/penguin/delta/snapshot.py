@@ -20,7 +20,7 @@ from lakebed.storage.store import Reader, is_there
 from lakebed.units import plural
 from penguin.delta.file_names import naming
 from penguin.delta.library import NoTable, location, options_for, translated
-from penguin.delta.log_cache import CachedVersion
+from penguin.delta.log.cache import CachedVersion
 from penguin.delta.writer_features import (
     APPEND_ONLY,
     DELETION_VECTORS,

@@ -23,7 +23,7 @@ from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Store
 from penguin.delta.library import location, options_for, translated
-from penguin.delta.log_cache import CachedVersion, LogCache
+from penguin.delta.log.cache import CachedVersion, LogCache
 from penguin.delta.snapshot import LogReader, Snapshot, has_log
 from penguin.delta.writer_features import INVARIANTS, OTHER_CHECKPOINTS, unsafe_properties
 from penguin.model.commit import Add

@@ -15,7 +15,7 @@ from lakebed.listing.sort import Oddity
 from lakebed.storage.store import ObjectFacts, Reader
 from lakebed.storage.tolerant import objects
 from lakebed.types import Handoff
-from penguin.delta.log_files import NOTHING, read_log
+from penguin.delta.log.files import NOTHING, read_log
 from penguin.delta.snapshot import LogReader
 from penguin.foreign.footer import read_footer
 from penguin.foreign.rules import is_reserved, may_be_entered, may_hold_data

@@ -15,7 +15,7 @@ from lakebed.layout import META_SUFFIX, file_name, is_hidden, is_parquet, strang
 from lakebed.listing.lookback import Window
 from lakebed.listing.sort import CONTROL, Oddity
 from lakebed.partition import ESCAPED, Template, unescape
-from penguin.delta.log_files import LONG_AGO, NEVER, LogContents
+from penguin.delta.log.files import LONG_AGO, NEVER, LogContents
 from penguin.foreign.file_schema import FORBIDDEN
 from penguin.model.delta_types import struct_of, why_no_table
 from penguin.model.foreign_file import Candidate, LeftOut

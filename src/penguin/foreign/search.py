@@ -19,7 +19,7 @@ from lakebed.listing.watermark import Windows, advance, is_late
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
 from penguin.delta.file_names import known_by_links, linked_folders, without_links
-from penguin.delta.log_files import NOTHING, LogContents, read_back, read_log
+from penguin.delta.log.files import NOTHING, LogContents, read_back, read_log
 from penguin.delta.snapshot import LogReader, Snapshot
 from penguin.foreign.inspect import BlizzardFile, Verdict, candidate, leave_out, look_at, verdict_on
 from penguin.foreign.listing import everything, list_files, what_may_be_new

@@ -8,7 +8,7 @@ from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
-from penguin.delta.versions import Commit, read_history
+from penguin.delta.log.versions import Commit, read_history
 from penguin.foreign.ignored import ignored_files
 from penguin.held import HeldFile
 from penguin.inspect.explain import Explanation, explain

@@ -15,8 +15,8 @@ from lakebed.documents.data_file import FinishedFile
 from lakebed.layout import file_name, held_transaction
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader
-from penguin.delta.log_file import LAST_MOMENT
-from penguin.delta.log_files import LONG_AGO, LogContents, Snapshot, read_back, read_log
+from penguin.delta.log.file import LAST_MOMENT
+from penguin.delta.log.files import LONG_AGO, LogContents, Snapshot, read_back, read_log
 from penguin.model.backlog import ReadyEntry
 
 

@@ -16,7 +16,7 @@ from lakebed.layout import receipt as receipt_path
 from lakebed.types import Evolution
 from penguin.backlog.journals import read_pipelines
 from penguin.committer import Superseded, missing_files
-from penguin.delta.log_files import read_log
+from penguin.delta.log.files import read_log
 from penguin.delta.restore import NoRestore, NothingToReplay, Restore, find_restore
 from penguin.delta.table import Table
 from penguin.held import read_entry, read_held, set_aside

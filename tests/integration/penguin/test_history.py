@@ -13,7 +13,7 @@ from blizzard.inspect.audit.log_books import LogBooks
 from lakebed.documents.log_version import LogHistory
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader
-from penguin.delta.history import read_whole_log
+from penguin.delta.log.history import read_whole_log
 from penguin.model.errors import TableUnreadable
 from tests.support.tables import Penguin, TableDirectory, rows_of
 

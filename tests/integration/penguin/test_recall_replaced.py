@@ -10,7 +10,7 @@ from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.delta import snapshot
-from penguin.delta.log_cache import LogCache
+from penguin.delta.log.cache import LogCache
 from penguin.delta.table import Log, Table
 from penguin.model.errors import CommitFailed, TableUnreadable
 from tests.support.recall import another_log, log_of, put, running

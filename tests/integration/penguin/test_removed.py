@@ -18,7 +18,7 @@ import pytest
 
 from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.store import Store
-from penguin.delta.log_files import AT_A_TIME
+from penguin.delta.log.files import AT_A_TIME
 from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.removals import (
     A_DAY,

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
-from penguin.delta.log_files import read_log
+from penguin.delta.log.files import read_log
 from penguin.delta.snapshot import LogReader
 from penguin.events.foreign_files import FilesLeftOut
 from tests.support.builders import NOON

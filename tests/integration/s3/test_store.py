@@ -11,7 +11,7 @@ import pytest
 from blizzard.journal.journal import Journal
 from blizzard.journal.state import read_history
 from blizzard.model.settings import UploadSettings
-from blizzard.worker.upload import Uploads
+from blizzard.worker.output.upload import Uploads
 from lakebed.errors import (
     JournalConflict,
     LakeError,

@@ -8,8 +8,8 @@ import pytest
 from blizzard.model.progress import Progress
 from blizzard.model.settings import UploadSettings
 from blizzard.pipeline import Pipeline
+from blizzard.worker.output.upload import Uploads
 from blizzard.worker.stores import OpenedStores
-from blizzard.worker.upload import Uploads
 from lakebed.errors import StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Reader, Store
 from tests.support.builders import closed_file, ndjson, no_options, put, rows

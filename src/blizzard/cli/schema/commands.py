@@ -11,8 +11,8 @@ from blizzard.cli.schema.shown import DiffRow
 from blizzard.inspect import sample
 from blizzard.inspect.columns import PresentColumns, differences, present_columns
 from blizzard.inspect.explain import explain
-from blizzard.inspect.field_guess import GuessedColumn, columns_in
-from blizzard.inspect.form_guess import Record, records_in
+from blizzard.inspect.guess.fields import GuessedColumn, columns_in
+from blizzard.inspect.guess.forms import Record, records_in
 from blizzard.model.locations import sink_location, source_location
 from blizzard.model.settings import PipelineSettings
 from blizzard.service import TableOf, table_rules

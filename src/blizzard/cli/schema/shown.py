@@ -8,7 +8,7 @@ from datetime import datetime
 import typer
 
 from blizzard.inspect.columns import Column, Difference, Homeless, Origin, PresentColumns
-from blizzard.inspect.field_guess import GuessedColumn, fields_of
+from blizzard.inspect.guess.fields import GuessedColumn, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.model.settings import PipelineSettings
 from lakebed.arguments import Output

@@ -46,7 +46,7 @@ from blizzard.model.progress import Instruction, Progress, Report
 from blizzard.model.promotion import ActiveFile, Promotion, RewriteOutcome
 from blizzard.model.settings import SparkSettings
 from blizzard.worker.progress import ProgressClient, ProgressServer
-from blizzard.worker.replay import run_replay
+from blizzard.worker.quarantine.replay import run_replay
 from blizzard.worker.rewrite import rewrite_file
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit

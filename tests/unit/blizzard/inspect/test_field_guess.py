@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blizzard.config.columns import schema_of
-from blizzard.inspect.field_guess import columns_in, fields_of
+from blizzard.inspect.guess.fields import columns_in, fields_of
 from blizzard.inspect.written import ddl_of, field_lines
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.look.values import parse

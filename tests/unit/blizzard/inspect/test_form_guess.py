@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from blizzard.inspect.form_guess import Beginning, GuessedForm, records_of
+from blizzard.inspect.guess.forms import Beginning, GuessedForm, records_of
 
 JSON = GuessedForm(documents=True)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blizzard.inspect.path_guess import pattern_for, taken
+from blizzard.inspect.guess.paths import pattern_for, taken
 
 
 @pytest.mark.parametrize(

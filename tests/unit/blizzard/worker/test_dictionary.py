@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.parquet import RollingWriter, repeating_columns
+from blizzard.worker.output.parquet import RollingWriter, repeating_columns
 from lakebed.clock import Clock
 from lakebed.field_ids import FIELD_ID, field_id
 from lakebed.schema import Field, Schema

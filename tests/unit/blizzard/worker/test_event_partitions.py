@@ -243,7 +243,7 @@ from blizzard.model.event_time import row_partitions
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType

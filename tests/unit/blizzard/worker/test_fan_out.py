@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy, Sizing
-from blizzard.worker.fan_out import PartitionedWriter
-from blizzard.worker.parquet import RollingWriter, batch_cost
+from blizzard.worker.output.fan_out import PartitionedWriter
+from blizzard.worker.output.parquet import RollingWriter, batch_cost
 from lakebed.partition import Template
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType

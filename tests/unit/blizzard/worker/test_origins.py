@@ -13,7 +13,7 @@ from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.byte_range import ByteRange, cut
 from blizzard.worker.ndjson.lines import Decoded
 from blizzard.worker.ndjson.rowless import blank_lines
-from blizzard.worker.origins import (
+from blizzard.worker.output.origins import (
     MOST_STRETCHES,
     Cutter,
     Origins,
@@ -21,7 +21,7 @@ from blizzard.worker.origins import (
     record_numbers,
     stretches_of,
 )
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from lakebed.clock import Clock
 from lakebed.documents.data_file import Run
 from lakebed.documents.entry import Unread

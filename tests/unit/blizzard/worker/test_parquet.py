@@ -11,7 +11,7 @@ import pytest
 
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from lakebed.clock import Clock
 from lakebed.documents.data_file import ColumnStatistics
 from lakebed.types import ParquetCodec

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from blizzard.model.event_time import RowPartitions, row_partitions
-from blizzard.worker.partitioner import NoPartition, Values, grouped, require_partitions
+from blizzard.worker.output.partitioner import NoPartition, Values, grouped, require_partitions
 from lakebed.partition import NULL_FOLDER, Template
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from tests.support.builders import ID_AND_NAME, Hands
 
 

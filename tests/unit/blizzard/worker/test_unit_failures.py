@@ -14,7 +14,7 @@ from blizzard.model.files import UnitOutcome
 from blizzard.model.limits import BLOCK_BYTES
 from blizzard.model.settings import RollingPolicy, Sizing
 from blizzard.worker.compression import CorruptStream, decompress
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.record import Tally, failure_of, record_of
 from blizzard.worker.stores import OpenedStores
 from lakebed.documents.entry import SourceRecord, Stage
@@ -231,9 +231,9 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
     doors = {
         "read": ("blizzard.worker.stores.Reader.stream", fails),
         "decode": ("blizzard.worker.ndjson.lines._Pieces", fails),
-        "write": ("blizzard.worker.groups.RollingWriter.take", fails),
+        "write": ("blizzard.worker.output.groups.RollingWriter.take", fails),
         "folder": ("blizzard.worker.unit.tempfile.TemporaryDirectory", fails),
-        "last group": ("blizzard.worker.groups.OutputGroups.settle", fails),
+        "last group": ("blizzard.worker.output.groups.OutputGroups.settle", fails),
         "clear away": ("pathlib.Path.unlink", fails),
     }
     put(place.source, "a.ndjson", ndjson(rows(2)))

@@ -10,7 +10,7 @@ import pytest
 
 from blizzard.model.progress import Progress
 from blizzard.model.settings import UploadSettings
-from blizzard.worker.upload import TRIES, Uploads
+from blizzard.worker.output.upload import TRIES, Uploads
 from lakebed.documents.data_file import FinishedFile
 from lakebed.errors import LakeError, StoreDenied, StoreFull, StoreUnavailable
 from lakebed.storage.store import ObjectFacts, Store

@@ -8,8 +8,8 @@ import pytest
 
 from lakebed.layout import log_version
 from lakebed.storage.store import ObjectFacts
-from penguin.delta import log_cache
-from penguin.delta.log_cache import CachedVersion, LogCache
+from penguin.delta.log import cache as log_cache
+from penguin.delta.log.cache import CachedVersion, LogCache
 from penguin.model.table import TableFacts
 from tests.support.bucket import Bucket
 

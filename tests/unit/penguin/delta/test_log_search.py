@@ -9,7 +9,7 @@ import pytest
 from lakebed.layout import log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
-from penguin.delta.log_search import FileInLog, LogSearch, Standing
+from penguin.delta.log.search import FileInLog, LogSearch, Standing
 from penguin.delta.snapshot import LogReader
 from penguin.delta.table import Log
 from tests.support.tables import Penguin, TableDirectory, opened, rows_of

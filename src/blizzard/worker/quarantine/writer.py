@@ -15,7 +15,7 @@ import pyarrow as pa
 from blizzard.model.files import ClosedFile, SourceFile
 from blizzard.model.quarantine import TOO_MANY, QuarantineLimits, in_words
 from blizzard.worker.ndjson.decoder import BadLine, BadRecord
-from blizzard.worker.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.record import Tally
 from lakebed.documents.quarantine_file import BadLines

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.leaves import fields_in, leaves
-from blizzard.worker.origins import Origins, Stretch
-from blizzard.worker.provenance import Stamps
-from blizzard.worker.rolling import OpenFile, file_is_full, row_group_is_full
+from blizzard.worker.output.leaves import fields_in, leaves
+from blizzard.worker.output.origins import Origins, Stretch
+from blizzard.worker.output.provenance import Stamps
+from blizzard.worker.output.rolling import OpenFile, file_is_full, row_group_is_full
 from lakebed.clock import Clock
 from lakebed.documents.parquet_footer import statistics
 from lakebed.field_ids import with_field_ids

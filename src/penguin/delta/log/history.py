@@ -29,7 +29,7 @@ from lakebed.storage.ahead import ahead
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import Naming, naming
-from penguin.delta.log_file import read_columns, sidecar_of
+from penguin.delta.log.file import read_columns, sidecar_of
 from penguin.model.errors import TableUnreadable
 
 WITH_ID = re.compile(r"(?P<version>\d{20})\.checkpoint\.[0-9a-f-]{36}\.(parquet|json)")

@@ -9,7 +9,7 @@ from blizzard.inspect.line_fixes import Fix, Rules, fix_for
 from blizzard.journal.quarantine import WaitingFile
 from blizzard.model.bad_lines import Fault
 from blizzard.model.settings import PipelineSettings
-from blizzard.worker.quarantine_reader import QuarantinedLine
+from blizzard.worker.quarantine.reader import QuarantinedLine
 from lakebed.console import console, plural, say
 
 SHOWN_BYTES = 80

@@ -16,15 +16,15 @@ import pyarrow as pa
 from blizzard.model.event_time import RowPartitions
 from blizzard.model.files import ClosedFile
 from blizzard.model.settings import RollingPolicy
-from blizzard.worker.origins import Cutter, Stretch, spread
-from blizzard.worker.parquet import (
+from blizzard.worker.output.origins import Cutter, Stretch, spread
+from blizzard.worker.output.parquet import (
     SAMPLE_ROWS,
     Repeating,
     RollingWriter,
     batch_cost,
     repeating_columns,
 )
-from blizzard.worker.partitioner import Values, grouped
+from blizzard.worker.output.partitioner import Values, grouped
 from lakebed.clock import Clock
 from lakebed.partition import PartitionValues
 

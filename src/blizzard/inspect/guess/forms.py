@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any
 
-from blizzard.inspect.envelope_guess import at, envelope_of, is_records
+from blizzard.inspect.guess.envelopes import at, envelope_of, is_records
 from blizzard.model.source.form import Form
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from blizzard.worker.ndjson.look.values import parse, parse_next

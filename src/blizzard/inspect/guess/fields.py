@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from blizzard.inspect.string_guess import Guess, Values, of_numbers, of_strings
+from blizzard.inspect.guess.strings import Guess, Values, of_numbers, of_strings
 from blizzard.model.columns import MOST_COLUMNS
 from blizzard.model.json_path import ANY
 from blizzard.model.seen import NOTHING, Seen, column_of, is_column_name

@@ -29,8 +29,8 @@ from lakebed.seek import AT_ONCE, seek
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import Checkpoint, checkpoints
 from penguin.delta.file_names import naming
-from penguin.delta.log_file import paths_of, read_columns, sidecar_of
-from penguin.delta.versions import Commit, named_files, read_commit
+from penguin.delta.log.file import paths_of, read_columns, sidecar_of
+from penguin.delta.log.versions import Commit, named_files, read_commit
 
 if TYPE_CHECKING:
     from penguin.delta.snapshot import Snapshot

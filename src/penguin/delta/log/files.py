@@ -32,7 +32,7 @@ from lakebed.listing.watermark import named_at
 from lakebed.storage.store import ObjectFacts, Reader
 from penguin.delta.expiry import checkpoints
 from penguin.delta.file_names import naming
-from penguin.delta.log_file import LAST_MOMENT, Actions, read_checkpoint, read_version
+from penguin.delta.log.file import LAST_MOMENT, Actions, read_checkpoint, read_version
 from penguin.model.table import TableFacts
 
 CONCURRENT = 16

@@ -15,21 +15,21 @@ import pyarrow as pa
 from blizzard.model.files import ClosedFile, SourceFile, Work, WorkUnit
 from blizzard.model.progress import Done
 from blizzard.model.source.unread import failed, untouched
-from blizzard.worker.fan_out import PartitionedWriter
 from blizzard.worker.ndjson.decoder import Decoded
-from blizzard.worker.origins import (
+from blizzard.worker.output.fan_out import PartitionedWriter
+from blizzard.worker.output.origins import (
     Cutter,
     Stretch,
     record_numbers,
     stretches_at,
     stretches_of,
 )
-from blizzard.worker.parquet import Repeating, RollingWriter
-from blizzard.worker.provenance import Stamps, with_lines
-from blizzard.worker.quarantine import SCHEMA as ASIDE
-from blizzard.worker.quarantine import Aside, AsideWriter
+from blizzard.worker.output.parquet import Repeating, RollingWriter
+from blizzard.worker.output.provenance import Stamps, with_lines
+from blizzard.worker.output.upload import Uploads
+from blizzard.worker.quarantine.writer import SCHEMA as ASIDE
+from blizzard.worker.quarantine.writer import Aside, AsideWriter
 from blizzard.worker.record import failure_of
-from blizzard.worker.upload import Uploads
 from lakebed import layout
 from lakebed.documents.data_file import FinishedFile, Run
 from lakebed.documents.entry import SourceRecord, Stage

@@ -20,15 +20,15 @@ from blizzard.model.bounds import Bounds
 from blizzard.model.files import Limits, Location, SourceFile, UnitOutcome, Work, WorkUnit
 from blizzard.model.settings import RollingPolicy
 from blizzard.worker.ndjson.decoder import Decoder
-from blizzard.worker.parquet import RollingWriter
-from blizzard.worker.partitioner import refused_rows
+from blizzard.worker.output.parquet import RollingWriter
+from blizzard.worker.output.partitioner import refused_rows
+from blizzard.worker.output.upload import Uploads
 from blizzard.worker.progress import ProgressChannel
-from blizzard.worker.quarantine import SCHEMA
-from blizzard.worker.quarantine_reader import QuarantinedLine, lines_of, read_table
+from blizzard.worker.quarantine.reader import QuarantinedLine, lines_of, read_table
+from blizzard.worker.quarantine.writer import SCHEMA
 from blizzard.worker.record import failure_of
 from blizzard.worker.stores import Stores
 from blizzard.worker.unit import run_unit
-from blizzard.worker.upload import Uploads
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.data_file import FinishedFile

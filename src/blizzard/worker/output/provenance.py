@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from blizzard.model.files import Stamp
-from blizzard.worker.origins import Numbers
+from blizzard.worker.output.origins import Numbers
 from lakebed.schema import ARROW, PROVENANCE
 from lakebed.types import Provenance
 

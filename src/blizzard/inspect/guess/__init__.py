@@ -1,0 +1,1 @@
+"""What files that nobody has described seem to be."""

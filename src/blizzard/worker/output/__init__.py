@@ -1,0 +1,1 @@
+"""Rows into data files: divided, written, rolled and uploaded."""

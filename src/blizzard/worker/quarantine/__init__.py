@@ -1,0 +1,1 @@
+"""Bad lines: written beside the table, and read again."""

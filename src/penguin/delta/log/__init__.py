@@ -1,0 +1,1 @@
+"""The objects of a Delta log as they are stored, read without the library."""
