@@ -13,7 +13,7 @@ from uuid import UUID
 from blizzard.discover.schedule import Pace
 from blizzard.execute.runner import Runner
 from blizzard.handoff.publish import LeaveToPenguin, Publisher
-from blizzard.journal.journal import Identity
+from blizzard.journal.identity import Identity
 from blizzard.journal.lease import Lease
 from blizzard.model.files import (
     ClosedFile,

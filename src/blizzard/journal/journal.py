@@ -6,14 +6,15 @@ runs cannot both append entry N, and a journal that was rolled back or patched i
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from blizzard.journal.checks import SourceTaken, admit, redirected, refuse_rivals, unread
 from blizzard.journal.compaction import SnapshotWriter
 from blizzard.journal.entry_columns import EntryColumns, columns_after
 from blizzard.journal.fence import refuse_collected, refuse_promoted, withdraw_stray
+from blizzard.journal.identity import Identity
 from blizzard.journal.protocol import agree_on_protocol, require_handoff
 from blizzard.journal.shared_sources import unconfirmed
 from blizzard.journal.start_note import StartNote
@@ -32,24 +33,11 @@ from lakebed.journal import JournalReader, StoredEntry
 from lakebed.retry import Backoff, attempts
 from lakebed.schema import Schema
 from lakebed.storage.store import AlreadyThere, Store
-from lakebed.types import Handoff
 
 TRIES = 6
 USUAL = SnapshotLimits()
 MAINTENANCE = ("gc", "redo", "retry", "promote", "replay", "discard")
 """Entries of an operator's commands; a batch comes after them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What a run puts into each of its entries."""
-
-    pipeline: str
-    run: str
-    handoff: Handoff
-    source_uris: Mapping[str, str]
-    table_schema: dict[str, Any]
-    partition_columns: tuple[str, ...]
 
 
 class Journal:

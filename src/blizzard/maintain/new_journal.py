@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.entry_columns import columns_after
-from blizzard.journal.journal import Identity
+from blizzard.journal.identity import Identity
 from blizzard.journal.protocol import agree_on_protocol
 from blizzard.maintain.old_journal import (
     Past,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
-from blizzard.journal.journal import Identity
+from blizzard.journal.identity import Identity
 from blizzard.journal.quarantine import WaitingFile, with_entry
 from blizzard.journal.state import learn_sources
 from blizzard.maintain.references import entries_in

@@ -8,7 +8,8 @@ import typer
 from blizzard.cli.output import open_reader
 from blizzard.handoff.switch import LastCommitted
 from blizzard.journal.checks import admit
-from blizzard.journal.journal import Identity, identity_of
+from blizzard.journal.identity import Identity
+from blizzard.journal.journal import identity_of
 from blizzard.journal.lease import refuse_while_alive_here, refuse_while_written, turn_of
 from blizzard.journal.lease_record import LeaseRecord, this_machine
 from blizzard.journal.state import History, read_history

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from blizzard.inspect.explain import explain
-from blizzard.journal.journal import Identity, Journal
+from blizzard.journal.identity import Identity
+from blizzard.journal.journal import Journal
 from blizzard.journal.shared_sources import Precedence, Rival, precedence
 from blizzard.journal.state import read_history
 from lakebed.documents.entry import Entry
