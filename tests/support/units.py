@@ -44,7 +44,7 @@ class Place:
 def require_balanced(work_unit: WorkUnit, outcome: UnitOutcome) -> None:
     """Hold the books of an outcome to what they promise."""
     for each in outcome.sources:
-        assert each.lines == each.blank + each.quarantined + each.rows
+        assert each.lines == each.blank + each.filtered + each.quarantined + each.rows
         assert each.failure is None or each.rows == each.lines == 0
     total = sum(each.rows for each in outcome.sources)
     assert total == sum(file.record_count for file in outcome.files)

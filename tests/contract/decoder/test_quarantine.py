@@ -10,7 +10,7 @@ from blizzard.worker.ndjson import lines
 from blizzard.worker.ndjson.decoder import BadLine, BadRecord, Decoded, Decoder
 from blizzard.worker.ndjson.forms.framer import Framer
 from blizzard.worker.ndjson.lines import RAW_BYTES, BrokenDocument
-from lakebed.schema import Field, Schema
+from lakebed.schema import Field, Reading, Schema
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 from tests.contract.decoder.cases import CASES, Bad, Case
 
@@ -102,7 +102,8 @@ def test_a_bad_line_is_set_aside_and_the_others_are_rows(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ascii(case.name))
 def test_what_fails_a_file_is_what_is_set_aside_first_and_nothing_else_is(case: Case):
-    schema = Schema((Field(name="v", type=case.type, nullable=case.nullable),))
+    reading = Reading(exact=case.exact)
+    schema = Schema((Field(name="v", type=case.type, nullable=case.nullable, reading=reading),))
     batches = read(case.data, schema)
     require_all_lines(batches)
     found = aside(batches)

@@ -59,7 +59,7 @@ class Place:
         files = [replace(file, form=form) for file in listed(self.source)]
         outcome = run_unit(unit(files), shared, stores(shared))
         for each in outcome.sources:
-            assert each.lines == each.blank + each.quarantined + each.rows
+            assert each.lines == each.blank + each.filtered + each.quarantined + each.rows
         rows = sum(each.rows for each in outcome.sources)
         assert rows == sum(file.record_count for file in outcome.files)
         return outcome
