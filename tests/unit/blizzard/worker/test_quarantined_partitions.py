@@ -9,8 +9,8 @@ import pytest
 from blizzard.model.event_time import row_partitions
 from blizzard.model.files import UnitOutcome
 from blizzard.model.quarantine import QuarantineLimits
+from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
-from blizzard.worker.ndjson import decoder, lines
 from blizzard.worker.stores import OpenedStores
 from blizzard.worker.unit import run_unit
 from lakebed.partition import Template
@@ -19,6 +19,7 @@ from lakebed.types import FieldType, UnknownFields
 from tests.support import builders
 from tests.support.builders import listed, put, unit
 from tests.support.quarantined import BROKEN, aside, text
+from tests.support.stops import FEW_LINES
 
 DECLARED = Schema(
     (
@@ -77,14 +78,9 @@ def test_only_the_lines_of_such_rows_are_set_aside(tmp_path: Path) -> None:
     assert [row["offset"] for row in rows] == [len(text(body[: row["line"] - 1])) for row in rows]
 
 
-@pytest.mark.parametrize("small_blocks", [True, False])
-def test_the_right_lines_are_found_wherever_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_blocks: bool
-) -> None:
+@pytest.mark.parametrize("sizing", [Sizing(decoding=FEW_LINES), Sizing()])
+def test_the_right_lines_are_found_wherever_they_are(tmp_path: Path, sizing: Sizing) -> None:
     """In several blocks, beside lines that are left out, and in files that are read together."""
-    if small_blocks:
-        monkeypatch.setattr(lines, "BLOCK_BYTES", 700)
-        monkeypatch.setattr(decoder, "SHORT_BYTES", 100)
     every = {}
     for name in ("a.ndjson", "b.ndjson", "c.ndjson"):
         body = [
@@ -93,7 +89,7 @@ def test_the_right_lines_are_found_wherever_they_are(
         ]
         every[name] = [n + 1 for n in range(60) if n % 7 == 0 and n % 5]
         put(tmp_path / "in", name, text(body))
-    outcome = read(tmp_path, form=Form(skip=SkipRule(only_key=("index",))))
+    outcome = read(tmp_path, form=Form(skip=SkipRule(only_key=("index",))), sizing=sizing)
 
     for record in outcome.sources:
         assert (record.lines, record.filtered, record.rows) == (60, 12, 48 - len(every["a.ndjson"]))
