@@ -49,6 +49,19 @@ def test_blank_lines_and_values_without_a_column_are_counted(desk):
     assert (read["lines"], read["blank"], read["rows"], read["rescued"]) == (3, 1, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("bad", "told"), [(1, "1 bad line of it was"), (2, "2 bad lines of it were")]
+)
+def test_lines_that_were_set_aside_are_told_with_where_to_find_them(desk, bad, told):
+    desk.rewrite("default", error_handling={"on_bad_record": "quarantine"})
+    put(desk.landing.folder, "a.ndjson", b'{"id": 1}\n' + b"{nope\n" * bad)
+    desk.both()
+    answer = desk.why("a.ndjson")
+    assert answer["state"] == "committed"
+    assert answer["answer"].endswith(f" {told} set aside.")
+    assert "blizzard dlq list" in answer["next"][-1]
+
+
 @pytest.mark.parametrize("body", [b"", b"\n\n"])
 def test_a_file_without_a_row_says_so(desk, body):
     put(desk.landing.folder, "a.ndjson", body)

@@ -58,7 +58,15 @@ def worded(
         sentence += " It is not in its source at the moment."
     elif answer.stored is None and answer.read:
         sentence += " It has gone from its source since; its rows do not depend on that."
-    return replace(answer, answer=sentence, next=told.ways)
+    bad = sum(one.quarantined for one in answer.read)
+    if not bad:
+        return replace(answer, answer=sentence, next=told.ways)
+    were = "was" if bad == 1 else "were"
+    return replace(
+        answer,
+        answer=f"{sentence} {plural(bad, 'bad line')} of it {were} set aside.",
+        next=(*told.ways, "blizzard dlq list shows which bad lines are waiting, and why"),
+    )
 
 
 def _missing(_case: Case) -> Told:
