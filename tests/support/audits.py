@@ -76,8 +76,10 @@ def tables_below(folder: Path) -> Iterator[str]:
 
 def tables_left_by(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let a test run, then audit every table that it leaves in its folder."""
+    # Asked for by the test, or by what it asks for.
+    asked = "tmp_path" in request.fixturenames
+    folder: Path | None = request.getfixturevalue("tmp_path") if asked else None
     yield
-    folder = request.node.funcargs.get("tmp_path")
     if folder is not None:
         require_balanced(tables_below(folder), request)
 

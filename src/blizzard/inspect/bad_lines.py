@@ -54,7 +54,7 @@ def quarantine_of(settings: PipelineSettings, open_reader: OpenReader) -> Quaran
     inside = known.without(frozenset(template.keys if template else ())).fields
     schema = Schema(inside + (by.read if by else ()))
     return Quarantine(
-        store=store, rules=replace(rules, schema=schema), files=waiting_files(entries)
+        store=store, rules=replace(rules, schema=schema, by=by), files=waiting_files(entries)
     )
 
 

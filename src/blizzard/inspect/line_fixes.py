@@ -7,9 +7,11 @@ times that are cut off none changes a value: what does not fit its column is kep
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from blizzard.model.event_time import RowPartitions
 from blizzard.model.limits import MAX_LINE_BYTES
 from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import Block
+from blizzard.worker.output.partitioner import refused_rows
 from lakebed.schema import Field, Schema
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 
@@ -25,6 +27,8 @@ class Rules:
     schema: Schema
     unknown: UnknownFields
     on_mismatch: OnMismatch
+    by: RowPartitions | None = None
+    """What the rows give of their partitions, which must be possible to write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,4 +103,5 @@ def _readable(raws: Sequence[bytes], rules: Rules) -> int:
         on_bad_record=OnBadRecord.QUARANTINE,
     )
     body = b"".join(raw + b"\n" for raw in raws)
-    return path.read(Block(data=body, first_line=1, lines=len(raws))).batch.num_rows
+    rows = path.read(Block(data=body, first_line=1, lines=len(raws))).batch
+    return rows.num_rows - (0 if rules.by is None else len(refused_rows(rows, rules.by)))

@@ -103,7 +103,7 @@ def _compared(column: Column, operator: Operator, value: Value, name: str) -> Co
         shown = "text" if pa.types.is_string(kind) else str(kind)
         raise PredicateInvalid(
             f"the column {name} has the type {shown}, which cannot be compared with "
-            f"{value!r}{_hint(kind)}",
+            f"{repr(value) if isinstance(value, str) else value}{_hint(kind)}",
             column=name,
         )
     return COMPARE[operator](column, other)

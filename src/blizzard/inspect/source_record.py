@@ -88,7 +88,8 @@ def record_of(
             )
     if line is None:
         raise RecordNotFound(
-            "the journal does not say which record it was: an older version wrote the entry",
+            "the journal does not say which record it was: an older version wrote the entry, or "
+            "the row is of a bad line that was replayed beside many others",
             file=origin.uri,
         )
     return Record(line=line, text=_text_of(opened, line))

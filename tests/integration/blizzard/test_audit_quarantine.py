@@ -130,6 +130,21 @@ def test_rows_of_lines_that_were_replayed_say_where_they_stood(desk: Replayed) -
     assert found == {(f"default:{FIRST}/a.ndjson", 2, 1), (f"default:{SECOND}/b.ndjson", 1, 1)}
 
 
+def test_a_record_of_a_document_is_named_by_its_number(tmp_path: Path) -> None:
+    desk = Replayed(tmp_path / "desk", handoff=Handoff.JOURNAL, inlined=False)
+    document = yaml.safe_load(desk.file.read_text())
+    document["schema"]["provenance"] = ["line"]
+    document["source"]["format"] = "json"
+    desk.file.write_text(yaml.safe_dump(document))
+    desk.landing.write("date=2024-01-01/a.json", b'[{"id":1},{"id":"2"},\n\n{"id":3}]')
+    desk.live(Fate.none())
+    document["schema"]["coerce"] = True
+    desk.file.write_text(yaml.safe_dump(document))
+    desk.replay()
+    desk.live(Fate.none())
+    assert sorted((row["id"], row["_line"]) for row in desk.rows()) == [(1, 1), (2, 2), (3, 3)]
+
+
 def test_columns_of_provenance_name_the_line_that_was_set_aside(tmp_path: Path) -> None:
     desk = Replayed(tmp_path / "desk", handoff=Handoff.JOURNAL, inlined=False)
     document = yaml.safe_load(desk.file.read_text())

@@ -87,6 +87,25 @@ def test_what_is_suggested_lets_the_lines_in(
     assert groups(desk) == []
 
 
+def test_rows_whose_partition_cannot_be_written_have_no_fix(tmp_path: Path) -> None:
+    desk = OpenTable(
+        tmp_path / "desk",
+        {"fields": [ID, AT, {"name": "region", "type": "string"}]},
+        error_handling={"on_bad_record": "quarantine"},
+        partition_by={"prefix_template": "region=%s", "timestamp_field": "at"},
+    )
+    at = '"at": "2024-01-01T00:00:00Z"'
+    desk.land(
+        "a.ndjson",
+        f'{{"id": 1, {at}, "region": "eu"}}',
+        f'{{"id": 2, {at}, "region": "{"x" * 300}"}}',
+    )
+    desk.ingest()
+    (group,) = groups(desk)
+
+    assert (group["code"], group["fix"]) == ("partition_value_too_long", None)
+
+
 def test_where_only_some_lines_come_in_it_says_how_many(tmp_path: Path) -> None:
     schema = {"fields": [ID], "unknown_fields": "fail"}
     desk = desk_of(tmp_path / "desk", schema, '{"id": "7"}', '{"id": "8", "x": 1}')

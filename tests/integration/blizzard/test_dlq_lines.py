@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.audits import audited, told
 from tests.support.open_table import ID, OpenTable
 
 QUARANTINE = {"on_bad_record": "quarantine"}
@@ -104,13 +105,29 @@ def test_bytes_that_are_no_text_are_printed_all_the_same(desk: OpenTable) -> Non
     assert '  {"id": "\\xff\\x1b[31m"}' in desk.cli("dlq", "show", "c.ndjson").stdout
 
 
-def test_a_quarantine_file_that_is_gone_is_an_error(desk: OpenTable) -> None:
+@pytest.mark.unbalanced("quarantine_gone")
+@pytest.mark.parametrize(
+    "order", [["list"], ["show", "b.ndjson"], ["replay", "--all"], ["discard", "--all"]]
+)
+def test_a_quarantine_file_that_is_gone_is_an_error(desk: OpenTable, order: list[str]) -> None:
     for path in (desk.table / "_blizzard/default/quarantine").iterdir():
         path.unlink()
-    found = desk.cli("dlq", "list")
+    found = desk.cli("dlq", *order)
 
     assert found.exit_code == 1
     assert "a file with bad lines is gone" in found.stderr
+
+
+@pytest.mark.unbalanced("quarantine_gone")
+def test_a_quarantine_file_that_is_damaged_is_an_error_and_not_balanced(desk: OpenTable) -> None:
+    for path in (desk.table / "_blizzard/default/quarantine").iterdir():
+        path.write_bytes(b"PAR1" + bytes(path.stat().st_size - 8) + b"PAR1")
+    found = desk.cli("dlq", "list")
+
+    assert found.exit_code == 1
+    assert "this is not a Parquet file; restore it from a backup" in found.stderr
+    assert audited(desk.table, deep=False).is_balanced
+    assert all("its footer cannot be read" in one for one in told(audited(desk.table)))
 
 
 def test_a_new_journal_goes_on_with_the_lines_that_wait(desk: OpenTable) -> None:

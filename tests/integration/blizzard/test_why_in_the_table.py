@@ -136,6 +136,7 @@ def test_a_released_file_is_in_with_the_version_that_released_it(desk):
     assert file["version"] == DeltaTable(str(desk.table)).version()
 
 
+@pytest.mark.unbalanced("rows_removed")
 def test_rows_that_somebody_has_removed_say_by_whom_and_in_which_version(desk):
     desk.landing.land("a.ndjson", 5)
     desk.both()
@@ -258,6 +259,7 @@ def test_a_data_file_that_no_entry_names_is_an_orphan_until_gc_deletes_it(desk):
     assert (gone["state"], gone["stored"]) == ("deleted", None)
 
 
+@pytest.mark.unbalanced("rows_removed", "file_gone")
 def test_a_file_of_another_program_is_foreign_whether_committed_or_not(desk):
     desk.landing.land("a.ndjson", 5)
     desk.both()
@@ -283,6 +285,7 @@ def test_a_data_file_that_nobody_knows(desk):
     assert "no entry of a journal names" in unknown.output
 
 
+@pytest.mark.unbalanced("file_gone")
 def test_a_data_file_whose_object_is_gone_says_so(desk):
     name = desk.loses_a_file()
     answer = desk.why(name)

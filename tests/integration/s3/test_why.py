@@ -124,6 +124,7 @@ def test_a_file_that_no_entry_names_is_an_orphan(lake):
     assert lake.why(f"s3://{lake.bucket}/table/{ORPHAN}")["state"] == "orphan"
 
 
+@pytest.mark.unbalanced("books_differ")
 def test_a_long_history_is_not_read_for_one_file(lake):
     """No more requests after 12,000 names than after a few: no scan of entries, and no listing."""
     lake.land("a.ndjson", ndjson(rows(3)))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from blizzard.cli.output import One, load, open_reader, tables_of, the_one
+from blizzard.cli.output import One, load, tables_of, the_one
 from blizzard.cli.surroundings import Surroundings
 from blizzard.events import SparkStarting
 from blizzard.maintain.bad_lines import Done, discard, look, meant_lines, replay
@@ -175,10 +175,11 @@ def _show_plan(
 ) -> None:
     """Print what would be done, and end the program."""
     try:
-        reader = open_reader(sink_location(settings))
-        meant, unknown = meant_lines(reader, look(reader, settings.name, names))
-    except ObjectMissing:
-        meant, unknown = 0, frozenset(names or ())
+        store = _store(settings)
+        if store is None:
+            meant, unknown = 0, frozenset(names or ())
+        else:
+            meant, unknown = meant_lines(store, look(store, settings.name, names))
     except LakeError as trouble:
         complain(trouble, who=settings.name)
         raise typer.Exit(exit_code_of(trouble)) from None

@@ -107,6 +107,21 @@ def gone(entry: int, pipeline: str, file: QuarantineFile, size: int | None) -> D
     )
 
 
+def damaged(entry: int, pipeline: str, file: QuarantineFile, rows: int | None) -> Difference | None:
+    """Return what is wrong with a file whose lines wait; `rows` is what its footer says."""
+    if rows == file.record_count:
+        return None
+    told = "its footer cannot be read" if rows is None else f"its footer says {rows}"
+    return Difference(
+        kind=Kind.QUARANTINE_GONE,
+        message=f"{file.filename} of entry {entry} should hold "
+        f"{plural(file.record_count, 'bad line')}, but {told}",
+        pipeline=pipeline,
+        entry=entry,
+        file=file.filename,
+    )
+
+
 def _differs(
     message: str, entry: Entry, file: str | None = None, *, source: str | None = None
 ) -> Difference:

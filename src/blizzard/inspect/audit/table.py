@@ -11,13 +11,14 @@ from blizzard.inspect.audit.findings import Audit, Difference, Kind, Totals, spa
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import LogBooks
 from blizzard.inspect.audit.objects import look_at_objects
-from blizzard.inspect.audit.quarantine_books import QuarantineBooks, gone
+from blizzard.inspect.audit.quarantine_books import QuarantineBooks, damaged, gone
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
 from lakebed.documents.log_version import LogHistory
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.storage.ahead import ahead
+from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Reader
 
 ReadLog = Callable[[], LogHistory | None]
@@ -30,12 +31,13 @@ def audit_table(
     store: Reader, read_log: ReadLog, open_folder: OpenFolder, *, deep: bool = False
 ) -> Audit:
     """Compare everything that a table directory says of its rows with everything else."""
-    return _Audit(store, open_folder).run(read_log, deep=deep)
+    return _Audit(store, open_folder, deep=deep).run(read_log)
 
 
 class _Audit:
-    def __init__(self, store: Reader, open_folder: OpenFolder) -> None:
+    def __init__(self, store: Reader, open_folder: OpenFolder, *, deep: bool) -> None:
         self.store = store
+        self.deep = deep
         self.open_folder = open_folder
         self.differences: list[Difference] = []
         self.log = LogBooks()
@@ -44,7 +46,7 @@ class _Audit:
         self.seen: set[tuple[str, str]] = set()
         self.folders: dict[str, Reader | None] = {}
 
-    def run(self, read_log: ReadLog, *, deep: bool) -> Audit:
+    def run(self, read_log: ReadLog) -> Audit:
         pipelines = layout.pipelines(self.store.folders(layout.OURS))
         receipts = {name: self._receipt(name) for name in pipelines}
         history = read_log()
@@ -61,12 +63,12 @@ class _Audit:
             self.differences += self.log.differences
             self._check_journals()
             self.differences += self.files.finish()
-            if deep:
+            if self.deep:
                 self.differences += look_at_objects(self.store, self.files)
         return Audit(
             version=None if history is None else history.last,
             history_since=None if history is None else history.first,
-            deep=deep,
+            deep=self.deep,
             totals=self.totals,
             places=self.files.places,
             active=self.log.totals(),
@@ -158,14 +160,17 @@ class _Audit:
                 self._add(Kind.DEAD_LETTERS_GONE, told, entry.pipeline, entry=entry.sequence)
 
     def _check_quarantine(self, pipeline: str, books: QuarantineBooks) -> None:
-        """Report bad lines that are waiting in objects which are gone."""
-        if not books.waiting:
-            return
-        folder = layout.quarantine_folder(pipeline)
-        there = {one.path: one.size for one in self.store.objects(folder)}
+        """Report bad lines that wait in objects which are gone or, looked at deeply, damaged."""
+        # A journal that took over from another pipeline's has files in the folder of that one.
+        folders = {path.rpartition("/")[0] for path in books.waiting}
+        there = {one.path: one for folder in folders for one in self.store.objects(folder)}
         for entry, file in books.waiting.values():
             books.totals.bad_lines_waiting += file.record_count
-            found = gone(entry, pipeline, file, there.get(file.filename))
+            facts = there.get(file.filename)
+            found = gone(entry, pipeline, file, None if facts is None else facts.size)
+            if found is None and facts is not None and self.deep:
+                footer = footer_of(self.store, facts)
+                found = damaged(entry, pipeline, file, None if footer is None else footer.num_rows)
             if found is not None:
                 self.differences.append(found)
 

@@ -58,8 +58,9 @@ def read_table(store: Reader, file: QuarantineFile) -> pa.Table:
             path=store.describe(file.filename),
         )
     try:
-        table = pq.read_table(pa.BufferReader(body))
-    except pa.ArrowException as broken:
+        # It is short: threads would cost more than they save, and would still be there at the end.
+        table = pq.read_table(pa.BufferReader(body), use_threads=False)
+    except (pa.ArrowException, OSError) as broken:
         raise DocumentUnreadable(
             "this is not a Parquet file; restore it from a backup",
             path=store.describe(file.filename),

@@ -96,7 +96,9 @@ def _replayed(
     by_source: dict[str, list[QuarantinedLine]] = {}
     for place in sorted(places):
         by_source.setdefault(lines[place].key, []).append(lines[place])
-    sources = tuple(_source(some, unit.partition_values) for some in by_source.values())
+    sources = tuple(
+        _source(some, unit.partition_values, file.lines_before) for some in by_source.values()
+    )
     outcome = run_unit(
         replace(unit, files=sources, replay=None),
         replace(
@@ -136,9 +138,11 @@ def _replayed(
 
 
 def _source(
-    lines: Sequence[QuarantinedLine], partition_values: Mapping[str, str | None]
+    lines: Sequence[QuarantinedLine],
+    partition_values: Mapping[str, str | None],
+    before: int | None,
 ) -> SourceFile:
-    """Return lines of one source file as a file of their own."""
+    """Return lines of one source file as a file of their own, with the numbers of their records."""
     return SourceFile(
         source=lines[0].source,
         path=lines[0].path,
@@ -147,7 +151,7 @@ def _source(
         codec=Codec.NONE,
         partition_values=partition_values,
         modified=datetime.fromtimestamp(0, UTC),
-        numbers=tuple(line.line for line in lines),
+        numbers=tuple(None if before is None else before + line.nth for line in lines),
     )
 
 
