@@ -151,8 +151,16 @@ def test_zero_is_refused_unless_it_means_something(tmp_path: Path, key: str) -> 
 def test_what_is_no_number_is_refused(tmp_path: Path, key: str, value: Any) -> None:
     found = faults(tmp_path, with_value(key, value))
 
+    refused = ("must be a number, is", "must be a whole number,", "must be less than 1, is inf")
     assert len(found) == 1
-    assert found[0].startswith((f"{key}: must be a number, is", f"{key}: must be a whole number,"))
+    assert found[0].startswith(tuple(f"{key}: {words}" for words in refused))
+
+
+@pytest.mark.parametrize("value", [1, 1.5])
+def test_a_share_of_all_lines_is_refused(tmp_path: Path, value: float) -> None:
+    (fault,) = faults(tmp_path, with_value("error_handling.max_bad_ratio", value))
+
+    assert fault.startswith(f"error_handling.max_bad_ratio: must be less than 1, is {value}")
 
 
 @pytest.mark.parametrize("key", NUMBERS)
