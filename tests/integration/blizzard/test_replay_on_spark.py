@@ -37,6 +37,7 @@ def test_lines_are_read_again_by_tasks(desk):
     assert replayed(desk) == 0
 
 
+@pytest.mark.unbalanced("quarantine_gone")
 def test_a_file_that_goes_meanwhile_is_named_and_nothing_is_changed(desk, monkeypatch):
     real = bad_lines._units
 

@@ -33,11 +33,13 @@ from pathlib import Path
 from blizzard.execute.runner import RunFailed
 from blizzard.model.settings import SparkSettings
 from blizzard.execute.spark.runner import SparkRunner
+from lakebed.clock import Clock
 from tests.support.builders import listed, ndjson, put, rows, unit, work
 
 folder = Path(sys.argv[1])
 put(folder / "in", "a.ndjson", ndjson(rows(3)))
-job = [unit(listed(folder / "in"))], work(folder / "in", folder / "table")
+# Executors know the programs, and not the tests.
+job = [unit(listed(folder / "in"))], work(folder / "in", folder / "table", clock=Clock())
 runner = SparkRunner(SparkSettings(master="local[1]"))
 runner.run(*job)
 process = runner._session.sparkContext._gateway.proc

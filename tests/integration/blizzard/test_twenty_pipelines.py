@@ -131,6 +131,7 @@ def told(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+@pytest.mark.unbalanced("entry_unreadable")
 def test_twenty_pipelines_run_together_and_one_signal_stops_them_all(many: Many) -> None:
     """None stops another; statistics for all; the second run completes every table (L02, W16)."""
     with in_front_of("http://127.0.0.1:1") as store:
