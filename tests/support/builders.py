@@ -44,7 +44,6 @@ from lakebed.telemetry.events import Event
 from lakebed.types import Codec as SourceCodec
 from lakebed.types import FieldType, Handoff
 from tests.support.runner import InProcessRunner
-from tests.support.waits import at_once
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
