@@ -9,6 +9,7 @@ MAX_DEPTH = 500
 MAX_LINE_BYTES = 128 << 20
 
 BLOCK_BYTES = 1 << 20
+COLUMNS_OF_A_BLOCK = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +17,9 @@ class DecodeLimits:
     """How much is decoded at a time, and how many names of values without a column are told."""
 
     block_bytes: int = BLOCK_BYTES
-    """About so many bytes of lines make a batch."""
+    """About so many bytes of lines make a batch of few columns."""
+    most_blocks: int = 4
+    """A batch of many columns is made of the bytes of so many."""
     max_cells: int = 4_000_000
     """The most values in a batch."""
     short_bytes: int = 64 * 1024
@@ -26,6 +29,14 @@ class DecodeLimits:
     max_names: int = 100
     """The most names that are told of a file; values of all others are counted under one."""
     max_name_characters: int = 200
+
+    def batch_bytes(self, columns: int) -> int:
+        """Return how many bytes of lines make a batch of so many columns, nested ones included.
+
+        What a column costs beside its values is paid for every batch. Few columns have enough rows
+        in a block that stays in the processor's cache; to many, that cost matters more.
+        """
+        return self.block_bytes * max(1, min(self.most_blocks, columns // COLUMNS_OF_A_BLOCK))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,10 @@ import blizzard.worker.ndjson.forms.framer
 import blizzard.worker.ndjson.forms.skip
 import blizzard.worker.progress
 import blizzard.worker.unit  # noqa: F401
+from blizzard.execute.spark.allocator import keep_freed_memory
 
 if __name__ == "__main__":
+    keep_freed_memory()
     # A worker collects garbage after every task. What was imported is none: to look through it each
     # time would take longer than all the rest of a task's end, and unshare the pages of the fork.
     gc.collect()

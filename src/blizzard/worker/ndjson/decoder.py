@@ -17,7 +17,7 @@ from blizzard.worker.ndjson.exact import ExactPath
 from blizzard.worker.ndjson.lines import BadLine, BadRecord, Block, Decoded, blocks
 from blizzard.worker.ndjson.refused_rows import RefuseRows, blanked
 from blizzard.worker.ndjson.rowless import rowless_lines
-from lakebed.schema import Schema
+from lakebed.schema import Schema, walk
 from lakebed.types import KEEPING, OnBadRecord, OnMismatch, UnknownFields
 
 if TYPE_CHECKING:
@@ -72,11 +72,12 @@ class Decoder:
         self._max_line_bytes = max_line_bytes
         self._limits = limits
         self._max_lines = max(1, limits.max_cells // max(1, len(schema.fields)))
+        self._block_bytes = limits.batch_bytes(sum(1 for _ in walk(schema.fields)))
 
     def decode(
         self, chunks: Iterable[bytes], *, from_start: bool = True, skip: SkipRule | None = None
     ) -> Iterator[Decoded]:
-        """Return the rows of a file in order, about 1 MiB of lines at a time.
+        """Return the rows of a file in order, some MiB of lines at a time.
 
         The first bad line raises `BadLine`, after the batches of the blocks before it. Chunks that
         begin with a later line of the file are not `from_start`: a mark there is no mark. Lines for
@@ -121,7 +122,7 @@ class Decoder:
             chunks,
             max_line_bytes=self._max_line_bytes,
             max_lines=self._max_lines,
-            block_bytes=self._limits.block_bytes,
+            block_bytes=self._block_bytes,
             from_start=from_start,
             on_bad_record=self._on_bad_record,
         )

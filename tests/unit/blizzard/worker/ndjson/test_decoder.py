@@ -283,6 +283,19 @@ def test_a_wide_schema_is_read_in_short_batches():
     assert max(batch.batch.num_rows for batch in batches) * 1000 <= USUAL_LIMITS.max_cells
 
 
+@pytest.mark.parametrize(("columns", "blocks"), [(0, 1), (6, 1), (40, 2), (64, 4), (1000, 4)])
+def test_records_of_many_fields_come_in_larger_batches(columns, blocks):
+    assert USUAL_LIMITS.batch_bytes(columns) == blocks * BLOCK_BYTES
+
+
+def test_fields_of_structs_and_lists_count_as_columns():
+    inner = tuple(Field(name=f"c{n}", type=FieldType.INT64) for n in range(40))
+    nested = Schema((Field(name="inner", type=FieldType.STRUCT, fields=inner),))
+    limits = DecodeLimits(block_bytes=500, short_bytes=1)
+    batches = decode(nested, b'{"inner":{"c1":1}}\n' * 1000, limits=limits)
+    assert all(batch.lines >= 2 * 500 // 19 for batch in batches[:-1])
+
+
 def test_names_beyond_the_limit_are_counted_together():
     data = ndjson(*[{f"name {number}": 1} for number in range(5000)])
     (decoded,) = decode(ID, data)
