@@ -1,7 +1,9 @@
 """A table, and source files whose rows are taken back."""
 
+from pathlib import Path
 from typing import Any
 
+import yaml
 from deltalake import DeltaTable
 
 from blizzard.cli.audit import audit_of
@@ -14,7 +16,20 @@ from tests.support.runner import InProcessRunner
 
 
 class Taken(Rescued):
-    """A table from which rows are taken back."""
+    """A table from which rows are taken back; `more` is set for its pipeline, by section."""
+
+    def __init__(self, folder: Path, *given: Any, more: dict[str, Any] | None = None, **sink: Any):
+        self.more = more or {}
+        super().__init__(folder, *given, **sink)
+
+    def configure(self, schema: dict[str, Any], **table: Any) -> None:
+        """Write the configuration of both programs anew."""
+        super().configure(schema, **table)
+        document = yaml.safe_load(self.file.read_text())
+        pipeline = document["pipelines"][self.pipeline]
+        for section, settings in self.more.items():
+            pipeline[section] = {**pipeline.get(section, {}), **settings}
+        self.file.write_text(yaml.safe_dump(document))
 
     def retract(self, *names: str, **around: Any) -> Retracted:
         """Rewrite files and append the entry, in this process."""

@@ -318,6 +318,7 @@ def _journals(
         journals.take(entry)
         if ours and (entry.quarantine or entry.resolved):
             own.append(entry)
+    journals.finish()
     return journals, own
 
 

@@ -71,14 +71,15 @@ class Journals:
     meant: Meant
     written: dict[str, Written] = field(default_factory=dict)
     """The files of batches and replays."""
-    named: set[str] = field(default_factory=set)
-    """Every data file that an entry names."""
+    known: set[str] = field(default_factory=set)
+    """Every data file of which an entry says where its rows came from."""
     replacing: list[Entry] = field(default_factory=list)
     """The entries that put files in the place of others."""
 
     def take(self, entry: Entry) -> None:
         """Go on by one entry."""
-        self.named |= {file.filename for file in entry.data_files}
+        self.known |= {file.filename for file in entry.files}
+        self.known |= {file.filename for file in entry.data_files if file.source_files}
         for file in entry.files:
             found = self._written(file, entry)
             if found is not None:
@@ -103,6 +104,17 @@ class Journals:
             journal=entry.journal,
             sequence=entry.sequence,
         )
+
+    def finish(self) -> None:
+        """Know of files in the place of others what is known of those, once all entries are in.
+
+        What took the place of another writer's file is as unknown as that.
+        """
+        pairs = [one for entry in self.replacing for one in entry.replaced if one.new is not None]
+        before = -1
+        while len(self.known) > before:
+            before = len(self.known)
+            self.known |= {one.new.filename for one in pairs if one.new and one.old in self.known}
 
     def with_heirs(self) -> dict[str, Written]:
         """Return the files, those that took the place of others included."""
@@ -275,7 +287,7 @@ def _unnamed(
     return [
         file
         for path, file in sorted(active.items())
-        if path not in journals.named and _partition(file.partition_values) in where
+        if path not in journals.known and _partition(file.partition_values) in where
     ]
 
 
