@@ -64,12 +64,16 @@ class TableLog:
     """Returns what the log has decided of files that were held, and of entries without effect."""
 
 
-def entries_of_table(store: Reader) -> Iterator[tuple[Entry, bool]]:
-    """Yield every entry of every journal of a table, and whether its journal is in use."""
-    for pipeline in layout.pipelines(store.folders(layout.OURS)):
+def entries_of_table(store: Reader, first: str = "") -> Iterator[tuple[Entry, bool]]:
+    """Yield every entry of every journal of a table, and whether its journal is in use.
+
+    Those of the journal in use of one pipeline come first.
+    """
+    pipelines = layout.pipelines(store.folders(layout.OURS))
+    for pipeline in sorted(pipelines, key=lambda name: (name != first, name)):
         below = f"{layout.OURS}/{pipeline}"
         aside = [one.rstrip("/") for one in store.folders(below) if layout.is_journal_aside(one)]
-        for folder in (*aside, layout.journal_folder(pipeline)):
+        for folder in (layout.journal_folder(pipeline), *aside):
             for stored in entries_in(store, pipeline, folder):
                 yield stored.entry, folder not in aside
 

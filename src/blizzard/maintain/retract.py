@@ -311,7 +311,7 @@ def _journals(
 ) -> tuple[Journals, list[Entry]]:
     """Read what all journals say, and the entries with bad lines of the one in use."""
     journals, own = Journals(meant=meant), []
-    for entry, in_use in entries_of_table(store):
+    for entry, in_use in entries_of_table(store, first=pipeline):
         ours = in_use and entry.pipeline == pipeline
         if ours and entry.sequence > history.sequence:
             continue  # It was appended since the history was read: the next try sees both.

@@ -26,8 +26,17 @@ class Meant:
     journal: str
     """The journal in use, whose keys mean what they mean now."""
     keys: frozenset[str]
-    uris: Mapping[str, str]
+    uris: dict[str, str]
     """The key of each URI by which rows, and entries of other journals, may name one of them."""
+
+    def learn(self, entry: Entry) -> None:
+        """Note where an entry of the journal in use says that they are: a source may have moved."""
+        if entry.journal == self.journal:
+            for key in self.keys:
+                source, _, path = key.partition(":")
+                root = entry.source_uris.get(source)
+                if root is not None:
+                    self.uris[f"{root.rstrip('/')}/{path}"] = key
 
     def key_of(self, entry: Entry, name: str) -> str | None:
         """Return the key of a source file that a data file of an entry names; None if another."""
@@ -77,7 +86,8 @@ class Journals:
     """The entries that put files in the place of others."""
 
     def take(self, entry: Entry) -> None:
-        """Go on by one entry."""
+        """Go on by one entry; those of the journal in use come first."""
+        self.meant.learn(entry)
         self.known |= {file.filename for file in entry.files}
         self.known |= {file.filename for file in entry.data_files if file.source_files}
         for file in entry.files:

@@ -1,12 +1,17 @@
 """Rows of source files taken out of the table, in one process with the real programs."""
 
+import shutil
+
 import pytest
 from deltalake import DeltaTable
+from typer.testing import CliRunner
 
 from blizzard.maintain.replacing import PromotionWaits
 from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
 from lakebed.documents.entry import encode
+from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
+from tests.support.landing import Landing
 from tests.support.promotions import ID, PRICE
 from tests.support.retractions import Taken
 
@@ -245,3 +250,50 @@ def test_an_entry_whose_rows_do_not_add_up_is_not_committed(desk):
     entry = entries(desk.table)[-1]
     assert b'"format":5' in encode(entry)
     assert sum(one.rows for one in entry.sources) == entry.left_out == 2
+
+
+def test_replayed_lines_that_are_too_scattered_to_list_are_told_apart_by_their_file(tmp_path):
+    desk = Taken(tmp_path, more=QUARANTINE)
+    for place, name in enumerate(("a", "b")):
+        ids = (1000 * place + number for number in range(160))
+        desk.land(f"{name}.ndjson", *({"id": str(one) if one % 2 else one} for one in ids))
+    desk.ingest()
+    desk.configure({"fields": [ID], "coerce": True})
+    assert desk.cli("dlq", "replay", "--all", "--yes").exit_code == 0
+    desk.penguin()
+    desk.take_back("a.ndjson")
+    assert desk.ids() == list(range(1000, 1160))
+
+
+def test_a_source_that_has_moved_since_is_found_in_the_rows_of_an_optimize(tmp_path):
+    desk = landed(tmp_path, {"fields": [ID], "provenance": ["file"]})
+    desk.land("d.ndjson", {"id": 6})
+    desk.ingest()
+    before = desk.landing.folder
+    desk.landing = Landing(tmp_path / "moved")
+    before.rename(desk.landing.folder)
+    desk.configure({"fields": [ID], "provenance": ["file"]})
+    desk.ends_well()
+    moved = desk.cli("source", "set", "in", "--same-files", "--yes")
+    assert moved.exit_code == 0, moved.output
+    desk.ingest()
+    desk.optimize()
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 2, 5, 6]
+
+
+def test_a_file_that_failed_has_nothing_to_take_back(desk):
+    desk.land("d.ndjson", "{nope")
+    desk.ingest()
+    with pytest.raises(SourceNotRetractable, match="failed, and no row of it is in the table"):
+        desk.retract("d.ndjson")
+
+
+def test_a_log_that_was_lost_and_is_replayed_has_the_rows_no_more(desk):
+    desk.take_back("b.ndjson")
+    shutil.rmtree(desk.table / "_delta_log")
+    replayed = CliRunner().invoke(penguin_app, ["replay", "--yes", "-c", str(desk.file)])
+    assert replayed.exit_code == 0, replayed.output
+    desk.penguin()
+    desk.penguin()
+    assert desk.ids() == [1, 2, 5]
