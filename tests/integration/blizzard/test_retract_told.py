@@ -7,7 +7,10 @@ import yaml
 from deltalake import DeltaTable
 
 from blizzard.maintain.retract import RowsNotToldApart, SourceNotRetractable
+from lakebed.errors import JournalConflict
 from tests.support.builders import entries
+from tests.support.pipelines import pipeline_of
+from tests.support.promotions import ID
 from tests.support.retractions import Taken
 from tests.support.runner import InProcessRunner
 
@@ -148,6 +151,41 @@ def test_an_optimize_while_files_are_rewritten_is_noticed(desk):
     with pytest.raises(RowsNotToldApart, match="Nothing was changed"):
         desk.retract("b.ndjson", runner=Overtaken())
     assert desk.ids() == [1, 2, 3, 4, 9]
+
+
+def test_files_that_somebody_rewrote_meanwhile_are_not_replaced(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID], "provenance": ["file"]})
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2})
+    desk.ingest()
+    desk.land("c.ndjson", {"id": 3})
+    desk.ingest()
+
+    class Overtaken(InProcessRunner):
+        def rewrite(self, files, work):
+            found = super().rewrite(files, work)
+            desk.optimize()
+            return found
+
+    with pytest.raises(JournalConflict, match="changed by somebody else meanwhile"):
+        desk.retract("b.ndjson", runner=Overtaken())
+    assert desk.ids() == [1, 2, 3]
+    desk.take_back("b.ndjson")
+    assert desk.ids() == [1, 3]
+
+
+def test_a_batch_that_was_running_is_journaled_after_it(desk):
+    class Meanwhile(InProcessRunner):
+        def run(self, units, work):
+            desk.retract("b.ndjson")
+            return super().run(units, work)
+
+    desk.land("d.ndjson", {"id": 9})
+    desk.ends_well()
+    pipeline_of(desk.settings, Meanwhile()).step()
+    assert [one.kind for one in entries(desk.table)] == ["open", "batch", "retract", "batch"]
+    desk.penguin()
+    assert desk.ids() == [1, 2, 9]
 
 
 def test_a_batch_that_runs_meanwhile_goes_on(desk):
