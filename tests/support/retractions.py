@@ -9,6 +9,8 @@ from deltalake import DeltaTable
 from blizzard.cli.audit import audit_of
 from blizzard.cli.rows.rewriting import table_log
 from blizzard.inspect.audit.findings import Audit
+from blizzard.journal.compaction import SnapshotWriter
+from blizzard.journal.state import read_history
 from blizzard.maintain.retract import Found, Retracted, look, retract
 from blizzard.model.locations import sink_location
 from tests.support.promotions import Rescued
@@ -60,6 +62,11 @@ class Taken(Rescued):
     def ids(self, version: int | None = None) -> list[Any]:
         """Return the ids of all rows, in their order."""
         return [row["id"] for row in self.rows(version)]
+
+    def writes_a_snapshot(self) -> None:
+        """Write the names that the journal knows to a segment, as a long journal does."""
+        writer = SnapshotWriter(store=self.store, pipeline=self.pipeline, clock=self.clock)
+        writer.write(read_history(self.store, self.pipeline))
 
     def optimize(self) -> None:
         """Rewrite the files of the table, as another program does."""

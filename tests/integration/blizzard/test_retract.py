@@ -1,5 +1,6 @@
 """Rows of source files taken out of the table, in one process with the real programs."""
 
+import json
 import shutil
 
 import pytest
@@ -95,12 +96,28 @@ def test_it_is_not_read_again_and_twice_is_as_once(desk):
     assert desk.audited().totals.rows == 5
 
 
-def test_a_new_snapshot_knows_it_as_well(desk):
+def test_a_snapshot_knows_it_and_what_a_snapshot_knows_can_be_taken_back(desk):
+    desk.writes_a_snapshot()
     desk.take_back("b.ndjson")
-    kind, format_ = [(one.kind, one.format) for one in entries(desk.table)][-1]
-    assert (kind, format_) == ("retract", 5)
+    assert [(one.kind, one.format) for one in entries(desk.table)][-1] == ("retract", 5)
+    desk.writes_a_snapshot()
     desk.land("d.ndjson", {"id": 6})
     desk.ingest()
+    assert desk.ids() == [1, 2, 5, 6]
+    assert (
+        json.loads(desk.cli("why", "b.ndjson", "--output", "json").stdout)["state"] == "retracted"
+    )
+
+
+def test_what_the_journal_of_a_renamed_pipeline_has_read_can_be_taken_back(desk):
+    desk.ends_well()
+    desk.pipeline = "renamed"
+    desk.configure({"fields": [ID]})
+    begun = desk.cli("journal", "new", "--from", "default", "--yes")
+    assert begun.exit_code == 0, begun.output
+    desk.land("d.ndjson", {"id": 6})
+    desk.ingest()
+    desk.take_back("b.ndjson")
     assert desk.ids() == [1, 2, 5, 6]
 
 

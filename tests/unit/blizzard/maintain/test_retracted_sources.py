@@ -1,6 +1,7 @@
 """Which source files are named, and which of them can be taken back."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -52,5 +53,5 @@ def test_what_the_journal_does_not_know_cannot_be_named():
 )
 def test_a_file_is_named_by_its_uri_its_path_or_its_key(name, keys):
     sources = [source_settings("/one", name="one")]
-    settings = replace(pipeline_settings("/one", "/table"), sources=tuple(sources))
+    settings = replace(pipeline_settings(Path("/one"), Path("/table")), sources=tuple(sources))
     assert sorted(keys_of(name, settings, {"two": "s3://bucket/two/"})) == sorted(keys)
