@@ -165,25 +165,27 @@ class _Bounds:
 def named_by(store: Reader, names: Collection[str]) -> dict[str, Named]:
     """Return the entries that name data files, from all journals of the table.
 
-    A file that takes the place of another one has the rows of that one, in their order, unless its
-    entry says itself where they came from: some were left out.
+    A file that takes the place of another one has the rows of that one, in their order. Where some
+    were left out it says itself which source files the others came from; the entry that has read
+    them is that of the first file all the same.
     """
     found: dict[str, Named] = {}
+    left: dict[str, FinishedFile] = {}
     stands_for = {name: name for name in names}
     while True:
         replaced: dict[str, str] = {}
         for entry in _entries(store):
             for file in entry.files:
-                if file.filename in stands_for:
-                    found[stands_for[file.filename]] = Named(entry=entry, file=file)
+                name = stands_for.get(file.filename)
+                if name is not None:
+                    found[name] = Named(entry=entry, file=left.get(name, file))
             for one in entry.replaced:
-                if one.new is None or one.new.filename not in stands_for:
+                name = None if one.new is None else stands_for.get(one.new.filename)
+                if one.new is None or name is None:
                     continue
-                name = stands_for[one.new.filename]
+                replaced[one.old] = name
                 if one.new.source_files:
-                    found[name] = Named(entry=entry, file=one.new)
-                else:
-                    replaced[one.old] = name
+                    left.setdefault(name, one.new)
         if not replaced:
             return found
         stands_for = replaced

@@ -117,7 +117,11 @@ def test_rows_that_are_left_still_lead_to_their_records(desk):
     desk.take_back("a.ndjson")
     row = told(desk, "trace", "--where", "id = 4")
     assert row["source"].endswith("b.ndjson")
-    assert (row["line"], row["entry"]) == (2, 2)
+    assert (row["line"], row["entry"]) == (2, 1)
+    raw = told(desk, "trace", "--where", "id = 4", "--raw")
+    assert json.loads(raw["raw"]) == {"id": 4}
+    desk.land("b.ndjson", {"id": 7})
+    assert "changed since" in told(desk, "trace", "--where", "id = 4", "--raw")["why"]
 
 
 def test_one_that_somebody_overtook_has_no_effect_and_can_be_run_again(tmp_path):
