@@ -39,7 +39,7 @@ def retract(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...",
+            metavar="SOURCE",
             help="Source files: a URI, a path below the source, or source:path.",
         ),
     ],
@@ -49,7 +49,7 @@ def retract(
     yes: Sure = False,
     output: Shape = Output.TEXT,
 ) -> None:
-    """Take the rows of source files out of the table; without --yes, only show what would be done.
+    """Take the rows of source files out of the table.
 
     Data files with other rows, too, are rewritten on Spark; penguin does it all in one commit.
     """
